@@ -53,11 +53,11 @@ class Digest:
     lines: tuple[str, ...]
 
     def text(self) -> str:
-        """As plain text, for a log or a chat."""
+        """Return it as plain text, for a log or a chat."""
         return "\n".join([f"gpufare {self.day}", *self.lines])
 
     def markdown(self) -> str:
-        """As a Markdown list."""
+        """Return it as a Markdown list."""
         parts = (line.partition(": ") for line in self.lines)
         return "\n".join(f"- **{heading}:** {rest}" for heading, _, rest in parts)
 
@@ -70,7 +70,7 @@ def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def digest_of(home: Home, now: datetime) -> Digest:
-    """The digest of the morning of ``now`` (UTC), from the published file and the record.
+    """Return the digest of the morning of ``now`` (UTC), from the published file and the record.
 
     Never raises: without a digest nobody learns anything, so a part that fails is a line with its error.
     """

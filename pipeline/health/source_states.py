@@ -37,10 +37,10 @@ ORDER BY h.source
 
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
-    """One row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of what its
-    reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use say of
-    automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today`` is in
-    UTC.
+    """Return one row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of
+    what its reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use
+    say of automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today``
+    is in UTC.
 
     Raises GpufareError where the home is a file.
     """

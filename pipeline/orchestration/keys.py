@@ -39,7 +39,7 @@ def table_key(table: str) -> dg.AssetKey:
 
 
 def code_version(files: Iterable[Path]) -> str:
-    """The version of what files define: Dagster marks an asset where it changed since it was materialized."""
+    """Return the version of what files define: Dagster marks assets of an earlier one as outdated."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")

@@ -11,8 +11,9 @@ captured: a live page shows today's prices only.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -197,10 +198,8 @@ class _Run:
         try:
             return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
         except Exception as problem:  # of the server or the client: no source can be asked
-            failed = Capture(
-                source="", day=self.day, capture_id=None, status="failed", error=sentence_of(problem)
-            )
-            return {config.name: replace(failed, source=config.name) for config in configs}
+            failed = partial(Capture, day=self.day, capture_id=None, status="failed")
+            return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 
     def source(self, config: SourceConfig, made: Capture | None) -> _Events:
         """Show and read a source's capture: the one just ``made``, else those of the archive."""

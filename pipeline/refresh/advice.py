@@ -24,7 +24,7 @@ _PATH = re.compile(r"/\S+")
 
 
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
-    """What to do about a source's result; None where nothing is to be done."""
+    """Return what to do about a source's result; None where nothing is to be done."""
     # Of a source that gave prices, the code is of a request that did not decide.
     advice = _BY_CODE.get(code) if code and RESULT_OF_CODE[code] is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
@@ -37,7 +37,7 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """What to do about an attempt; None where nothing is to be done."""
+    """Return what to do about an attempt; None where nothing is to be done."""
     return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
@@ -57,16 +57,16 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """The diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says where the
-        sources' own errors are."""
+        """Return the diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says
+        where the sources' own errors are."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
-    """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
-    there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
+    """Return the cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None
+    when there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:

@@ -28,7 +28,7 @@ class RefreshError(GpufareError):
 
 
 def refuse_a_demo(home: Home) -> None:
-    """Prices of today would be filed beside sample prices. Raises RefreshError for the home of a demo."""
+    """Raise RefreshError for the home of a demo: prices of today would be filed beside sample prices."""
     if home.demo.exists():
         raise RefreshError(
             f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
@@ -37,7 +37,7 @@ def refuse_a_demo(home: Home) -> None:
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
-    """The named sources, by default all that may be asked; of a folder of pages only those in it.
+    """Return the named sources, by default all that may be asked; of a folder of pages only those in it.
 
     Raises RefreshError.
     """
@@ -60,7 +60,7 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
 
 
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
-    """The day that was asked for; by default the day on which saved answers were observed, else today.
+    """Return the day that was asked for; by default the day on which saved answers were observed, else today.
 
     Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
     record they would pass for newer than all that is captured until then.
@@ -88,7 +88,7 @@ def captures_of(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, list[Capture]]:
-    """The captures to read, by source: those just made, or all that the archive has of the day.
+    """Return the captures to read, by source: those just made, or all that the archive has of the day.
 
     From the archive, sources without a capture are skipped unless they were ``named``, so that their outcome
     of that day is kept. Raises RefreshError and PastDayError.

@@ -77,8 +77,8 @@ class Off(StrEnum):
 
 
 def reason_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> Off | None:
-    """Why a live refresh does not ask a source; None where it does. While the user's choices cannot be read,
-    every source that is not retired is off by its terms."""
+    """Return why a live refresh does not ask a source; None where it does. While the user's choices cannot be
+    read, every source that is not retired is off by its terms."""
     if config.disabled is not None:
         return Off.RETIRED
     if why_off(config, choices, environment) is not None:
@@ -87,7 +87,8 @@ def reason_off(config: SourceConfig, choices: Choices, environment: Mapping[str,
 
 
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Which of the sources a live refresh does not ask, why, and how to turn them on: a line per reason."""
+    """Return which of the sources a live refresh does not ask, why, and how to turn them on: a line per
+    reason."""
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
@@ -119,7 +120,7 @@ def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
 def off_sources(
     configs: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Why each source that is off is not asked, by name."""
+    """Return why each source that is off is not asked, by name."""
     choices = read_choices(home)
     reasons = {config.name: why_off(config, choices, environment) for config in configs}
     return {name: reason for name, reason in reasons.items() if reason is not None}

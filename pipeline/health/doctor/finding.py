@@ -27,7 +27,7 @@ class Finding:
     check: str = ""
 
     def line(self) -> str:
-        """The finding in one line for people."""
+        """Return the finding in one line for people."""
         where = f"{printable(self.where)}: " if self.where else ""
         remedy = f" -> {printable(self.remedy)}" if self.remedy else ""
         return f"{self.level:<5} {self.check:<9} {where}{printable(self.what)}{remedy}"
@@ -50,12 +50,12 @@ class Examination:
         return self.now.date()
 
     def short(self, path: Path) -> str:
-        """A path below the home."""
+        """Return a path as it is below the home."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
 
 
 def began_at(folder: Path) -> datetime | None:
-    """When a capture began (UTC), from the name of its folder; None for a folder that is no capture."""
+    """Return when a capture began (UTC), from its folder's name; None for a folder that is no capture."""
     try:
         return datetime.strptime(folder.name, ID_FORMAT).replace(tzinfo=UTC)
     except ValueError:
