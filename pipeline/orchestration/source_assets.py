@@ -22,7 +22,7 @@ import dagster as dg
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.errors import sentence_of
+from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
@@ -31,7 +31,7 @@ from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, o
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
+from pipeline.refresh.inputs import capture_live, refuse_a_demo
 from pipeline.sources import source_module
 
 EXPECTATIONS = "expectations"
@@ -182,7 +182,7 @@ class _Run:
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
         """Ask the sources side by side; their captures by name. Of a past day only a replay server is asked.
 
-        Raises RefreshError where live prices and sample pages would be mixed: nothing is then asked.
+        Raises GpufareError where live prices and sample pages would be mixed: nothing is then asked.
         """
         replay = self.resource.replay_server()
         if not configs or (self.is_past and not replay):
@@ -191,7 +191,7 @@ class _Run:
         if not replay:
             refuse_a_demo(self.home)
         elif live := [config.name for config in configs if _has_live_prices(config, archive)]:
-            raise RefreshError(
+            raise GpufareError(
                 f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
                 f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
             )

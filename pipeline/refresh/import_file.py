@@ -34,10 +34,6 @@ SOURCE = "imported"
 MAX_ROWS = 500_000
 
 
-class ImportFileError(GpufareError):
-    """A file that cannot be imported at all: says why."""
-
-
 @dataclass(slots=True)
 class ImportReport:
     """The outcome of each of a file's days, and how many of them have a new answer. ``skipped`` has the lines
@@ -58,16 +54,16 @@ class ImportReport:
 def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
     """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
 
-    Raises CsvError and ImportFileError where the file is not one of dated prices, PagesError where an
-    archived answer of the same day is damaged, and OSError where the archive cannot be written.
+    Raises GpufareError where the file is not one of dated prices or an archived answer of the same day is
+    damaged, and OSError where the archive cannot be written.
     """
     table = read_csv(path, lower_case=True)
     try:
         columns = columns_of(table.columns)
     except ValueError as error:
-        raise ImportFileError(f"{path}: {error}") from error
+        raise GpufareError(f"{path}: {error}") from error
     if len(table.rows) > MAX_ROWS:
-        raise ImportFileError(f"{path} has more than {MAX_ROWS} rows: divide it")
+        raise GpufareError(f"{path} has more than {MAX_ROWS} rows: divide it")
     report = ImportReport()
     days = _by_day(table, columns["day"], today, report)
     config, archive, records = source_config(SOURCE), Archive(home.archive), Records(home)
@@ -118,12 +114,12 @@ def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
 def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
     """The day's capture that has an answer besides those of earlier files, and whether it is new.
 
-    Raises ImportFileError and PagesError where an earlier capture is damaged, whose answers would be lost.
+    Raises GpufareError where an earlier capture is damaged, whose answers would be lost.
     """
     complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
     if damaged := next((capture for capture in complete if capture.damaged), None):
         folder = archive.folder(damaged)
-        raise ImportFileError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
+        raise GpufareError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
     last = complete[-1] if complete else None
     if last and any(entry.sha256 == sha256_of(body) for entry in last.entries):
         return last, False

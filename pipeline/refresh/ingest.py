@@ -316,21 +316,17 @@ def _printable(text: str | None) -> str | None:
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
-class RateJumpError(GpufareError):
-    """A rate moved more than MAX_RATE_CHANGE: none of the day's rates is kept."""
-
-
 def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
     """Read exchange rates, by which every source that does not price in dollars is converted.
 
-    Raises RateJumpError, RecordError, and whatever the reader raises.
+    Raises GpufareError where a rate moved too far, RecordError, and whatever the reader raises.
     """
     rates = source_module(config.name).read_rates(answers, config)
     before = records.usd_rates(capture.day - timedelta(days=1))
     usd = {currency: rates.usd_per(currency) for currency in sorted({"EUR", *rates.rates})}
     for currency in usd:
         if currency in before and abs(usd[currency] / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
-            raise RateJumpError(
+            raise GpufareError(
                 f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
                 f"{MAX_RATE_CHANGE.value:.0%} in a week"
             )

@@ -23,14 +23,10 @@ ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
 
 
-class RefreshError(GpufareError):
-    """The refresh cannot begin: says which option is wrong and what it may be."""
-
-
 def refuse_a_demo(home: Home) -> None:
-    """Raise RefreshError for the home of a demo: prices of today would be filed beside sample prices."""
+    """Raise GpufareError for the home of a demo: prices of today would be filed beside sample prices."""
     if home.demo.exists():
-        raise RefreshError(
+        raise GpufareError(
             f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
             f"{HOME_VARIABLE}, or set it to another folder"
         )
@@ -39,30 +35,30 @@ def refuse_a_demo(home: Home) -> None:
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
     """Return the named sources, by default all that may be asked; of a folder of pages only those in it.
 
-    Raises RefreshError.
+    Raises GpufareError.
     """
     chosen = [source_config(name) for name in names] or list(asked_configs().values())
     if pages != ARCHIVE and (imported := [each.name for each in chosen if each.kind == "imported"]):
-        raise RefreshError(f"{imported[0]} has no pages to ask: gpufare import FILE.csv brings its prices")
+        raise GpufareError(f"{imported[0]} has no pages to ask: gpufare import FILE.csv brings its prices")
     if (folder := _folder(pages)) is None:
         return chosen
     if not folder.is_dir():
-        raise RefreshError(f"--pages {folder}: there is no such folder")
+        raise GpufareError(f"--pages {folder}: there is no such folder")
     if files := [config.name for config in chosen if (folder / config.name).is_file()]:
-        raise RefreshError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
+        raise GpufareError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
     found = [config for config in chosen if (folder / config.name).is_dir()]
     missing = [config.name for config in chosen if config not in found]
     if names and missing:
-        raise RefreshError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+        raise GpufareError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
     if not found:
-        raise RefreshError(f"--pages {folder}: none of its folders has the name of a source")
+        raise GpufareError(f"--pages {folder}: none of its folders has the name of a source")
     return found
 
 
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
     """Return the day that was asked for; by default the day on which saved answers were observed, else today.
 
-    Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
+    Raises GpufareError for a day after today (UTC): its prices cannot have been seen yet, and once in the
     record they would pass for newer than all that is captured until then.
     """
     folder, where = _folder(pages), "--day"
@@ -71,7 +67,7 @@ def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | N
         observed = {entry.observed_at.date() for entry in entries if entry.observed_at}
         day, where = max(observed, default=today), f"--pages {folder}: observed_at of a saved answer,"
     if day is not None and day > today:
-        raise RefreshError(
+        raise GpufareError(
             f"{where} {day} is after today ({today} UTC); check it, and the clock of this machine"
         )
     return day or today
@@ -91,7 +87,7 @@ def captures_of(
     """Return the captures to read, by source: those just made, or all that the archive has of the day.
 
     From the archive, sources without a capture are skipped unless they were ``named``, so that their outcome
-    of that day is kept. Raises RefreshError and PastDayError.
+    of that day is kept. Raises GpufareError.
     """
     if pages == ARCHIVE:
         _check_day_is_archived(archive, chosen, day)
@@ -128,7 +124,7 @@ def capture_live(
     try:
         replay = ReplayServer(replay_url) if replay_url else None
     except ValueError as error:
-        raise RefreshError(f"--pages {replay_url}: {error}") from error
+        raise GpufareError(f"--pages {replay_url}: {error}") from error
     with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
             chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
@@ -150,4 +146,4 @@ def _check_day_is_archived(archive: Archive, chosen: Iterable[SourceConfig], day
     days = sorted({each for config in chosen for each in archive.days(config.name)})
     if day not in days:
         available = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
-        raise RefreshError(f"the archive has no captures of {day}; {available}")
+        raise GpufareError(f"the archive has no captures of {day}; {available}")

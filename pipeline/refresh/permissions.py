@@ -24,21 +24,17 @@ from pipeline.record.records import Records
 LOCK_SECONDS = 30
 
 
-class RetiredSourceError(GpufareError):
-    """A source that is never asked was to be enabled: says why it is not."""
-
-
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
     """Ask the sources from now on, whatever their terms; ``today`` is in UTC. Returns what to tell the user:
     what the terms say, where they are, and how to undo it.
 
     A source that is asked by default needs no permission: only an earlier "never" is forgotten.
-    Raises UnknownSourceError and RetiredSourceError, with nothing changed, and UnwritableError.
+    Raises GpufareError, with nothing changed where a source is unknown or retired.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     for config in chosen:
         if config.disabled is not None:
-            raise RetiredSourceError(f"{config.name} cannot be enabled: {config.disabled}")
+            raise GpufareError(f"{config.name} cannot be enabled: {config.disabled}")
     wanted = {
         config.name: Choice(asked=True, since=today) if config.terms.automated == "forbidden" else None
         for config in chosen

@@ -13,6 +13,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
@@ -24,7 +25,6 @@ from pipeline.record.incidents import kept_incidents, last_incident, report_inci
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import mend_journal, record_day
 from pipeline.refresh.inputs import (
-    RefreshError,
     captures_of,
     chosen_sources,
     day_to_read,
@@ -117,7 +117,7 @@ def _check_writable(home: Home) -> None:
             pass
     except OSError as error:
         problem = f"nothing can be written in {home.root} ({error.strerror})"
-        raise RefreshError(f"{problem}: set {HOME_VARIABLE} to a folder that can be written") from error
+        raise GpufareError(f"{problem}: set {HOME_VARIABLE} to a folder that can be written") from error
 
 
 def read_captures(

@@ -17,11 +17,11 @@ from pipeline.capture.http.client import Limits
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.health.doctor.saved_pages import SaveError, check_free, save_pages
+from pipeline.health.doctor.saved_pages import check_free, save_pages
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.advice import next_step_of
-from pipeline.refresh.inputs import RefreshError, captures_of, chosen_sources, is_url
+from pipeline.refresh.inputs import captures_of, chosen_sources, is_url
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.refresh import read_captures
 from pipeline.refresh.report import RefreshReport, announcement
@@ -101,10 +101,10 @@ def examine_live(
 
     ``home`` gives the user's permissions and exchange rates, and is not written to. ``save`` keeps the
     answers as DIR/<source>/; ``pages`` is the URL of a replay server that is asked in place of the providers.
-    ``now`` is in UTC. Raises RefreshError or SaveError when it cannot begin.
+    ``now`` is in UTC. Raises GpufareError when it cannot begin.
     """
     if pages is not None and not is_url(pages):
-        raise RefreshError(f"--pages {pages}: doctor --live takes the URL of a replay server")
+        raise GpufareError(f"--pages {pages}: doctor --live takes the URL of a replay server")
     chosen = chosen_sources(names, pages)
     if save is not None:
         check_free(save, chosen)
@@ -125,7 +125,7 @@ def examine_live(
                 try:
                     if saved := save_pages(save / name, captures[name][0], archive, environment):
                         live.saved[name] = saved
-                except SaveError as error:
+                except GpufareError as error:
                     live.not_saved[name] = str(error)
         return live
 

@@ -26,17 +26,13 @@ _OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted", 
 """Fields of an entry that say nothing of the answer."""
 
 
-class SaveError(GpufareError):
-    """The answers cannot be kept: says where, why, and what to do."""
-
-
 def check_free(folder: Path, chosen: Iterable[SourceConfig]) -> None:
-    """Before anything is asked. Raises SaveError where a source's folder exists: nothing is overwritten."""
+    """Raise GpufareError where a source's folder exists, before anything is asked: nothing is overwritten."""
     if folder.exists() and not folder.is_dir():
-        raise SaveError(f"--save {folder} is a file: name a folder")
+        raise GpufareError(f"--save {folder} is a file: name a folder")
     taken = [config.name for config in chosen if (folder / config.name).exists()]
     if taken:
-        raise SaveError(
+        raise GpufareError(
             f"--save {folder} already has {', '.join(taken)}: name another folder, or remove them"
         )
 
@@ -47,7 +43,7 @@ def save_pages(
     """Write the answers of every request that was sent, failed ones included, and return the folder; None
     where none was sent.
 
-    Raises SaveError when it cannot be written, as a whole, or when a key is found in what would be.
+    Raises GpufareError when it cannot be written, as a whole, or when a key is found in what would be.
     """
     config = source_config(capture.source)
     sent = [entry for entry in capture.entries if entry.sent]
@@ -56,13 +52,13 @@ def save_pages(
     try:
         files = {_file(entry): read_body(archive.folder(capture), entry) for entry in sent if entry.file}
     except PagesError as error:
-        raise SaveError(f"the answers of {config.name} cannot be saved: {error}") from error
+        raise GpufareError(f"the answers of {config.name} cannot be saved: {error}") from error
     index = json.dumps([_row(entry, config) for entry in sent], indent=1, ensure_ascii=False)
     files[INDEX_NAME] = f"{index}\n".encode()
     secrets = Secrets(environment, config.key_variables)
     for name, content in files.items():
         if secrets.contains_secret(content):
-            raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
+            raise GpufareError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".", suffix=".writing", dir=folder.parent) as temporary:
@@ -72,7 +68,7 @@ def save_pages(
                 (whole / name).write_bytes(content)
             whole.rename(folder)
     except OSError as error:
-        raise SaveError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
+        raise GpufareError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
     return folder
 
 
