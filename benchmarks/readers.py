@@ -15,7 +15,7 @@ from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.records import Records
 from pipeline.refresh.demo import sample_days
-from pipeline.refresh.exchange_rates import read_rates
+from pipeline.refresh.ingest import record_day
 from pipeline.sources import source_module
 
 REPEATS = 3
@@ -62,8 +62,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
     answers = step("read them back, hashes checked", lambda: archive.answers(capture))
     size = sum(len(answer.body) for answer in answers)
     if config.kind == "exchange_rates":
-        rates, _ = read_rates(config, day, answers, records)
-        records.write_exchange_rates(day, rates)
+        record_day(config, day, [capture], home)
         return Read(config.name, size, 0, 0, steps)
     reader = source_module(config.name).read
     listings = step("read the pages", lambda: list(reader(answers, config)))

@@ -5,14 +5,13 @@ import dagster as dg
 from pipeline.home import paths
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import enabled_sources
-from pipeline.orchestration.morning import morning_digest
-from pipeline.orchestration.partitions import daily_partitions
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
-from pipeline.orchestration.source_assets import source_assets
+from pipeline.orchestration.source_assets import daily_partitions, source_assets
 from pipeline.orchestration.tables import (
     calibration,
     model_does_not_get_worse,
+    morning_digest,
     plans_ahead,
     published_tables,
     report,

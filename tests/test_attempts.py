@@ -11,7 +11,7 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.gates.thresholds import HELD_DAYS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
@@ -173,7 +173,7 @@ def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Ho
 
 
 def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
-    base = {"day": DAY, "source": "vast", "accepted": True, "reason": None}
+    base = {"day": DAY, "source": "vast", "result": SourceResult.FRESH, "accepted": True, "reason": None}
     partial = Outcome(**base, attempt="20260822T060000.000000Z", status="partial", rows=9)
     newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
     whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)

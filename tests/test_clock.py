@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.replay import PagesServer
+from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-from pipeline.refresh.refresh import RefreshError, RefreshReport, refresh
+from pipeline.refresh.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import age_note, ask, reader
 from tests.conftest import PAGES, gpufare
 
@@ -58,7 +59,7 @@ def test_a_day_after_today_is_refused_wherever_the_answers_come_from(
 ) -> None:
     with PagesServer(pages) if origin == "server" else nullcontext() as server:
         given = {"folder": str(pages), "server": getattr(server, "base_url", None), "archive": "archive"}
-        with pytest.raises(RefreshError, match=f"--day {DAY + timedelta(days=1)} is after today"):
+        with pytest.raises(GpufareError, match=f"--day {DAY + timedelta(days=1)} is after today"):
             refresh(
                 home,
                 day=DAY + timedelta(days=1),
@@ -71,7 +72,7 @@ def test_a_day_after_today_is_refused_wherever_the_answers_come_from(
 
 
 def test_saved_answers_that_were_observed_after_today_are_refused(home: Home, pages: Path) -> None:
-    with pytest.raises(RefreshError, match=f"observed_at of a saved answer, {DAY} is after today"):
+    with pytest.raises(GpufareError, match=f"observed_at of a saved answer, {DAY} is after today"):
         refresh(home, pages=str(pages), environment={}, now=at(DAY - timedelta(days=1)))
 
 

@@ -13,7 +13,7 @@ from filelock import FileLock
 from pipeline.capture.archive import Archive
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.contracts.request import Entry
 from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
 from pipeline.home.paths import Home
@@ -50,6 +50,7 @@ def home(tmp_path: Path) -> Home:
             source="runpod",
             attempt=capture.capture_id or "",
             status="captured",
+            result=SourceResult.FRESH,
             accepted=True,
             reason=None,
         )

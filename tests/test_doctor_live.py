@@ -12,9 +12,10 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import SourceResult
 from pipeline.health.doctor.live import LiveReport, examine_live
-from pipeline.health.doctor.saved_pages import SaveError, save_pages
+from pipeline.health.doctor.saved_pages import save_pages
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import captures_of, day_to_read
@@ -129,8 +130,8 @@ def test_nothing_is_saved_where_a_key_is_found(tmp_path: Path) -> None:
     capture = captures_of([config], DAY, str(PAGES), archive, {}, named=True)["primeintellect"][0]
     update = {"final_url": f"https://a.example/{KEY}"}
     leaky = replace(capture, entries=tuple(each.model_copy(update=update) for each in capture.entries))
-    with pytest.raises(SaveError, match="would have a key in it"):
-        save_pages(tmp_path / "proof", leaky, archive, config, {"PRIME_API_KEY": KEY})
+    with pytest.raises(GpufareError, match="would have a key in it"):
+        save_pages(tmp_path / "proof", leaky, archive, {"PRIME_API_KEY": KEY})
     assert not (tmp_path / "proof").exists()
 
 
@@ -156,7 +157,7 @@ def test_the_folder_is_one_of_pages_and_gives_the_same_offers(
 
 def test_nothing_is_overwritten(saved: tuple[LiveReport, Path], tmp_path: Path) -> None:
     before = set(saved[1].rglob("*"))
-    with pytest.raises(SaveError, match="already has modal"):
+    with pytest.raises(GpufareError, match="already has modal"):
         examine_live(Home(tmp_path), names=["modal"], now=NOW, environment={}, save=saved[1])
     assert set(saved[1].rglob("*")) == before
 
@@ -186,8 +187,8 @@ def test_no_half_of_a_folder_is_left(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))  # as if the disk had no more room
     try:
-        with pytest.raises(SaveError, match="cannot be saved"):
-            save_pages(tmp_path / "proof" / "modal", capture, archive, config, {})
+        with pytest.raises(GpufareError, match="cannot be saved"):
+            save_pages(tmp_path / "proof" / "modal", capture, archive, {})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert list((tmp_path / "proof").iterdir()) == []

@@ -17,7 +17,7 @@ import duckdb
 import pytest
 
 from pipeline.contracts.offer import RejectedRow
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
@@ -104,6 +104,7 @@ class World:
             source=source,
             attempt=moment.strftime("%Y%m%dT%H%M%S.%fZ"),
             status=self.chance.choice(("captured", "partial")),
+            result=SourceResult.FRESH if accepted else SourceResult.DOUBTED,
             accepted=accepted,
             reason=None if accepted else "few offers",
             rows=len(found),

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts.errors import GpufareError
 from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
 from pipeline.gates.thresholds import HELD_DAYS
@@ -18,9 +19,9 @@ from pipeline.questions.prices import _refuse_day_without_prices
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
-from pipeline.refresh.import_file import ImportFileError, ImportReport, import_file
+from pipeline.refresh.import_file import ImportReport, import_file
 from pipeline.refresh.ingest import read_again
-from pipeline.refresh.inputs import RefreshError, chosen_sources
+from pipeline.refresh.inputs import chosen_sources
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 
@@ -93,7 +94,7 @@ def test_a_damaged_capture_is_named_before_its_prices_are_lost(home: Home) -> No
     (index,) = home.archive.rglob("index.json")
     index.chmod(0o644)
     index.write_text("{")
-    with pytest.raises(ImportFileError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
+    with pytest.raises(GpufareError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
         imported(home, HEADING + line("2.60", provider="Other"), "other.csv")
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
@@ -206,7 +207,7 @@ def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
 def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
     assert "imported" not in {config.name for config in chosen_sources([], None)}
     for pages in (None, "http://127.0.0.1:8000"):
-        with pytest.raises(RefreshError, match=r"imported has no pages to ask: gpufare import FILE.csv"):
+        with pytest.raises(GpufareError, match=r"imported has no pages to ask: gpufare import FILE.csv"):
             chosen_sources(["imported"], pages)
     assert chosen_sources(["imported"], "archive") == [source_config("imported")]
 
@@ -229,7 +230,7 @@ def test_a_file_that_is_none_of_prices_is_refused(
     home: Home, monkeypatch: pytest.MonkeyPatch, text: str, words: str
 ) -> None:
     monkeypatch.setattr(importing, "MAX_ROWS", 2)
-    with pytest.raises(ImportFileError, match=words):
+    with pytest.raises(GpufareError, match=words):
         imported(home, text)
     assert not home.root.exists()
 

@@ -20,15 +20,19 @@ from pipeline.contracts.request import Entry
 from pipeline.definitions import defs
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
-from pipeline.orchestration.evidence import markdown_of
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
-from pipeline.orchestration.morning import morning_digest
-from pipeline.orchestration.partitions import daily_partitions, first_day
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.orchestration.schedules import HOURLY_VARIABLE, capture_hourly, hourly_sources, schedules
-from pipeline.orchestration.source_assets import CAPTURE_POOL, EXPECTATIONS, source_assets
-from pipeline.orchestration.tables import model_does_not_get_worse, published_tables
+from pipeline.orchestration.source_assets import (
+    CAPTURE_POOL,
+    EXPECTATIONS,
+    daily_partitions,
+    first_day,
+    markdown_of,
+    source_assets,
+)
+from pipeline.orchestration.tables import model_does_not_get_worse, morning_digest, published_tables
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, rows_of, write_days
 from pipeline.record.records import Records

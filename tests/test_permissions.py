@@ -19,9 +19,8 @@ from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.health.digest import digest_of
-from pipeline.health.doctor.finding import places
 from pipeline.health.doctor.live import examine_live
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -248,7 +247,7 @@ def test_terms_that_were_read_after_the_users_word_are_said(home: Home) -> None:
 
 def test_the_choices_belong_in_the_home(home: Home) -> None:
     enable(["vast"], home, TODAY, {})
-    assert set(home.root.iterdir()) <= set(places(home)), "gpufare doctor calls others stray"
+    assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"
 
 
 def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:
@@ -321,6 +320,7 @@ def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> Non
     """Whether it was accepted or failed then, and although nothing was refreshed since."""
     for name, accepted in (("modal", True), ("nebius", False)):
         facts: dict[str, Any] = {"status": "captured" if accepted else "failed", "accepted": accepted}
+        facts["result"] = SourceResult.FRESH if accepted else SourceResult.UNREACHABLE
         attempt, reason = f"{TODAY:%Y%m%d}T000000.000000Z", None if accepted else "http_5xx"
         Records(home).write_outcome(Outcome(day=TODAY, source=name, attempt=attempt, reason=reason, **facts))
     gpufare("sources", "disable", "modal", "nebius")

@@ -22,7 +22,7 @@ from pipeline.health.doctor import examine
 from pipeline.home.paths import SQL_DIR, Home
 from pipeline.record.records import Records
 from pipeline.refresh import demo
-from pipeline.refresh.refresh import RefreshError, RefreshReport, refresh
+from pipeline.refresh.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import refusing
@@ -242,7 +242,7 @@ def test_reading_a_day_again_leaves_sources_without_captures_as_they_were(home: 
 
 
 def test_a_day_without_captures_cannot_be_read_again(home: Home) -> None:
-    with pytest.raises(RefreshError, match="no captures of 2026-08-22"):
+    with pytest.raises(GpufareError, match="no captures of 2026-08-22"):
         refresh(home, day=DAY, pages="archive", environment={})
 
 
@@ -266,7 +266,7 @@ def test_pages_from_a_folder_belong_to_the_day_on_which_they_were_observed(
 def test_a_file_in_place_of_a_sources_folder_of_pages_is_not_passed_over(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, ("crusoe",)) as pages:
         (pages / "azure").write_text("not a folder")
-        with pytest.raises(RefreshError, match="azure must be a folder of pages"):
+        with pytest.raises(GpufareError, match="azure must be a folder of pages"):
             refresh(home, pages=str(pages), environment={})
 
 

@@ -192,10 +192,11 @@ def test_the_report_has_a_line_per_source_under_its_class_fresh_ones_first(
 
 def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Outcome]]) -> None:
     assert {name: bad_day[1][name].regions for name in ("modal", "exoscale")} == {"modal": 0, "exoscale": 0}
-    seen = Outcome(day=DAY, source="gcp", status="captured", accepted=True, reason=None, rows=39, regions=1)
+    fresh = {"day": DAY, "status": "captured", "result": SourceResult.FRESH, "accepted": True, "reason": None}
+    seen = Outcome(**fresh, source="gcp", rows=39, regions=1)  # type: ignore[arg-type]
     (line,) = RefreshReport(DAY, outcomes=[seen]).lines()
     assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
-    rates = Outcome(day=DAY, source="ecb", status="captured", accepted=True, reason=None, rows=5)
+    rates = Outcome(**fresh, source="ecb", rows=5)  # type: ignore[arg-type]
     (line,) = RefreshReport(DAY, outcomes=[rates]).lines()
     assert line == "ecb  accepted  5 exchange rates"
 

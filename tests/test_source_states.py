@@ -12,7 +12,7 @@ import pytest
 
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal
@@ -48,6 +48,7 @@ def failed(source: str, day: date, error: str) -> Outcome:
         source=source,
         attempt=f"{datetime.now(UTC):{ID_FORMAT}}",
         status="failed",
+        result=SourceResult.UNREACHABLE,
         accepted=False,
         reason=error,
         requests=2,

@@ -137,6 +137,7 @@ class Outcome:
     source: str
     attempt: str = ""
     status: str
+    result: SourceResult
     accepted: bool
     reason: str | None
     warnings: tuple[str, ...] = ()
@@ -153,7 +154,6 @@ class Outcome:
     unknown: int = 0
     error: str | None = None
     observed_at: datetime | None = None
-    result: SourceResult | None = None
     code: OutcomeCode | None = None
     regions: int = 0
     replayed: bool | None = None

@@ -6,7 +6,7 @@ chat.
 
 import html
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -26,8 +26,8 @@ from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.records import Records
-from pipeline.refresh.permissions import standing
-from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, Result, ask, reader
+from pipeline.refresh.permissions import Off, reason_off
+from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
 """Sources, prices or incidents that a line names; the rest are counted."""
@@ -42,8 +42,6 @@ NEVER_ASKED = "not_asked"
 RECENT_DAYS = 30
 """A source that is off is named for this number of days after its last prices."""
 
-_NOT_READABLE = (NotPublishedError, DamagedError, QueryError)
-
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
 
@@ -55,11 +53,11 @@ class Digest:
     lines: tuple[str, ...]
 
     def text(self) -> str:
-        """As plain text, for a log or a chat."""
+        """Return it as plain text, for a log or a chat."""
         return "\n".join([f"gpufare {self.day}", *self.lines])
 
     def markdown(self) -> str:
-        """As a Markdown list."""
+        """Return it as a Markdown list."""
         parts = (line.partition(": ") for line in self.lines)
         return "\n".join(f"- **{heading}:** {rest}" for heading, _, rest in parts)
 
@@ -72,33 +70,24 @@ def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
 
 
 def digest_of(home: Home, now: datetime) -> Digest:
-    """The digest of the morning of ``now`` (UTC), from the published file and the record.
+    """Return the digest of the morning of ``now`` (UTC), from the published file and the record.
 
     Never raises: without a digest nobody learns anything, so a part that fails is a line with its error.
     """
-    today = now.astimezone(UTC).date()
-    lines = [
-        *_lines_of("Published", lambda: _of_published(home, today)),
-        *_lines_of("Broke", lambda: _broke(home, today)),
-        *_lines_of("Permissions", lambda: _permissions(home, today)),
-        *_lines_of("Incidents", lambda: _incidents(home, now)),
-        *_lines_of("Pages", lambda: _replayed(home, today)),
-        *_lines_of("Prices", lambda: _medians(home)),
-    ]
-    return Digest(today, tuple(lines))
+    now = now.astimezone(UTC)
+    lines: list[str] = []
+    for heading, part in _PARTS.items():
+        try:
+            lines += list(part(home, now))
+        except Exception as problem:
+            lines.append(f"{heading}: UNKNOWN, because of {type(problem).__name__}: {harmless(problem)}")
+    return Digest(now.date(), tuple(lines))
 
 
-def _lines_of(heading: str, lines: Callable[[], Iterable[str]]) -> list[str]:
-    try:
-        return list(lines())
-    except Exception as problem:
-        return [f"{heading}: UNKNOWN, because of {type(problem).__name__}: {harmless(problem)}"]
-
-
-def _of_published(home: Home, today: date) -> list[str]:
+def _of_published(home: Home, now: datetime) -> list[str]:
     try:
         with reader(home.published) as connection:
-            return [_published(connection, today), *_moved(connection), *_held(connection)]
+            return [_published(connection, now.date()), *_moved(connection), *_held(connection)]
     except (NotPublishedError, DamagedError) as error:
         return [f"NOT PUBLISHED: {harmless(error)}"]
     except QueryError as error:
@@ -158,35 +147,34 @@ WHERE day < (SELECT as_of_day FROM main.publication) AND source <> 'imported'
 """
 
 
-def _moved(connection: duckdb.DuckDBPyConnection) -> Iterator[str]:
+def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     (earlier,) = ask(connection, _EARLIER_DAYS).rows[0]
     if earlier is None:
-        yield "Moved: there is no earlier day to compare with"
-        return
-    yield _counted("Moved", "prices", ask(connection, _MOVED, [SHOWN]), _price_moved, "no price")
-    yield _counted(
-        "Cheapest", "workloads", ask(connection, _CHEAPEST_MOVED, [SHOWN]), _cheapest_moved, "no winner"
-    )
+        return ["Moved: there is no earlier day to compare with"]
+    prices = [(row["changes"], _price_moved(row)) for row in ask(connection, _MOVED, [SHOWN]).dicts()]
+    cheapest = [
+        (row["changes"], f"{row['workload']} {_from_to(row)} USD ({harmless(row['now'])})")
+        for row in ask(connection, _CHEAPEST_MOVED, [SHOWN]).dicts()
+    ]
+    return [
+        f"Moved: {_largest(prices, 'prices') or 'no price changed'}",
+        f"Cheapest: {_largest(cheapest, 'workloads') or 'no winner changed'}",
+    ]
 
 
-def _counted(heading: str, things: str, found: Result, described: Any, nothing: str) -> str:
-    rows = list(found.dicts())
-    if not rows:
-        return f"{heading}: {nothing} changed"
-    count = rows[0]["changes"]
-    largest = f"{count} {things}, the largest changes: " if count > SHOWN else ""
-    return f"{heading}: {largest}" + "; ".join(described(row) for row in rows)
+def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
+    """The largest changes, and how many there are where these are not all."""
+    of = f"{changes[0][0]} {things}, the largest changes: " if changes and changes[0][0] > SHOWN else ""
+    return of + "; ".join(text for _, text in changes)
 
 
 def _price_moved(row: dict[str, Any]) -> str:
     kind = row["price_kind"].replace("_", "-") + (f" {row['term_days']} d" if row["term_days"] else "")
-    before, after = price_text(row["before"]), price_text(row["after"])
-    return f"{row['gpu_id']} {kind} at {row['source']} {before} → {after} ({row['change_share']:+.0%})"
+    return f"{row['gpu_id']} {kind} at {row['source']} {_from_to(row)} ({row['change_share']:+.0%})"
 
 
-def _cheapest_moved(row: dict[str, Any]) -> str:
-    before, after = price_text(row["before"]), price_text(row["after"])
-    return f"{row['workload']} {before} → {after} USD ({harmless(row['now'])})"
+def _from_to(row: dict[str, Any]) -> str:
+    return f"{price_text(row['before'])} → {price_text(row['after'])}"
 
 
 _HELD = """
@@ -247,41 +235,45 @@ ORDER BY gpu_id
 """  # noqa: S608 - our own number
 
 
-def _medians(home: Home) -> Iterator[str]:
+def _medians(home: Home, _now: datetime) -> Iterator[str]:
     """Median prices over providers of the usual GPUs, each with a character per day."""
-    with suppress(*_NOT_READABLE), reader(home.published) as connection:  # the first line has the error
+    with (
+        suppress(NotPublishedError, DamagedError, QueryError),
+        reader(home.published) as connection,
+    ):  # the first line has the error
         rows = ask(connection, _MEDIANS).rows
         drawn = [f"{gpu} {usd[-1]:.2f} {sparklines(list(usd))[0]}" for gpu, usd in rows]
         if drawn:
             yield "On demand, median USD per GPU and hour: " + "; ".join(drawn)
 
 
-def _broke(home: Home, today: date) -> Iterator[str]:
+def _broke(home: Home, now: datetime) -> list[str]:
     """From the record, which is newer than the published file when the publishing broke."""
-    rows = [row for row in source_states(home, today).dicts() if row["state"] not in FINE]
+    rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
-    told = [f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken]
+    told = [
+        f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken[:SHOWN]
+    ]
     others = [row["source"] for row in broken[SHOWN:]]
     more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
-    yield f"Broke: {'; '.join(told[:SHOWN]) or 'no source'}{more}"
-    if never:
-        yield f"Never asked: {_names(never)}"
+    lines = [f"Broke: {'; '.join(told) or 'no source'}{more}"]
+    return [*lines, f"Never asked: {_names(never)}"] if never else lines
 
 
-def _permissions(home: Home, today: date) -> Iterator[str]:
+def _permissions(home: Home, now: datetime) -> Iterator[str]:
     """Sources that are off are fine, unless all are because a file is damaged, but those that lately had
     prices are missed: an upgrade may have turned them off."""
     choices = read_choices(home)
     if choices.problem:
         yield f"Permissions: {harmless(choices.problem, 2 * MAX_QUOTED_CHARACTERS)}"
         return
-    found = standing(configs().values(), choices, os.environ)
-    off_by = {"by their terms": found.off_by_terms, "because you disabled them": found.off_by_choice}
+    off = {name: reason_off(config, choices, os.environ) for name, config in configs().items()}
+    why = {Off.BY_TERMS: "by their terms", Off.BY_CHOICE: "because you disabled them"}
     missed = [
         f"{what}: {', '.join(names)}"
-        for what, off in off_by.items()
-        if (names := [config.name for config in off if _had_live_prices(home, config.name, today)])
+        for reason, what in why.items()
+        if (names := [name for name in off if off[name] is reason and _had_live_prices(home, name, now)])
     ]
     if missed:
         yield (
@@ -290,9 +282,9 @@ def _permissions(home: Home, today: date) -> Iterator[str]:
         )
 
 
-def _had_live_prices(home: Home, source: str, today: date) -> bool:
+def _had_live_prices(home: Home, source: str, now: datetime) -> bool:
     """True if a day of the last RECENT_DAYS has prices of the source that were not replayed."""
-    records = Records(home)
+    records, today = Records(home), now.date()
     return any(
         not any(outcome["accepted"] and outcome.get("replayed") for outcome in records.outcomes(source, day))
         for day in records.days_with_offers(source)
@@ -300,29 +292,34 @@ def _had_live_prices(home: Home, source: str, today: date) -> bool:
     )
 
 
-def _incidents(home: Home, now: datetime) -> Iterator[str]:
-    """Yield those of the last 24 hours."""
+def _incidents(home: Home, now: datetime) -> list[str]:
+    """Those of the last 24 hours."""
     try:
         kept = kept_incidents(home)
     except GpufareError as error:
-        yield f"Incidents: none can be read: {harmless(str(error))}"
-        return
-    found = [each for each in reversed(kept) if each.at > now.astimezone(UTC) - timedelta(days=1)]
-    if found:
-        told = (
-            f"{harmless(each.path or each.source or each.kind)}: {harmless(each.reason)};"
-            f" {harmless(each.remedy)}"
-            for each in found[:SHOWN]
-        )
-        yield f"Incidents: {len(found)} in the last day. " + " / ".join(told)
+        return [f"Incidents: none can be read: {harmless(error)}"]
+    found = [each for each in reversed(kept) if each.at > now - timedelta(days=1)]
+    told = (
+        f"{harmless(each.path or each.source or each.kind)}: {harmless(each.reason)}; {harmless(each.remedy)}"
+        for each in found[:SHOWN]
+    )
+    return [f"Incidents: {len(found)} in the last day. {' / '.join(told)}"] if found else []
 
 
-def _replayed(home: Home, today: date) -> Iterator[str]:
+def _replayed(home: Home, now: datetime) -> list[str]:
     archive = Archive(home.archive)
-    replayed = [
-        name
-        for name in configs()
-        if (captures := archive.captures(name, today)) and captures[-1].replayed_from is not None
-    ]
-    if replayed:
-        yield f"SAMPLE PAGES: today's pages of {_names(replayed)} were replayed, so these are not live prices"
+    newest = {name: archive.captures(name, now.date())[-1:] for name in configs()}
+    found = [name for name, last in newest.items() for capture in last if capture.replayed_from is not None]
+    what = "were replayed, so these are not live prices"
+    return [f"SAMPLE PAGES: today's pages of {_names(found)} {what}"] if found else []
+
+
+_PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
+    "Published": _of_published,
+    "Broke": _broke,
+    "Permissions": _permissions,
+    "Incidents": _incidents,
+    "Pages": _replayed,
+    "Prices": _medians,
+}
+"""By what stands before the lines of a part that fails."""

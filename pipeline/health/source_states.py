@@ -7,7 +7,6 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
@@ -37,31 +36,30 @@ ORDER BY h.source
 """  # noqa: S608 - our own table
 
 
-class HomeError(GpufareError):
-    """The data home is not a folder: says where it is and what to set."""
-
-
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
-    """One row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of what its
-    reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use say of
-    automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today`` is in
-    UTC.
+    """Return one row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of
+    what its reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use
+    say of automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today``
+    is in UTC.
 
-    Raises HomeError.
+    Raises GpufareError where the home is a file.
     """
     if home.root.exists() and not home.root.is_dir():
-        raise HomeError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
+        raise GpufareError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
     with in_memory(TABLE) as connection:
         damages = load_newest(connection, home, today)
         for path, reason in {damage.path: damage.reason for damage in damages}.items():
             _log.warning("%s cannot be read and is skipped: %s", path, reason)
-        connection.execute("SET VARIABLE as_of_day = ?::DATE", [today])
-        connection.execute("SET VARIABLE today = ?::DATE", [today])
         off = off_sources(configs().values(), home, environment)
-        connection.execute("SET VARIABLE sources_off = ?::VARCHAR[]", [list(off)])
-        connection.execute("SET VARIABLE reasons_off = ?::VARCHAR[]", [list(off.values())])
-        with_keys = [config.name for config in configs().values() if config.has_key(environment)]
-        connection.execute("SET VARIABLE sources_with_keys = ?::VARCHAR[]", [with_keys])
+        variables = {
+            "as_of_day": today,
+            "today": today,
+            "sources_off": list(off),
+            "reasons_off": list(off.values()),
+            "sources_with_keys": [name for name, config in configs().items() if config.has_key(environment)],
+        }
+        for name, value in variables.items():
+            connection.execute(f"SET VARIABLE {name} = ?", [value])
         for table in Lineage(connection).marts([TABLE]):
             fill(connection, table)
         return _with_replays(ask(connection, _STATES), unlike_live(connection))
@@ -70,12 +68,9 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
 def _with_replays(states: Result, found: Sequence[Replay]) -> Result:
     """The states, whose ``why`` also says that a source's prices are of saved pages."""
     observed = {each.source: each.observed_on for each in found}
-    source, why = states.columns.index("source"), states.columns.index("why")
-
-    def said(row: tuple[Any, ...]) -> tuple[Any, ...]:
-        if row[source] not in observed:
-            return row
-        text = f"its prices were replayed from saved pages (observed on {observed[row[source]]})"
-        return *row[:why], "; ".join(filter(None, (row[why], text))), *row[why + 1 :]
-
-    return Result(states.columns, states.types, [said(row) for row in states.rows])
+    rows = list(states.dicts())
+    for row in rows:
+        if day := observed.get(row["source"]):
+            replayed = f"its prices were replayed from saved pages (observed on {day})"
+            row["why"] = f"{row['why']}; {replayed}" if row["why"] else replayed
+    return Result(states.columns, states.types, [tuple(row.values()) for row in rows])

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
-from datetime import UTC, datetime
 from ipaddress import ip_address
 
 import httpx
@@ -42,7 +41,7 @@ class WebhookError(GpufareError):
     """The text was not posted: says why, without the address."""
 
 
-class _TryAgainError(Exception):
+class _TryAgainError(WebhookError):
     """The host could not be reached, or asks for patience."""
 
 
@@ -63,14 +62,11 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
             if not post(digest.text(), environment):
                 return f"no webhook is set in {WEBHOOK_VARIABLE}"
         except WebhookError as error:
-            incident = Incident(
-                at=datetime.now(UTC),
-                kind=IncidentKind.DIGEST_NOT_SENT,
-                day=digest.day,
-                reason=str(error),
-                remedy=f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
+            kind, remedy = (
+                IncidentKind.DIGEST_NOT_SENT,
+                f"check {WEBHOOK_VARIABLE}, then run `gpufare digest`",
             )
-            report_incident(home, incident)
+            report_incident(home, Incident(kind=kind, day=digest.day, reason=str(error), remedy=remedy))
             return f"the digest was not posted: {error}"
         with suppress(OSError, UnwritableError), replacing(posted) as temporary:
             temporary.write_text(digest.text() + "\n", encoding="utf-8")
@@ -88,19 +84,17 @@ def post(text: str, environment: Mapping[str, str]) -> bool:
         raise WebhookError(f"{WEBHOOK_VARIABLE} is not an address") from None
     if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url.host)):
         raise WebhookError(f"{WEBHOOK_VARIABLE} must begin with https://")
-    try:
-        for attempt in stamina.retry_context(
-            on=_TryAgainError, attempts=ATTEMPTS, wait_initial=0.5, wait_max=5.0, timeout=3 * TIMEOUT_SECONDS
-        ):
-            with attempt:
-                _post(url, text[:MAX_CHARACTERS])
-    except _TryAgainError as error:
-        raise WebhookError(f"the webhook of {WEBHOOK_VARIABLE} {error} ({ATTEMPTS} attempts)") from None
+    for attempt in stamina.retry_context(
+        on=_TryAgainError, attempts=ATTEMPTS, wait_initial=0.5, wait_max=5.0, timeout=3 * TIMEOUT_SECONDS
+    ):
+        with attempt:
+            _post(url, text[:MAX_CHARACTERS])
     return True
 
 
 def _post(url: httpx.URL, text: str) -> None:
     """Raises without a chain of causes: httpx's own errors name the address."""
+    webhook = f"the webhook of {WEBHOOK_VARIABLE}"
     only = (url.host, url.port or (443 if url.scheme == "https" else 80))
     try:
         with (
@@ -110,11 +104,12 @@ def _post(url: httpx.URL, text: str) -> None:
         ):
             status = answer.status_code
     except httpx.HTTPError as error:
-        raise _TryAgainError(f"could not be reached: {type(error).__name__}") from None
+        what = f"could not be reached: {type(error).__name__}"
+        raise _TryAgainError(f"{webhook} {what} ({ATTEMPTS} attempts)") from None
     if status == 429 or status >= 500:
-        raise _TryAgainError(f"answered {status}")
+        raise _TryAgainError(f"{webhook} answered {status} ({ATTEMPTS} attempts)")
     if not 200 <= status < 300:
-        raise WebhookError(f"the webhook of {WEBHOOK_VARIABLE} answered {status}")
+        raise WebhookError(f"{webhook} answered {status}")
 
 
 def _is_loopback(host: str) -> bool:

@@ -101,8 +101,7 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.parent.mkdir(parents=True, exist_ok=True)
         temporary.touch()
         yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
+        flush(temporary)
         temporary.replace(path)
     except Exception as error:
         if (cause := disk_error(error)) is None:

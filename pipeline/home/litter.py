@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pipeline.home.paths import Home
@@ -24,8 +25,13 @@ def half_written(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]
 
     ``days`` None looks into every day.
     """
-    now = time.time()
-    return [path for path in _candidates(home, days) if _is_left_behind(path, now)]
+    old = time.time() - OLD_SECONDS
+    left = []
+    for path, pid in _candidates(home, days):
+        with suppress(OSError):  # somebody else swept it
+            if path.lstat().st_mtime < old or (pid is not None and not _is_running(pid)):
+                left.append(path)
+    return left
 
 
 def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
@@ -40,24 +46,13 @@ def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
     return swept
 
 
-def _candidates(home: Home, days: int | None) -> Iterator[Path]:
+def _candidates(home: Home, days: int | None) -> Iterator[tuple[Path, int | None]]:
+    """Yield half-written files, with the id of the process that wrote each where its name has one."""
     for folder, subfolders, names in os.walk(home.root):
         if days is not None and Path(folder).parent == home.archive:
             subfolders[:] = sorted(subfolders)[-days:]
-        for name in names:
-            if _HALF_WRITTEN.fullmatch(name):
-                yield Path(folder, name)
-
-
-def _is_left_behind(path: Path, now: float) -> bool:
-    try:
-        age_seconds = now - path.lstat().st_mtime
-    except OSError:
-        return False
-    found = _HALF_WRITTEN.fullmatch(path.name)
-    pid = found["pid"] if found else None
-    ended = pid is not None and not _is_running(int(pid))
-    return age_seconds > OLD_SECONDS or ended
+        for found in filter(None, map(_HALF_WRITTEN.fullmatch, names)):
+            yield Path(folder, found[0]), int(found["pid"]) if found["pid"] else None
 
 
 def _is_running(pid: int) -> bool:

@@ -20,9 +20,19 @@ CATALOG_DIR = _BUNDLED / "catalog" if _BUNDLED.is_dir() else _CLONE / "catalog"
 PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pages"
 
 
+class _Place:
+    """A file or folder of a home, by its path below the root."""
+
+    def __init__(self, *path: str) -> None:
+        self._path = path
+
+    def __get__(self, home: "Home", _owner: type["Home"]) -> Path:
+        return home.root.joinpath(*self._path)
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The folders under one GPUFARE_HOME.
+    """The files and folders under one GPUFARE_HOME.
 
     ``archive`` and ``record`` cannot be made again; ``cache``, ``published`` and ``report`` are built from
     them.
@@ -30,95 +40,44 @@ class Home:
 
     root: Path
 
-    @property
-    def archive(self) -> Path:
-        """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
-        return self.root / "archive"
+    archive = _Place("archive")
+    """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
+    record = _Place("record")
+    """What was read of each source and day; only pipeline/record knows what lies where in it."""
+    digests = _Place("digests")
+    """The digest of each morning that was posted, one text file per day."""
+    damaged = _Place("damaged")
+    """Files of the other folders that could not be read, under the same relative path."""
+    calibration = _Place("calibration")
+    """Constants and bands that a calibration proposes, for review."""
+    cache = _Place("cache")
+    """Results that depend on the catalogue and the model only, by the hash of their inputs."""
+    models = _Place("models.csv")
+    """The user's own models, in the columns of catalog/models.csv."""
+    gpus = _Place("gpus.csv")
+    """The user's own GPUs, in the columns of catalog/gpus.csv."""
+    workloads = _Place("workloads.csv")
+    """The user's own workloads; see pipeline/catalog/own.py."""
+    permissions = _Place("permissions.json")
+    """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
+    permissions_lock = _Place("permissions.lock")
+    """Held while they are changed."""
+    own_runs = _Place("measured_runs.csv")
+    """The user's own measured runs; see pipeline/model/measuring/own_runs.py."""
+    own_runs_lock = _Place("measured_runs.lock")
+    """Held while a run is added."""
+    lock = _Place("publish.lock")
+    """Held by whoever builds and publishes: one writer at a time."""
+    report = _Place("report")
+    """The page that Dagster writes after each publication."""
+    demo = _Place("demo.json")
+    """The mark of a home of sample prices; see pipeline/refresh/demo.py."""
+    published = _Place("published", "gpufare.duckdb")
+    """The read-only database that users query."""
 
-    @property
-    def record(self) -> Path:
-        """What was read of each source and day; only pipeline/record knows what lies where in it."""
-        return self.root / "record"
-
-    @property
-    def digests(self) -> Path:
-        """The digest of each morning that was posted, one text file per day."""
-        return self.root / "digests"
-
-    @property
-    def damaged(self) -> Path:
-        """Files of the other folders that could not be read, under the same relative path."""
-        return self.root / "damaged"
-
-    @property
-    def calibration(self) -> Path:
-        """Constants and bands that a calibration proposes, for review."""
-        return self.root / "calibration"
-
-    @property
-    def cache(self) -> Path:
-        """Results that depend on the catalogue and the model only, by the hash of their inputs."""
-        return self.root / "cache"
-
-    @property
-    def models(self) -> Path:
-        """The user's own models, in the columns of catalog/models.csv."""
-        return self.root / "models.csv"
-
-    @property
-    def gpus(self) -> Path:
-        """The user's own GPUs, in the columns of catalog/gpus.csv."""
-        return self.root / "gpus.csv"
-
-    @property
-    def workloads(self) -> Path:
-        """The user's own workloads; see pipeline/catalog/own.py."""
-        return self.root / "workloads.csv"
-
-    @property
-    def permissions(self) -> Path:
-        """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
-        return self.root / "permissions.json"
-
-    @property
-    def permissions_lock(self) -> Path:
-        """Held while they are changed."""
-        return self.root / "permissions.lock"
-
-    @property
-    def own_runs(self) -> Path:
-        """The user's own measured runs; see pipeline/model/measuring/own_runs.py."""
-        return self.root / "measured_runs.csv"
-
-    @property
-    def own_runs_lock(self) -> Path:
-        """Held while a run is added."""
-        return self.root / "measured_runs.lock"
-
-    @property
-    def lock(self) -> Path:
-        """Held by whoever builds and publishes: one writer at a time."""
-        return self.root / "publish.lock"
-
-    @property
-    def store(self) -> Path:
-        """What this home exchanged with the lake."""
-        return self.root / "store"
-
-    @property
-    def report(self) -> Path:
-        """The page that Dagster writes after each publication."""
-        return self.root / "report"
-
-    @property
-    def demo(self) -> Path:
-        """The mark of a home of sample prices; see pipeline/refresh/demo.py."""
-        return self.root / "demo.json"
-
-    @property
-    def published(self) -> Path:
-        """The read-only database that users query."""
-        return self.root / "published" / "gpufare.duckdb"
+    def places(self) -> list[Path]:
+        """Return every file and folder that gpufare keeps in a home; files have an ending."""
+        return [getattr(self, name) for name, place in vars(Home).items() if isinstance(place, _Place)]
 
 
 def home() -> Home:

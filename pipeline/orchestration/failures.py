@@ -12,7 +12,6 @@ import dagster as dg
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
 from pipeline.orchestration.keys import enabled_sources, offers_key, raw_key
@@ -51,25 +50,26 @@ def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, 
     began = _began(context)
     day = date.fromisoformat(run.tags[_PARTITION_TAG]) if _PARTITION_TAG in run.tags else None
     sources = _sources(context)
-    untold = [source for source in sources if day is None or not _has_outcome(home, source, day, began)]
+    attempts = {name: Records(home).outcomes(name, day) if day else [] for name in sources}
+    since = began.strftime(ID_FORMAT)
+    untold = [name for name in sources if not any(row["attempt"] >= since for row in attempts[name])]
     of = ", ".join(untold)
     context.log.error(f"{of or run.job_name} failed: {reason}")
     if not untold and (sources or told):
         return
-    for source in untold:
-        if day == began.date():
-            _record_failure(context, home, source, day, reason)
-    report_incident(
-        home,
-        Incident(
-            at=datetime.now(UTC),
-            kind=IncidentKind.RUN_FAILED,
-            day=day,
-            source=of if len(untold) == 1 else None,
-            reason=f"the run of {run.job_name}{f' ({of})' if of else ''} failed: {reason}",
-            remedy=f"look at the run {run.run_id} in Dagster, and start it again",
-        ),
+    if day == began.date():
+        for source in untold:
+            error = f"the run ended without an outcome: {reason}"
+            failed = Capture(source=source, day=day, capture_id=None, status="failed", error=error)
+            record_day(source_config(source), day, [failed], home)
+    incident = Incident(
+        kind=IncidentKind.RUN_FAILED,
+        day=day,
+        source=of if len(untold) == 1 else None,
+        reason=f"the run of {run.job_name}{f' ({of})' if of else ''} failed: {reason}",
+        remedy=f"look at the run {run.run_id} in Dagster, and start it again",
     )
+    report_incident(home, incident)
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
@@ -86,25 +86,3 @@ def _sources(context: dg.RunStatusSensorContext) -> list[str]:
     )
     names = [config.name for config in enabled_sources()]
     return [name for name in names if {raw_key(name), offers_key(name)} & set(planned)]
-
-
-def _has_outcome(home: Home, source: str, day: date, since: datetime) -> bool:
-    """Whether an attempt at that day left an outcome since then."""
-    began = since.strftime(ID_FORMAT)
-    return any(row["attempt"] >= began for row in Records(home).outcomes(source, day))
-
-
-def _record_failure(
-    context: dg.RunStatusSensorContext, home: Home, source: str, day: date, reason: str
-) -> None:
-    failed = Capture(
-        source=source,
-        day=day,
-        capture_id=None,
-        status="failed",
-        error=f"the run ended without an outcome: {reason}",
-    )
-    try:
-        record_day(source_config(source), day, [failed], home)
-    except (OSError, GpufareError) as error:
-        context.log.error(f"the outcome of {source} could not be kept: {error}")

@@ -1,4 +1,8 @@
-"""The names that assets, jobs and sensors have in common."""
+"""The names that assets, jobs and sensors have in common, and the versions of their code."""
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
 
 import dagster as dg
 
@@ -32,3 +36,11 @@ def offers_key(source: str) -> dg.AssetKey:
 def table_key(table: str) -> dg.AssetKey:
     """A table of the published file."""
     return dg.AssetKey(["published", table])
+
+
+def code_version(files: Iterable[Path]) -> str:
+    """Return the version of what files define: Dagster marks assets of an earlier one as outdated."""
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]

@@ -36,12 +36,6 @@ from pipeline.refresh.permissions import off_sources
 
 HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
-CAPTURE_CRON = "0 6 * * *"
-AGAIN_CRON, HOURLY_CRON = "30 6 * * *", "30 * * * *"
-PUBLISH_CRON, PUBLISH_HOURLY_CRON = "0 7 * * *", "0 * * * *"
-MORNING_CRON = "15 7 * * *"
-PLAN_CRON = "30 7 * * *"
-
 RUNNING = dg.DefaultScheduleStatus.RUNNING
 
 capture_job = dg.define_asset_job(
@@ -74,13 +68,13 @@ plan_job = dg.define_asset_job(
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]
 
 
-@dg.schedule(job=capture_job, cron_schedule=CAPTURE_CRON, default_status=RUNNING)
+@dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=RUNNING)
 def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
     """Ask for every source that may be asked."""
     yield _request(context, home, enabled_sources())
 
 
-@dg.schedule(job=capture_job, cron_schedule=AGAIN_CRON, default_status=RUNNING)
+@dg.schedule(job=capture_job, cron_schedule="30 6 * * *", default_status=RUNNING)
 def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
     """Ask once more for the sources that failed today; those of every hour are asked again anyway."""
     hourly, day = hourly_sources(), context.scheduled_execution_time.date()
@@ -88,7 +82,7 @@ def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _
     yield _request(context, home, [config for config in daily if _failed(config, day, home.folders())])
 
 
-@dg.schedule(job=capture_job, cron_schedule=HOURLY_CRON, default_status=RUNNING)
+@dg.schedule(job=capture_job, cron_schedule="30 * * * *", default_status=RUNNING)
 def capture_hourly(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
     """Ask for the sources of GPUFARE_HOURLY_SOURCES."""
     hourly = hourly_sources()
@@ -138,13 +132,17 @@ def _failed(config: SourceConfig, day: date, home: Home) -> bool:
 def schedules() -> list[dg.ScheduleDefinition]:
     """Return every schedule, running by default. Raises GpufareError."""
     hourly = hourly_sources()
-    publish_cron = PUBLISH_HOURLY_CRON if hourly else PUBLISH_CRON
+    publish_cron = "0 * * * *" if hourly else "0 7 * * *"
     return [
         capture,
         capture_again,
         *([capture_hourly] if hourly else []),
         *(
             dg.ScheduleDefinition(name=job.name, job=job, cron_schedule=cron, default_status=RUNNING)
-            for job, cron in ((publish_job, publish_cron), (morning_job, MORNING_CRON), (plan_job, PLAN_CRON))
+            for job, cron in (
+                (publish_job, publish_cron),
+                (morning_job, "15 7 * * *"),
+                (plan_job, "30 7 * * *"),
+            )
         ),
     ]

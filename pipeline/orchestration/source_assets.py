@@ -11,8 +11,10 @@ captured: a live page shows today's prices only.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
@@ -20,18 +22,21 @@ import dagster as dg
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.errors import sentence_of
+from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.outcome import NOT_ASKED, Outcome
+from pipeline.health.digest import harmless
+from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.code_versions import source_version
-from pipeline.orchestration.evidence import evidence, markdown_of
-from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, offers_key, raw_key
+from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, offers_key, raw_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
-from pipeline.refresh.advice import was_asked
+from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import RefreshError, capture_live, refuse_a_demo
+from pipeline.refresh.inputs import capture_live, refuse_a_demo
+from pipeline.sources import source_module
 
 EXPECTATIONS = "expectations"
+
+MAX_DESCRIPTION_CHARACTERS = 1_000
 
 CAPTURE_POOL = "capture"
 """No two runs ask the sources' hosts, or write their record, at a time. Within a run, sources that share a
@@ -40,13 +45,38 @@ host are asked one after the other."""
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
+def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:
+    """A partition per day (UTC). Days before the first archived one have no pages to show, so they are none.
+
+    end_offset=1: a page captured today belongs to today's partition, not yesterday's.
+    """
+    start = first_day(home, datetime.now(UTC).date())
+    return dg.DailyPartitionsDefinition(start_date=start.isoformat(), timezone="UTC", end_offset=1)
+
+
+def first_day(home: Home, today: date) -> date:
+    """The first archived day; ``today`` while there is none, or where the archive cannot be read."""
+    archive = Archive(home.archive)
+    try:
+        return min([day for source in archive.sources() for day in archive.days(source)[:1]] + [today])
+    except OSError:
+        return today
+
+
 def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
     """The raw and offers assets of the sources, any of which can be made alone."""
 
     @dg.multi_asset(
         name="capture_and_read",
         specs=[spec for config in configs for spec in _specs(config)],
-        check_specs=[_expectations_spec(config) for config in configs],
+        check_specs=[
+            dg.AssetCheckSpec(
+                EXPECTATIONS,
+                asset=offers_key(config.name),
+                description="The answers were accepted, and are as the source's yaml expects them.",
+            )
+            for config in configs
+        ],
         partitions_def=days,
         pool=CAPTURE_POOL,
         can_subset=True,
@@ -72,10 +102,12 @@ def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefin
 
 
 def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
+    reader = Path(str(source_module(config.name).__file__))
+    files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
     common: dict[str, Any] = {
         "owners": [PRICES_TEAM],
         "tags": {SOURCE_TAG: config.name},
-        "code_version": source_version(config.name),
+        "code_version": code_version(files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
     }
     raw = dg.AssetSpec(
@@ -97,14 +129,6 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
         **common,
     )
     return [raw, offers]
-
-
-def _expectations_spec(config: SourceConfig) -> dg.AssetCheckSpec:
-    return dg.AssetCheckSpec(
-        EXPECTATIONS,
-        asset=offers_key(config.name),
-        description="The answers were accepted, and are as the source's yaml expects them.",
-    )
 
 
 def _day_of(context: dg.AssetExecutionContext) -> date:
@@ -158,44 +182,29 @@ class _Run:
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
         """Ask the sources side by side; their captures by name. Of a past day only a replay server is asked.
 
-        Raises Failure where live prices and sample pages would be mixed: nothing is then asked or recorded.
+        Raises GpufareError where live prices and sample pages would be mixed: nothing is then asked.
         """
         replay = self.resource.replay_server()
         if not configs or (self.is_past and not replay):
             return {}
-        try:
-            self._refuse_to_mix(configs, replay)
-        except RefreshError as refused:
-            raise dg.Failure(str(refused), allow_retries=False) from refused
         archive = Archive(self.home.archive)
-        try:
-            return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
-        except Exception as problem:  # of the server or the client: no source can be asked
-            failed = Capture(
-                source="", day=self.day, capture_id=None, status="failed", error=sentence_of(problem)
-            )
-            return {config.name: replace(failed, source=config.name) for config in configs}
-
-    def _refuse_to_mix(self, asked: Sequence[SourceConfig], replay: str | None) -> None:
-        """Raises RefreshError."""
         if not replay:
             refuse_a_demo(self.home)
-            return
-        archive = Archive(self.home.archive)
-        if live := [config.name for config in asked if _has_live_prices(config, archive)]:
-            raise RefreshError(
+        elif live := [config.name for config in configs if _has_live_prices(config, archive)]:
+            raise GpufareError(
                 f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
                 f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
             )
-
-    def archived(self, config: SourceConfig) -> list[Capture]:
-        """The day's archived captures that were not interrupted, oldest first."""
-        captures = Archive(self.home.archive).captures(config.name, self.day)
-        return [capture for capture in captures if capture.status is not None]
+        try:
+            return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
+        except Exception as problem:  # of the server or the client: no source can be asked
+            failed = partial(Capture, day=self.day, capture_id=None, status="failed")
+            return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 
     def source(self, config: SourceConfig, made: Capture | None) -> _Events:
         """Show and read a source's capture: the one just ``made``, else those of the archive."""
-        captures = [made] if made else self.archived(config)
+        archived = () if made else Archive(self.home.archive).captures(config.name, self.day)
+        captures = [made] if made else [capture for capture in archived if capture.status is not None]
         if self.is_past and not captures:
             why = f"{config.title} was not captured on {self.day}: a live page shows today's prices only"
             self.skip(config, why)
@@ -213,12 +222,12 @@ class _Run:
     def _read(self, config: SourceConfig, captures: Sequence[Capture]) -> _Events:
         """Read captures into the record."""
         outcome = record_day(config, self.day, captures, self.home)
-        if not was_asked(outcome):
+        if not outcome.result.asked:
             self.skip(config, outcome.reason or outcome.status)
             return
         makes_offers = self.makes(offers_key(config.name))
         if makes_offers:
-            yield _expectations(config, outcome, evidence(config, captures, self.home))
+            yield _expectations(config, outcome, _evidence(config, captures, self.home))
         if not outcome.accepted:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         elif makes_offers:
@@ -229,7 +238,7 @@ def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.Meta
     """A failed capture is archived too; reading it records the outcome and fails."""
     return {
         "status": capture.status or "",
-        "capture": dg.MetadataValue.path(str(Archive(home.archive).folder(capture))),
+        "capture": _folder(capture, home),
         "requests": capture.requests,
         "bytes": capture.bytes,
         "retries": capture.retries,
@@ -267,3 +276,28 @@ def _offers_metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
         "open GPU labels": dg.MetadataValue.int(outcome.ambiguous + outcome.unknown),
         "warnings": dg.MetadataValue.text("; ".join(outcome.warnings)),
     }
+
+
+def markdown_of(reason: str) -> str:
+    """A reason, which may quote a page, without links or markup: Dagster shows descriptions as Markdown."""
+    return harmless(reason, MAX_DESCRIPTION_CHARACTERS)
+
+
+def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
+    """The last day that was accepted, and of the newest capture the folder and the first address without a
+    usable answer, else the first one."""
+    records = Records(home)
+    accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
+    entries = captures[-1].entries if captures else ()
+    failed = [entry.url for entry in entries if not entry.usable]
+    page = [*failed, *(entry.url for entry in entries), config.homepage][0]
+    is_archived = bool(captures) and captures[-1].capture_id is not None
+    return {
+        "last good day": str(max(accepted, default="never")),
+        "page": dg.MetadataValue.url(page),
+        "capture": _folder(captures[-1], home) if is_archived else "nothing was archived",
+    }
+
+
+def _folder(capture: Capture, home: Home) -> dg.PathMetadataValue:
+    return dg.MetadataValue.path(str(Archive(home.archive).folder(capture)))

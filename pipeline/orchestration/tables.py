@@ -1,4 +1,5 @@
-"""The published tables as assets of one step, a check for each file of sql/checks, and the calibration."""
+"""The published tables as assets of one step, a check for each file of sql/checks, the report, the morning's
+digest, and the model's assets."""
 
 import json
 import os
@@ -8,15 +9,23 @@ from typing import Any
 
 import dagster as dg
 
+from pipeline.health.digest import digest_of
+from pipeline.health.webhook import send_digest
 from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
 from pipeline.model.accuracy import worsened
-from pipeline.orchestration.code_versions import table_version
-from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
+from pipeline.orchestration.keys import (
+    MODEL_TEAM,
+    MORNING,
+    PRICES_TEAM,
+    code_version,
+    enabled_sources,
+    offers_key,
+    table_key,
+)
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.page.write import write_report
-from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.store_published import store_published
+from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
@@ -52,40 +61,31 @@ of_prices = _of_prices()
 
 def _table_spec(table: PublishedTable) -> dg.AssetSpec:
     priced = table.name in of_prices
+    kind = _RECORD_TABLES.get(table.name)
+    sources = [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
+    columns = [
+        dg.TableColumn(
+            column.name,
+            column.type,
+            description=column.comment,
+            constraints=dg.TableColumnConstraints(nullable=column.nullable),
+        )
+        for column in table.columns
+    ]
     return dg.AssetSpec(
         key=table_key(table.name),
-        deps=[*(table_key(read) for read in sorted(table.reads)), *_records_behind(table.name)],
+        deps=[*(table_key(read) for read in sorted(table.reads)), *sources],
         group_name="published",
         kinds={"duckdb"},
         owners=[PRICES_TEAM if priced else MODEL_TEAM],
         tags={"changes_with": "prices" if priced else "catalogue_and_model"},
-        code_version=table_version(table.files),
+        code_version=code_version(table.files),
         description=table.comment,
-        metadata={"dagster/column_schema": _column_schema(table)},
+        metadata={"dagster/column_schema": dg.TableSchema(columns)},
         freshness_policy=dg.FreshnessPolicy.time_window(
             fail_window=timedelta(hours=49), warn_window=timedelta(hours=25)
         ),
     )
-
-
-def _column_schema(table: PublishedTable) -> dg.TableSchema:
-    return dg.TableSchema(
-        [
-            dg.TableColumn(
-                column.name,
-                column.type,
-                description=column.comment,
-                constraints=dg.TableColumnConstraints(nullable=column.nullable),
-            )
-            for column in table.columns
-        ]
-    )
-
-
-def _records_behind(table: str) -> list[dg.AssetKey]:
-    """The source assets whose records fill a table."""
-    kind = _RECORD_TABLES.get(table)
-    return [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
 
 
 def _checked_tables() -> dict[str, dg.AssetKey]:
@@ -108,12 +108,11 @@ def _check_spec(check: Check) -> dg.AssetCheckSpec:
         check.name,
         asset=checked_tables[check.name],
         description=f"Looks for: {check.sentence}. {consequence}",
-        metadata={"file": f"sql/checks/{check.name}.sql", "query": dg.MetadataValue.md(_code(check.query))},
+        metadata={
+            "file": f"sql/checks/{check.name}.sql",
+            "query": dg.MetadataValue.md(f"```sql\n{check.query.strip()}\n```"),
+        },
     )
-
-
-def _code(text: str) -> str:
-    return f"```sql\n{text.strip()}\n```"
 
 
 def _check_result(result: CheckResult) -> dg.AssetCheckResult:
@@ -182,6 +181,29 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
         metadata={
             "page": dg.MetadataValue.url(page.as_uri()),
             "size": dg.MetadataValue.text(size_text(page.stat().st_size)),
+        }
+    )
+
+
+@dg.asset(
+    key=MORNING,
+    deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
+    group_name="morning",
+    kinds={"markdown"},
+    owners=[PRICES_TEAM],
+    description="What moved, what broke, what is held and why: in the metadata `morning`. Posted once a day "
+    "to the webhook in GPUFARE_WEBHOOK_URL.",
+)
+def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
+    """Runs after the publishing, also when that failed: then it says so."""
+    this_morning = digest_of(home.folders(), datetime.now(UTC))
+    digest = send_digest(home.folders(), this_morning, os.environ)
+    context.log.info(f"{this_morning.text()}\n{digest}")
+    return dg.MaterializeResult(
+        metadata={
+            "morning": dg.MetadataValue.md(this_morning.markdown()),
+            **dict(line.split(": ", 1) for line in this_morning.lines),  # seen without opening the Markdown
+            "Digest": digest,
         }
     )
 

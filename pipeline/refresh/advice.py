@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pipeline.capture.http.user_network import (
@@ -10,10 +10,9 @@ from pipeline.capture.http.user_network import (
     DOCUMENT,
     OPENABLE_NETWORKS,
     PROXY_VARIABLE,
-    OpenableNetwork,
 )
-from pipeline.catalog.source_config import SourceConfig, configs
-from pipeline.contracts.outcome import NOT_ASKED, Outcome, OutcomeCode, SourceResult
+from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 
 CERTIFICATES = "SSL_CERT_FILE"
 
@@ -24,28 +23,22 @@ _NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
 _PATH = re.compile(r"/\S+")
 
 
-def result_of(outcome: Outcome) -> SourceResult:
-    """Return the result of an attempt; of one without, what its status and acceptance say."""
-    accepted = SourceResult.FRESH if outcome.accepted else SourceResult.DOUBTED
-    return outcome.result or NOT_ASKED.get(outcome.status, accepted)
-
-
-def was_asked(outcome: Outcome) -> bool:
-    """True if the source was asked: it is not retired, and does not lack a key or a permission."""
-    return result_of(outcome).asked
-
-
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
-    """What to do about a source's result; None where nothing is to be done."""
-    advice = _BY_CODE.get(code) if code and result in _DECIDED_BY_A_REQUEST else None
+    """Return what to do about a source's result; None where nothing is to be done."""
+    # Of a source that gave prices, the code is of a request that did not decide.
+    advice = _BY_CODE.get(code) if code and code.result is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
-    return step(config) if step else None
+    if step is None:
+        return None
+    keep = f"`gpufare doctor --live --source {config.name} --save DIR`"
+    check = f"check the key in {' and '.join(config.key_variables)}, where it is set; else "
+    check_key = check if config.key_variables else ""
+    return step.format(c=config, keep=keep, check_key=check_key, key=key_text(config))
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """What to do about an attempt; None where nothing is to be done, or its source is unknown."""
-    config = configs().get(outcome.source)
-    return next_step(result_of(outcome), outcome.code, config) if config else None
+    """Return what to do about an attempt; None where nothing is to be done."""
+    return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
 def key_text(config: SourceConfig) -> str:
@@ -64,33 +57,36 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """The diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says where the
-        sources' own errors are."""
+        """Return the diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says
+        where the sources' own errors are."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
-    """The cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None when
-    there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
-    asked = [outcome for outcome in outcomes if was_asked(outcome)]
-    alike: dict[str, list[Outcome]] = defaultdict(list)
+    """Return the cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None
+    when there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
+    asked = [outcome for outcome in outcomes if outcome.result.asked]
+    alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
         if cause := _cause(outcome, replay_url):
-            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append(outcome)
+            alike[_PATH.sub("", cause[0].replace(outcome.source, ""))].append((outcome, *cause))
     most = max(alike.values(), key=len, default=[])
     if len(most) < FEWEST_ALIKE or 2 * len(most) <= len(asked):
         return None
-    what, step = _cause(most[0], replay_url) or ("", None)
-    sources = tuple(outcome.source for outcome in most)
-    return Diagnosis(what, step or _shared_step(most), sources, all_asked=len(most) == len(asked))
+    first, what, step = most[0]
+    steps = {outcome.source: next_step_of(outcome) or "" for outcome, *_ in most}
+    begin = "" if len(set(steps.values())) == 1 else f"begin with {first.source}: "
+    return Diagnosis(
+        what, step or begin + steps[first.source], tuple(steps), all_asked=len(most) == len(asked)
+    )
 
 
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
     """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
     answer is the reason."""
-    result, code, error = result_of(outcome), outcome.code, outcome.error or outcome.reason or ""
+    result, code, error = outcome.result, outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
     if result is SourceResult.FAILED_HERE:
@@ -106,53 +102,19 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
     return advice.of_many or code.sentence, advice.step_of_many
 
 
-def _shared_step(outcomes: Sequence[Outcome]) -> str:
-    """The next step of all the sources; where they differ, that of the first, with its name."""
-    steps = {outcome.source: next_step_of(outcome) or "" for outcome in outcomes}
-    name, step = next(iter(steps.items()))
-    return step if len(set(steps.values())) == 1 else f"begin with {name}: {step}"
-
-
-_Step = Callable[[SourceConfig], str]
-
-
 @dataclass(frozen=True, slots=True)
 class _Advice:
     """What to do about a source whose request ended with a code; what it means that many end so, and what to
-    do then where that is not each source's step."""
+    do then where that is not each source's step.
 
-    step: _Step | None = None
+    In steps stand ``{c.name}`` and other facts of a source, ``{key}``, ``{check_key}``, and ``{keep}`` for
+    the command that keeps its answers.
+    """
+
+    step: str | None = None
     of_many: str | None = None
     step_of_many: str | None = None
 
-
-def _kept_for_a_report(config: SourceConfig) -> str:
-    return f"`gpufare doctor --live --source {config.name} --save DIR`"
-
-
-def _advice_of_network(openable: OpenableNetwork) -> _Advice:
-    network, whose = openable.network, openable.whose
-    step = f"if you are behind {whose}, set {ALLOW_VARIABLE}={network} ({DOCUMENT})"
-    return _Advice(
-        lambda config: step, f"the resolver gives addresses in {network} for public hosts: {whose}"
-    )
-
-
-def _request_rejected(config: SourceConfig) -> str:
-    changes = f"the request has to change: {_kept_for_a_report(config)} keeps the answer for a report"
-    if not config.key_variables:
-        return changes
-    return f"check the key in {' and '.join(config.key_variables)}, where it is set; else {changes}"
-
-
-_DECIDED_BY_A_REQUEST = frozenset(
-    {
-        SourceResult.CHANGED,
-        SourceResult.REFUSED_BY_HOST,
-        SourceResult.REFUSED_BY_US,
-        SourceResult.UNREACHABLE,
-    }
-)
 
 _ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
 
@@ -168,15 +130,21 @@ _SERVER_IS_DOWN = {*_UNCONNECTED, OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}
 
 _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     **_UNCONNECTED,
-    **{code: _advice_of_network(openable) for code, openable in OPENABLE_NETWORKS.items()},
-    OutcomeCode.HTTP_403: _Advice(lambda c: _ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
-    OutcomeCode.HTTP_404: _Advice(lambda c: f"look for its new address, from {c.homepage}, and report it"),
-    OutcomeCode.HTTP_429: _Advice(lambda c: "wait an hour before you refresh again"),
-    OutcomeCode.HTTP_4XX: _Advice(_request_rejected),
-    OutcomeCode.ROBOTS_DISALLOWED: _Advice(
-        lambda c: (
-            f"save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
+    **{
+        code: _Advice(
+            f"if you are behind {each.whose}, set {ALLOW_VARIABLE}={each.network} ({DOCUMENT})",
+            f"the resolver gives addresses in {each.network} for public hosts: {each.whose}",
         )
+        for code, each in OPENABLE_NETWORKS.items()
+    },
+    OutcomeCode.HTTP_403: _Advice(_ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
+    OutcomeCode.HTTP_404: _Advice("look for its new address, from {c.homepage}, and report it"),
+    OutcomeCode.HTTP_429: _Advice("wait an hour before you refresh again"),
+    OutcomeCode.HTTP_4XX: _Advice(
+        "{check_key}the request has to change: {keep} keeps the answer for a report"
+    ),
+    OutcomeCode.ROBOTS_DISALLOWED: _Advice(
+        "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
     ),
     OutcomeCode.WRONG_CONTENT_TYPE: _Advice(
         of_many="the answers are not prices but pages of another type, as hosts send to addresses that they "
@@ -184,54 +152,40 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
         step_of_many=_ANOTHER_NETWORK,
     ),
     OutcomeCode.ADDRESS_REFUSED: _Advice(
-        lambda c: (
-            "log in to the network if it asks for that, or choose another resolver: host names must lead to "
-            "public addresses"
-        ),
+        "log in to the network if it asks for that, or choose another resolver: host names must lead to "
+        "public addresses",
         "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
     ),
     OutcomeCode.TLS_ERROR: _Advice(
-        lambda c: (
-            f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with "
-            f"its certificate ({DOCUMENT})"
-        ),
+        f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with its "
+        f"certificate ({DOCUMENT})",
         "no host could be verified over TLS: a proxy on the way opens TLS with its own certificate",
     ),
-    OutcomeCode.PROXY_FAILED: _Advice(lambda c: "check the proxy's address, and whether the proxy runs"),
+    OutcomeCode.PROXY_FAILED: _Advice("check the proxy's address, and whether the proxy runs"),
     OutcomeCode.PROXY_REFUSED: _Advice(
-        lambda c: (
-            f"put the proxy's name and password in its address ({DOCUMENT}), or ask whoever runs it to allow "
-            "the hosts"
-        ),
+        f"put the proxy's name and password in its address ({DOCUMENT}), or ask whoever runs it to allow the "
+        "hosts",
         "the proxy refuses the requests",
     ),
     OutcomeCode.DNS_ERROR: _Advice(
-        lambda c: "check this machine's network and resolver, and refresh again",
+        "check this machine's network and resolver, and refresh again",
         "no host name could be resolved: there is no network, or no resolver",
         "connect this machine, check its DNS, and refresh again",
     ),
-    OutcomeCode.REQUEST_LIMIT: _Advice(
-        lambda c: f"its list has grown beyond the limit: {_kept_for_a_report(c)} for a report"
-    ),
+    OutcomeCode.REQUEST_LIMIT: _Advice("its list has grown beyond the limit: {keep} for a report"),
     OutcomeCode.SOURCE_TIMEOUT: _Advice(
-        lambda c: (
-            f"refresh again at another hour; time_limit_seconds in catalog/sources/{c.name}.yaml is the limit"
-        )
+        "refresh again at another hour; time_limit_seconds in catalog/sources/{c.name}.yaml is the limit"
     ),
 }
 
-_BY_RESULT: Mapping[SourceResult, _Step] = {
-    SourceResult.PARTIAL: lambda c: f"refresh again later today; if it stays so, {_kept_for_a_report(c)}",
-    SourceResult.DOUBTED: lambda c: (
-        f"compare with {c.homepage}; where the page says what was refused, confirm it in "
-        f"catalog/sources/{c.name}.yaml (reviewed_prices, or expect)"
-    ),
-    SourceResult.CHANGED: lambda c: (
-        f"its reader has to be adapted: {_kept_for_a_report(c)} keeps the page for a report"
-    ),
-    SourceResult.REFUSED_BY_HOST: lambda c: f"{_kept_for_a_report(c)} keeps the answer for a report",
-    SourceResult.REFUSED_BY_US: lambda c: f"{_kept_for_a_report(c)} keeps the answer for a report",
-    SourceResult.UNREACHABLE: lambda c: "refresh again later today",
-    SourceResult.FAILED_HERE: lambda c: "`gpufare doctor` examines this machine and its data",
-    SourceResult.NEEDS_KEY: lambda c: f"set {key_text(c)}",
+_BY_RESULT: Mapping[SourceResult, str] = {
+    SourceResult.PARTIAL: "refresh again later today; if it stays so, {keep}",
+    SourceResult.DOUBTED: "compare with {c.homepage}; where the page says what was refused, confirm it in "
+    "catalog/sources/{c.name}.yaml (reviewed_prices, or expect)",
+    SourceResult.CHANGED: "its reader has to be adapted: {keep} keeps the page for a report",
+    SourceResult.REFUSED_BY_HOST: "{keep} keeps the answer for a report",
+    SourceResult.REFUSED_BY_US: "{keep} keeps the answer for a report",
+    SourceResult.UNREACHABLE: "refresh again later today",
+    SourceResult.FAILED_HERE: "`gpufare doctor` examines this machine and its data",
+    SourceResult.NEEDS_KEY: "set {key}",
 }

@@ -12,6 +12,8 @@ from datetime import UTC, date, datetime, time
 from pathlib import Path
 from urllib.parse import quote
 
+from filelock import FileLock
+
 from pipeline.capture.archive import Archive
 from pipeline.capture.index import sha256_of
 from pipeline.catalog.source_config import source_config
@@ -22,7 +24,6 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.request import Entry
 from pipeline.home.csv_rows import CsvRow, CsvTable, read_csv
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import publishing_lock
 from pipeline.parsing.prices import RowError
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -31,10 +32,6 @@ from pipeline.sources.imported import LINE, columns_of, day_of
 SOURCE = "imported"
 
 MAX_ROWS = 500_000
-
-
-class ImportFileError(GpufareError):
-    """A file that cannot be imported at all: says why."""
 
 
 @dataclass(slots=True)
@@ -57,20 +54,20 @@ class ImportReport:
 def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
     """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
 
-    Raises CsvError and ImportFileError where the file is not one of dated prices, PagesError where an
-    archived answer of the same day is damaged, and OSError where the archive cannot be written.
+    Raises GpufareError where the file is not one of dated prices or an archived answer of the same day is
+    damaged, and OSError where the archive cannot be written.
     """
     table = read_csv(path, lower_case=True)
     try:
         columns = columns_of(table.columns)
     except ValueError as error:
-        raise ImportFileError(f"{path}: {error}") from error
+        raise GpufareError(f"{path}: {error}") from error
     if len(table.rows) > MAX_ROWS:
-        raise ImportFileError(f"{path} has more than {MAX_ROWS} rows: divide it")
+        raise GpufareError(f"{path} has more than {MAX_ROWS} rows: divide it")
     report = ImportReport()
     days = _by_day(table, columns["day"], today, report)
     config, archive, records = source_config(SOURCE), Archive(home.archive), Records(home)
-    with publishing_lock(home):
+    with FileLock(home.lock):
         for day, rows in sorted(days.items()):
             progress(Step(f"reading {day}"))
             capture, is_new = _archived(archive, day, path.name, _body(table, rows))
@@ -82,7 +79,7 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 
 def remove_imports(home: Home) -> None:
     """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
-    with publishing_lock(home):
+    with FileLock(home.lock):
         # The archive first: from there a day would be read again.
         with suppress(FileNotFoundError):
             shutil.rmtree(home.archive / SOURCE)
@@ -117,12 +114,12 @@ def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
 def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
     """The day's capture that has an answer besides those of earlier files, and whether it is new.
 
-    Raises ImportFileError and PagesError where an earlier capture is damaged, whose answers would be lost.
+    Raises GpufareError where an earlier capture is damaged, whose answers would be lost.
     """
     complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
     if damaged := next((capture for capture in complete if capture.damaged), None):
         folder = archive.folder(damaged)
-        raise ImportFileError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
+        raise GpufareError(f"{folder} is damaged ({damaged.error}): restore it, or move it away")
     last = complete[-1] if complete else None
     if last and any(entry.sha256 == sha256_of(body) for entry in last.entries):
         return last, False

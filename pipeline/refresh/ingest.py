@@ -4,9 +4,10 @@ The best accepted attempt of a day gives its offers; a refused reading leaves th
 place. The command, Dagster and a day read again all call record_day, on captures that come from the archive.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,12 @@ from pipeline.contracts.capture import Capture, source_result
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.contracts.offer import Built, Offer, RejectedRow
+from pipeline.contracts.offer import Built
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
+from pipeline.gates.thresholds import MAX_RATE_CHANGE
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -29,9 +31,7 @@ from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.mending import mend
-from pipeline.record.months import BY_SOURCE, Month, damage_of
-from pipeline.record.records import Records
-from pipeline.refresh.exchange_rates import read_rates
+from pipeline.record.records import MAX_RATE_AGE_DAYS, Records
 from pipeline.sources import source_module
 
 MAX_ERROR_CHARACTERS = 1_000
@@ -72,67 +72,80 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
 
     ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
     those of the archive that the record lacks are read, too. Of all accepted attempts of the day the best one
-    (see Outcome.preference) gives the day's offers and rejects. Never raises for the content of an answer,
-    for a damaged file, or for one that cannot be written.
+    (see Outcome.preference) gives the day's offers and rejects. A file of the record that proves damaged is
+    mended, and the day read once more. Never raises for the content of an answer, for a damaged file, or for
+    one that cannot be written.
     """
+    mended: set[Path] = set()
     try:
-        return _record_day(config, day, captures, home)
+        while True:
+            try:
+                return _record_day(config, day, captures, home)
+            except RecordError as error:
+                if error.damage.path in mended:
+                    raise
+                mended.add(error.damage.path)
+                mend_record(home, [error.damage])
     except (RecordError, OSError, UnwritableError) as problem:
         # A damaged file that cannot be set aside, or a disk that fails.
         capture = captures[-1] if captures else _missing(config, day, captures)
-        error = sentence_of(problem)
-        return _outcome(capture, Acceptance(False, error), error, {}, failed_here=True)
+        return _written(_failed_here(capture, problem), home)
 
 
-def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
-    _mend_what_is_replaced(config, day, home)
-    kept = _attempts_kept(config, day, captures, home)
-    known = {*kept, *(capture.capture_id or "" for capture in captures)}
-    # A run that failed before it could archive anything is only recorded.
-    only_failed = bool(captures) and all(capture.capture_id is None for capture in captures)
-    unread = [] if only_failed else Archive(home.archive).captures(config.name, day, without=known)
-    to_read = [capture for capture in (*unread, *captures) if capture.status is not None]
-    to_read.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
-    reading = _read_all(config, to_read or [_missing(config, day, captures)], kept, home)
-    _store(reading, config, day, home)
-    return reading.outcomes[-1]
+def mend_record(home: Home, found: Sequence[Damage]) -> list[Incident]:
+    """Set damaged files of the record aside, and read again from the archive what they had."""
+    return mend(home, found, lambda source, day: read_again(source, day, home)) if found else []
 
 
 def mend_journal(home: Home) -> None:
-    """Set a damaged journal aside, and read again from the archive what it lacks."""
+    """Mend the journal, where it is damaged."""
     if damage := Journal(home).damage():
-        _mend([damage], home)
+        mend_record(home, [damage])
 
 
-def _mend_what_is_replaced(config: SourceConfig, day: date, home: Home) -> None:
-    """Mend the files in which a reading of the day replaces rows."""
-    months = (Month.of(table, config.name, day) for table in BY_SOURCE)
-    _mend([damage for month in months if (damage := damage_of(home, month)) is not None], home)
+def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
+    kept = _attempts_kept(config, day, captures, home)
+    accepted = [
+        attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
+        for row in kept.values()
+        if row["accepted"]
+    ]
+    best = max(accepted, default=None)
+    outcomes = dict[str, Outcome]()
+    chosen: tuple[str, _Write] | None = None
+    for capture in _to_read(config, day, captures, kept, home):
+        outcome, write = _read(config, capture, home)
+        if outcome.accepted and best is not None and outcome.preference < best:
+            note = f"the day keeps what its attempt {best[-1]} gave"
+            outcome = replace(outcome, warnings=(*outcome.warnings, note))
+        elif write is not None and (outcome.accepted or best is None):
+            best = outcome.preference if outcome.accepted else None
+            chosen = outcome.attempt, write
+        outcomes[outcome.attempt] = outcome
+    if chosen is not None:
+        attempt, write = chosen
+        outcomes[attempt] = _with_rows_written(outcomes[attempt], write, home)
+    return [_written(outcome, home) for outcome in outcomes.values()][-1]
 
 
-def _mend(found: Sequence[Damage], home: Home) -> None:
-    if found:
-        mend(home, found, lambda source, day: read_again(source, day, home))
+def _to_read(
+    config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
+) -> list[Capture]:
+    """The captures and those of the archive whose attempts are not ``kept``, oldest first."""
+    given = {capture.capture_id for capture in captures}
+    # A run that failed before it could archive anything is only recorded.
+    others = [] if given == {None} else Archive(home.archive).captures(config.name, day, without=kept)
+    unread = [capture for capture in others if capture.capture_id not in given]
+    found = [capture for capture in (*unread, *captures) if capture.status is not None]
+    found.sort(key=lambda capture: (capture.capture_id is None, capture.capture_id))
+    return found or [_missing(config, day, captures)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """What one attempt's answers say: offers and rejects, or exchange rates. Offers and rates are None when
-    they are not accepted."""
+_Write = Callable[[], None]
+"""Writes what one attempt's answers say: rejects and accepted offers, or exchange rates."""
 
-    offers: Sequence[Offer] | None = None
-    rejects: Sequence[RejectedRow] | None = None
-    rates: Sequence[dict[str, Any]] | None = None
-
-
-@dataclass(slots=True)
-class _Reading:
-    """The outcomes of a day's captures, oldest first; what is to be stored, None to leave what is there; and
-    the attempt that it is of."""
-
-    outcomes: list[Outcome] = field(default_factory=list)
-    content: _Content | None = None
-    attempt: str = ""
+_Read = tuple[Acceptance, dict[str, int], _Write]
+"""A reading of answers: whether it is accepted, the counts of its outcome, and what writes it."""
 
 
 def _attempts_kept(
@@ -140,18 +153,13 @@ def _attempts_kept(
 ) -> dict[str, dict[str, Any]]:
     """The outcomes of the day's other attempts; none when their offers are gone: all are read again."""
     records = Records(home)
-    try:
-        outcomes = records.outcomes(config.name, day)
-    except RecordError as error:
-        _mend([error.damage], home)
-        outcomes = records.outcomes(config.name, day)
-    rows = {row["attempt"]: row for row in outcomes}
+    rows = records.outcomes(config.name, day)
     is_rates = config.kind == "exchange_rates"
     is_there = day in records.rate_days() if is_rates else records.is_accepted(config.name, day)
-    if any(row["accepted"] for row in rows.values()) and not is_there:
+    if any(row["accepted"] for row in rows) and not is_there:
         return {}
     given = {capture.capture_id for capture in captures}
-    return {attempt: row for attempt, row in rows.items() if attempt not in given}
+    return {row["attempt"]: row for row in rows if row["attempt"] not in given}
 
 
 def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Capture:
@@ -164,66 +172,30 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
     )
 
 
-def _read_all(
-    config: SourceConfig, captures: Sequence[Capture], kept: Mapping[str, Mapping[str, Any]], home: Home
-) -> _Reading:
-    """Read captures, oldest first, and choose between them and the attempts kept."""
-    preferences = [
-        attempt_preference(row["status"], row["rows"], row["failed_requests"], row["attempt"])
-        for row in kept.values()
-        if row["accepted"]
-    ]
-    best = max(preferences, default=None)
-    reading = _Reading()
-    for capture in captures:
-        outcome, content = _read(config, capture, home)
-        if outcome.accepted and best is not None and outcome.preference < best:
-            note = f"the day keeps what its attempt {best[-1]} gave"
-            outcome = replace(outcome, warnings=(*outcome.warnings, note))
-        elif outcome.accepted or (best is None and content is not None):
-            best = outcome.preference if outcome.accepted else None
-            reading.content, reading.attempt = content, outcome.attempt
-        reading.outcomes.append(outcome)
-    return reading
-
-
-def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
-    """Read one capture. A file of the record that proves damaged is mended first, each at most once."""
-    tried: set[Path] = set()
-    while True:
-        try:
-            return _read_once(config, capture, home)
-        except RecordError as error:
-            if error.damage.path in tried:
-                return _outcome(
-                    capture, Acceptance(False, str(error)), str(error), {}, failed_here=True
-                ), None
-            tried.add(error.damage.path)
-            _mend([error.damage], home)
-
-
-def _read_once(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Content | None]:
-    """Read one capture. Never raises for its content: that is the outcome. Raises RecordError."""
+def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
+    """Read one capture; without the second there is nothing to write. Never raises for its content: that is
+    the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
-    acceptance, counts, content = Acceptance(False, error or capture.status), dict[str, int](), None
-    changed, failed_here = False, capture.damaged
-    read = _rates_of if config.kind == "exchange_rates" else _offers_of
+    if not answers:
+        refused = Acceptance(False, error or capture.status)
+        return _outcome(capture, refused, error, failed_here=capture.damaged), None
+    records, is_rates = Records(home), config.kind == "exchange_rates"
+    read = _rates_of if is_rates else _offers_of
     try:
-        if answers:
-            acceptance, counts, content = read(config, capture, answers, Records(home))
-            changed = not counts["rows"] and not counts.get("rejects")
+        acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
         raise
     except SourceChangedError as problem:
         # Of a partial capture, the request that failed is the likelier cause.
         error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
-        acceptance, changed = Acceptance(False, "the answer could not be read"), True
-        content = _Content(rejects=[])
+        refused = Acceptance(False, "the answer could not be read")
+        outcome = _outcome(capture, refused, error, changed=True)
+        return outcome, None if is_rates else partial(records.write_rejects, capture.day, config.name, [])
     except Exception as problem:
-        error = sentence_of(problem)
-        acceptance, failed_here = Acceptance(False, error), True
-    return _outcome(capture, acceptance, error, counts, changed=changed, failed_here=failed_here), content
+        return _failed_here(capture, problem), None
+    changed = not counts["rows"] and not counts.get("rejects")
+    return _outcome(capture, acceptance, error, counts, changed=changed), write
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
@@ -240,7 +212,6 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
     report_incident(
         home,
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.DAMAGED_CAPTURE,
             day=capture.day,
             source=capture.source,
@@ -252,51 +223,38 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
     return replace(capture, status="failed", error=damage, damaged=True), []
 
 
-def _store(reading: _Reading, config: SourceConfig, day: date, home: Home) -> None:
-    """Store what a reading chose, and its outcomes. What cannot be written is not accepted."""
+def _with_rows_written(outcome: Outcome, write: _Write, home: Home) -> Outcome:
+    """Write what an attempt says. What cannot be written is not accepted. Raises RecordError."""
     try:
-        _write_content(reading.content, config, day, Records(home))
+        write()
+    except RecordError:
+        raise
     except Exception as problem:
-        _report_unwritable(home, config, day, problem)
+        _report_unwritable(home, outcome, problem)
         error = _printable(sentence_of(problem))
-        reading.outcomes = [
-            replace(
-                outcome, accepted=False, reason=error, error=error, result=SourceResult.FAILED_HERE, code=None
-            )
-            if outcome.attempt == reading.attempt
-            else outcome
-            for outcome in reading.outcomes
-        ]
-    for place, outcome in enumerate(reading.outcomes):
-        try:
-            Records(home).write_outcome(outcome)
-        except (UnwritableError, RecordError) as problem:
-            _report_unwritable(home, config, day, problem)
-            note = f"the outcome is not kept: {problem}"
-            reading.outcomes[place] = replace(outcome, warnings=(*outcome.warnings, note))
+        refused = replace(outcome, accepted=False, reason=error, error=error)
+        return replace(refused, result=SourceResult.FAILED_HERE, code=None)
+    return outcome
 
 
-def _write_content(content: _Content | None, config: SourceConfig, day: date, records: Records) -> None:
-    """The rejects come first: without them no new price is believed."""
-    if content is None:
-        return
-    if content.rejects is not None and config.kind != "exchange_rates":
-        records.write_rejects(day, config.name, content.rejects)
-    if content.offers is not None:
-        records.write_accepted(day, config.name, content.offers)
-    if content.rates is not None:
-        records.write_exchange_rates(day, content.rates)
+def _written(outcome: Outcome, home: Home) -> Outcome:
+    """Write an outcome; a warning says where it cannot be written."""
+    try:
+        Records(home).write_outcome(outcome)
+    except (UnwritableError, RecordError) as problem:
+        _report_unwritable(home, outcome, problem)
+        return replace(outcome, warnings=(*outcome.warnings, f"the outcome is not kept: {problem}"))
+    return outcome
 
 
-def _report_unwritable(home: Home, config: SourceConfig, day: date, problem: Exception) -> None:
+def _report_unwritable(home: Home, outcome: Outcome, problem: Exception) -> None:
     path = problem.path if isinstance(problem, UnwritableError) else None
     report_incident(
         home,
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.UNWRITABLE,
-            day=day,
-            source=config.name,
+            day=outcome.day,
+            source=outcome.source,
             path=str(path.relative_to(home.root)) if path else None,
             reason=sentence_of(problem),
             remedy="the last accepted offers stay, and the day can be read again from the archive",
@@ -308,7 +266,7 @@ def _outcome(
     capture: Capture,
     acceptance: Acceptance,
     error: str | None,
-    counts: Mapping[str, int],
+    counts: Mapping[str, int] | None = None,
     *,
     changed: bool = False,
     failed_here: bool = False,
@@ -333,8 +291,13 @@ def _outcome(
         result=SourceResult.FAILED_HERE if failed_here else result,
         code=capture.code,
         replayed=capture.replayed_from is not None,
-        **counts,
+        **(counts or {}),
     )
+
+
+def _failed_here(capture: Capture, problem: Exception) -> Outcome:
+    error = sentence_of(problem)
+    return _outcome(capture, Acceptance(False, error), error, failed_here=True)
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
@@ -353,16 +316,31 @@ def _printable(text: str | None) -> str | None:
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
-def _rates_of(
-    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
-) -> tuple[Acceptance, dict[str, int], _Content]:
-    rows, acceptance = read_rates(config, capture.day, answers, records)
-    return acceptance, {"rows": len(rows)}, _Content(rates=rows)
+def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
+    """Read exchange rates, by which every source that does not price in dollars is converted.
+
+    Raises GpufareError where a rate moved too far, RecordError, and whatever the reader raises.
+    """
+    rates = source_module(config.name).read_rates(answers, config)
+    before = records.usd_rates(capture.day - timedelta(days=1))
+    usd = dict(sorted(rates.usd_per_unit.items()))
+    for currency in usd:
+        if currency in before and abs(usd[currency] / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
+            raise GpufareError(
+                f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
+                f"{MAX_RATE_CHANGE.value:.0%} in a week"
+            )
+    # Each converted price carries its rate's day, so an old rate is shown and not refused.
+    is_old = (capture.day - rates.date).days > MAX_RATE_AGE_DAYS
+    acceptance = Acceptance(True, warnings=(f"the rates are of {rates.date}",) if is_old else ())
+    rows = [
+        {"day": capture.day, "currency": currency, "usd_per_unit": each, "rate_date": rates.date}
+        for currency, each in usd.items()
+    ]
+    return acceptance, {"rows": len(rows)}, partial(records.write_exchange_rates, capture.day, rows)
 
 
-def _offers_of(
-    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
-) -> tuple[Acceptance, dict[str, int], _Content]:
+def _offers_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
     built = read_answers(answers, config, records.usd_rates(capture.day))
     built, acceptance = judge(
@@ -377,4 +355,11 @@ def _offers_of(
         "unknown": statuses.count("unknown"),
         "regions": len({offer.region for offer in built.offers} - {None}),
     }
-    return acceptance, counts, _Content(built.offers if acceptance.accepted else None, built.rejects)
+
+    def write() -> None:
+        """The rejects come first: without them no new price is believed."""
+        records.write_rejects(capture.day, config.name, built.rejects)
+        if acceptance.accepted:
+            records.write_accepted(capture.day, config.name, built.offers)
+
+    return acceptance, counts, write

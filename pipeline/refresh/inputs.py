@@ -23,67 +23,54 @@ ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
 
 
-class RefreshError(GpufareError):
-    """The refresh cannot begin: says which option is wrong and what it may be."""
-
-
 def refuse_a_demo(home: Home) -> None:
-    """Prices of today would be filed beside sample prices. Raises RefreshError for the home of a demo."""
+    """Raise GpufareError for the home of a demo: prices of today would be filed beside sample prices."""
     if home.demo.exists():
-        raise RefreshError(
+        raise GpufareError(
             f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
             f"{HOME_VARIABLE}, or set it to another folder"
         )
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
-    """The named sources, by default all that may be asked; of a folder of pages only those in it.
+    """Return the named sources, by default all that may be asked; of a folder of pages only those in it.
 
-    Raises RefreshError.
+    Raises GpufareError.
     """
     chosen = [source_config(name) for name in names] or list(asked_configs().values())
     if pages != ARCHIVE and (imported := [each.name for each in chosen if each.kind == "imported"]):
-        raise RefreshError(f"{imported[0]} has no pages to ask: gpufare import FILE.csv brings its prices")
+        raise GpufareError(f"{imported[0]} has no pages to ask: gpufare import FILE.csv brings its prices")
     if (folder := _folder(pages)) is None:
         return chosen
     if not folder.is_dir():
-        raise RefreshError(f"--pages {folder}: there is no such folder")
+        raise GpufareError(f"--pages {folder}: there is no such folder")
     if files := [config.name for config in chosen if (folder / config.name).is_file()]:
-        raise RefreshError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
+        raise GpufareError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
     found = [config for config in chosen if (folder / config.name).is_dir()]
     missing = [config.name for config in chosen if config not in found]
     if names and missing:
-        raise RefreshError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+        raise GpufareError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
     if not found:
-        raise RefreshError(f"--pages {folder}: none of its folders has the name of a source")
+        raise GpufareError(f"--pages {folder}: none of its folders has the name of a source")
     return found
 
 
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
-    """The day that was asked for; by default the day on which saved answers were observed, else today.
+    """Return the day that was asked for; by default the day on which saved answers were observed, else today.
 
-    Raises RefreshError for a day after today (UTC): its prices cannot have been seen yet, and once in the
+    Raises GpufareError for a day after today (UTC): its prices cannot have been seen yet, and once in the
     record they would pass for newer than all that is captured until then.
     """
-    if day is not None:
-        _refuse_after_today(day, today, "--day")
-        return day
-    days = {today}
-    if (folder := _folder(pages)) is not None:
-        observed = {
-            config.name: [entry.observed_at for entry in page_entries(folder / config.name, config)]
-            for config in chosen
-        }
-        days = {moment.date() for moments in observed.values() for moment in moments if moment} or days
-        _refuse_after_today(max(days), today, f"--pages {folder}: observed_at of a saved answer,")
-    return max(days)
-
-
-def _refuse_after_today(day: date, today: date, where: str) -> None:
-    if day > today:
-        raise RefreshError(
+    folder, where = _folder(pages), "--day"
+    if day is None and folder is not None:
+        entries = (entry for config in chosen for entry in page_entries(folder / config.name, config))
+        observed = {entry.observed_at.date() for entry in entries if entry.observed_at}
+        day, where = max(observed, default=today), f"--pages {folder}: observed_at of a saved answer,"
+    if day is not None and day > today:
+        raise GpufareError(
             f"{where} {day} is after today ({today} UTC); check it, and the clock of this machine"
         )
+    return day or today
 
 
 def captures_of(
@@ -97,10 +84,10 @@ def captures_of(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, list[Capture]]:
-    """The captures to read, by source: those just made, or all that the archive has of the day.
+    """Return the captures to read, by source: those just made, or all that the archive has of the day.
 
     From the archive, sources without a capture are skipped unless they were ``named``, so that their outcome
-    of that day is kept. Raises RefreshError and PastDayError.
+    of that day is kept. Raises GpufareError.
     """
     if pages == ARCHIVE:
         _check_day_is_archived(archive, chosen, day)
@@ -137,7 +124,7 @@ def capture_live(
     try:
         replay = ReplayServer(replay_url) if replay_url else None
     except ValueError as error:
-        raise RefreshError(f"--pages {replay_url}: {error}") from error
+        raise GpufareError(f"--pages {replay_url}: {error}") from error
     with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
             chosen, environment=environment, day=day, archive=archive, client=client, progress=progress
@@ -159,4 +146,4 @@ def _check_day_is_archived(archive: Archive, chosen: Iterable[SourceConfig], day
     days = sorted({each for config in chosen for each in archive.days(config.name)})
     if day not in days:
         available = f"it has captures of {days[0]} to {days[-1]}" if days else "it is empty"
-        raise RefreshError(f"the archive has no captures of {day}; {available}")
+        raise GpufareError(f"the archive has no captures of {day}; {available}")

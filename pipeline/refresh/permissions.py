@@ -1,13 +1,20 @@
 """Enabling and disabling sources, and which of them are off and why."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import date
+from enum import StrEnum, auto
 
 from filelock import FileLock
 
-from pipeline.capture.permissions import CHOICES, Choice, Choices, read_choices, why_off
+from pipeline.capture.permissions import (
+    CHOICES,
+    Choice,
+    Choices,
+    read_choices,
+    why_off,
+)
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.disk import replacing, set_aside
@@ -17,27 +24,22 @@ from pipeline.record.records import Records
 LOCK_SECONDS = 30
 
 
-class RetiredSourceError(GpufareError):
-    """A source that is never asked was to be enabled: says why it is not."""
-
-
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
     """Ask the sources from now on, whatever their terms; ``today`` is in UTC. Returns what to tell the user:
     what the terms say, where they are, and how to undo it.
 
     A source that is asked by default needs no permission: only an earlier "never" is forgotten.
-    Raises UnknownSourceError and RetiredSourceError, with nothing changed, and UnwritableError.
+    Raises GpufareError, with nothing changed where a source is unknown or retired.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     for config in chosen:
         if config.disabled is not None:
-            raise RetiredSourceError(f"{config.name} cannot be enabled: {config.disabled}")
+            raise GpufareError(f"{config.name} cannot be enabled: {config.disabled}")
     wanted = {
         config.name: Choice(asked=True, since=today) if config.terms.automated == "forbidden" else None
         for config in chosen
     }
-    said = _change(home, wanted)
-    return [*said, *(line for config in chosen for line in _enabled(config, environment))]
+    return [*_change(home, wanted), *(line for config in chosen for line in _enabled(config, environment))]
 
 
 def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
@@ -61,51 +63,47 @@ def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
     return f"; its last prices stay ranked for {config.stale_after_days} days at most"
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """Sources by whether a live refresh asks them, and why not. While the user's choices cannot be read, no
-    source is asked: those that are not retired are in ``off_by_terms``."""
+class Off(StrEnum):
+    """Why a live refresh does not ask a source."""
 
-    asked: Sequence[SourceConfig]
-    off_by_terms: Sequence[SourceConfig]
-    off_by_choice: Sequence[SourceConfig]
-    without_key: Sequence[SourceConfig]
-    retired: Sequence[SourceConfig]
+    BY_TERMS = auto()
+    BY_CHOICE = auto()
+    WITHOUT_KEY = auto()
+    RETIRED = auto()
 
 
-def standing(chosen: Iterable[SourceConfig], choices: Choices, environment: Mapping[str, str]) -> Standing:
-    """Tell the sources that a live refresh asks from those that are off."""
-    all_chosen = list(chosen)
-    live = [config for config in all_chosen if config.disabled is None]
-    off = [config for config in live if why_off(config, choices, environment) is not None]
-    allowed = [config for config in live if config not in off]
-    without_key = [config for config in allowed if config.needs_key and not config.has_key(environment)]
-    return Standing(
-        asked=[config for config in allowed if config not in without_key],
-        off_by_terms=[config for config in off if config.name not in choices.by_source],
-        off_by_choice=[config for config in off if config.name in choices.by_source],
-        without_key=without_key,
-        retired=[config for config in all_chosen if config.disabled is not None],
-    )
+def reason_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> Off | None:
+    """Return why a live refresh does not ask a source; None where it does. While the user's choices cannot be
+    read, every source that is not retired is off by its terms."""
+    if config.disabled is not None:
+        return Off.RETIRED
+    if why_off(config, choices, environment) is not None:
+        return Off.BY_CHOICE if config.name in choices.by_source else Off.BY_TERMS
+    return Off.WITHOUT_KEY if config.needs_key and not config.has_key(environment) else None
 
 
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Which of the sources a live refresh does not ask, why, and how to turn them on: a line per reason."""
+    """Return which of the sources a live refresh does not ask, why, and how to turn them on: a line per
+    reason."""
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
-    found = standing(chosen, choices, environment)
-    by_terms, without_key = found.off_by_terms, found.without_key
+    off: dict[Off | None, list[SourceConfig]] = defaultdict(list)
+    for config in chosen:
+        off[reason_off(config, choices, environment)].append(config)
+    by_terms, without_key = off[Off.BY_TERMS], off[Off.WITHOUT_KEY]
+    read_again = [each for each in chosen if each.disabled is None and _is_older_than_terms(choices, each)]
+    enable = "gpufare sources enable NAME"
     return [
-        *_line("off by their terms", by_terms, "gpufare sources enable NAME", _or_set_keys(by_terms)),
-        *_line("off because you disabled them", found.off_by_choice, "gpufare sources enable NAME"),
-        *_line("off without a key", without_key, "set " + _keys(without_key)),
+        *_line("off by their terms", by_terms, f"; {enable}{_or_set_keys(by_terms)}"),
+        *_line("off because you disabled them", off[Off.BY_CHOICE], f"; {enable}"),
+        *_line("off without a key", without_key, f"; set {_keys(without_key)}"),
         *_line(
             "terms read again since you enabled them",
-            [each for each in chosen if each.disabled is None and _is_older_than_terms(choices, each)],
-            "gpufare sources enable NAME shows them and confirms your choice",
+            read_again,
+            f"; {enable} shows them and confirms your choice",
         ),
-        *([f"retired: {', '.join(each.name for each in found.retired)}"] if found.retired else []),
+        *_line("retired", off[Off.RETIRED]),
     ]
 
 
@@ -118,7 +116,7 @@ def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
 def off_sources(
     configs: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Why each source that is off is not asked, by name."""
+    """Return why each source that is off is not asked, by name."""
     choices = read_choices(home)
     reasons = {config.name: why_off(config, choices, environment) for config in configs}
     return {name: reason for name, reason in reasons.items() if reason is not None}
@@ -131,18 +129,14 @@ def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
     with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
         choices = read_choices(home)
         if choices.problem:
-            said += _moved_aside(home)
+            place = ""
+            with suppress(OSError):
+                place = f": it is now {set_aside(home, home.permissions)}"
+            said.append(f"{home.permissions} was damaged{place}, and what it said before is forgotten")
         kept = {name: choice for name, choice in {**choices.by_source, **wanted}.items() if choice}
         with replacing(home.permissions) as temporary:
             temporary.write_bytes(CHOICES.dump_json(dict(sorted(kept.items())), indent=2) + b"\n")
     return said
-
-
-def _moved_aside(home: Home) -> list[str]:
-    with suppress(OSError):
-        place = set_aside(home, home.permissions)
-        return [f"{home.permissions} was damaged: it is now {place}, and what it said before is forgotten"]
-    return [f"{home.permissions} was damaged, and what it said before is forgotten"]
 
 
 def _enabled(config: SourceConfig, environment: Mapping[str, str]) -> Iterator[str]:
@@ -164,9 +158,8 @@ _VERDICTS = {
 }
 
 
-def _line(what: str, configs: Sequence[SourceConfig], remedy: str, more: str = "") -> list[str]:
-    names = ", ".join(config.name for config in configs)
-    return [f"{what}: {names}; {remedy}{more}"] if configs else []
+def _line(what: str, configs: Sequence[SourceConfig], remedy: str = "") -> list[str]:
+    return [f"{what}: {', '.join(config.name for config in configs)}{remedy}"] if configs else []
 
 
 def _or_set_keys(configs: Sequence[SourceConfig]) -> str:

@@ -1,18 +1,25 @@
-"""Publishes a day from the record, after mending what can be mended, for the command and for Dagster."""
+"""Publishes a day from the record, after mending what can be mended, and sends it to the bucket."""
 
-from collections.abc import Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
+from datetime import date, datetime
+from functools import partial
 
+from pipeline.contracts.errors import sentence_of
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.paths import Home
-from pipeline.record.damage import Damage
+from pipeline.parsing.printable import printable
 from pipeline.record.incidents import report_incident
-from pipeline.record.mending import mend, report_strays
-from pipeline.refresh.ingest import mend_journal, read_again
+from pipeline.record.mending import report_strays
+from pipeline.refresh.ingest import mend_journal, mend_record
+from pipeline.store.address import store_address
+from pipeline.store.publication import bucket_at
+from pipeline.store.publication import publish as publish_to_bucket
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.publish import publish
 from pipeline.warehouse.sql_files import BuildError
+
+REMEDY = "the next refresh sends it, or `gpufare store publish`"
 
 
 def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
@@ -21,25 +28,33 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
     Damaged files of the record are set aside and their days read again from the archive; they and stray files
     are incidents. Raises BuildError, after keeping it as an incident.
     """
-
-    def mended(damages: Sequence[Damage]) -> list[Incident]:
-        return mend(home, damages, lambda source, damaged_day: read_again(source, damaged_day, home))
-
     mend_journal(home)
     strays = report_strays(home)
     try:
-        report = publish(home, day, now, progress, mended)
+        report = publish(home, day, now, progress, partial(mend_record, home))
     except BuildError as error:
-        report_incident(
-            home,
-            Incident(
-                at=datetime.now(UTC),
-                kind=IncidentKind.NOT_PUBLISHED,
-                day=day,
-                reason=str(error),
-                remedy="the file published before stays",
-            ),
-        )
+        remedy = "the file published before stays"
+        incident = Incident(kind=IncidentKind.NOT_PUBLISHED, day=day, reason=str(error), remedy=remedy)
+        report_incident(home, incident)
         raise
     report.incidents = [*strays, *report.incidents]
     return report
+
+
+def store_published(
+    home: Home, environment: Mapping[str, str], progress: Progress = no_progress
+) -> str | None:
+    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; None where no
+    bucket is set, or nothing was ever published.
+
+    Never raises: what could not be sent is an incident, and the next refresh sends it.
+    """
+    try:
+        address = store_address(environment)
+        if address is None or not home.published.exists():
+            return None
+        return publish_to_bucket(home, bucket_at(address), {}, progress)
+    except Exception as problem:
+        reason = printable(sentence_of(problem))
+        report_incident(home, Incident(kind=IncidentKind.NOT_STORED, reason=reason, remedy=REMEDY))
+        return f"warning: not stored: {reason}; {REMEDY}"

@@ -13,6 +13,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
 from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
@@ -20,12 +21,10 @@ from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
-from pipeline.record.incidents import kept_incidents, last_incident
+from pipeline.record.incidents import kept_incidents, last_incident, report_incident
 from pipeline.record.records import Records
-from pipeline.refresh.future_days import report_future_days
 from pipeline.refresh.ingest import mend_journal, record_day
 from pipeline.refresh.inputs import (
-    RefreshError,
     captures_of,
     chosen_sources,
     day_to_read,
@@ -33,9 +32,8 @@ from pipeline.refresh.inputs import (
     refuse_a_demo,
 )
 from pipeline.refresh.permissions import off_lines
-from pipeline.refresh.publishing import publish_day
+from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.refresh.report import RefreshReport, announcement
-from pipeline.refresh.store_published import store_published
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
@@ -62,38 +60,25 @@ def refresh(
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
     chosen = chosen_sources(sources, pages)
-    day = day_to_read(day, chosen, pages, now.date())
+    replay_url = pages if is_url(pages) else None
+    report = RefreshReport(day_to_read(day, chosen, pages, now.date()), replay_url=replay_url)
     if pages is None:
         refuse_a_demo(home)
     _check_writable(home)
-    swept = sweep(home)
+    report.swept_files = len(sweep(home))
     mend_journal(home)
     known = last_incident(home)
-    announced = announcement(chosen, home, environment) if pages is None and day == now.date() else []
-    for line in announced:
-        progress(line)
+    if pages is None:
+        report.off = off_lines(chosen, home, environment)
+        report.announced = announcement(chosen, home, environment) if report.day == now.date() else []
+        for line in report.announced:
+            progress(line)
+    archive, named = Archive(home.archive), bool(sources)
     captures = captures_of(
-        chosen,
-        day,
-        pages,
-        Archive(home.archive),
-        environment,
-        named=bool(sources),
-        progress=progress,
-        limits=limits,
+        chosen, report.day, pages, archive, environment, named=named, progress=progress, limits=limits
     )
-    report = RefreshReport(
-        day,
-        swept_files=len(swept),
-        future_days=report_future_days(home, now),
-        replay_url=pages if is_url(pages) else None,
-        announced=announced,
-    )
-    report.off = off_lines(chosen, home, environment) if pages is None else []
-    for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
-        if config.name in captures:
-            progress(Step(f"reading {config.name}"))
-            _record(config, captures[config.name], home, report)
+    report.future_days = _future_days(home, now)
+    read_captures(chosen, captures, home, report, progress)
     _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
     new = kept_incidents(home, after=known)
@@ -109,6 +94,21 @@ def left_out_again(new: Sequence[Incident], published: Report | None) -> list[In
     return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in said]
 
 
+def _future_days(home: Home, now: datetime) -> list[date]:
+    """The days after that of ``now`` (UTC) that the home has, left by a clock that was ahead. No reading and
+    no publication looks at them; each is an incident once, and is named in each report, so that someone
+    removes it."""
+    archive = Archive(home.archive)
+    archived = {day for name in archive.sources() for day in archive.days(name)}
+    found = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())
+    for day in found:
+        reason = f"the home has data of {day}, a future date"
+        remedy = "it is ignored until that day comes: check the clock of this machine"
+        incident = Incident(at=now, kind=IncidentKind.FUTURE_DAY, day=day, reason=reason, remedy=remedy)
+        report_incident(home, incident)
+    return found
+
+
 def _check_writable(home: Home) -> None:
     """Before any request is sent: those whose answers cannot be stored would only burden the providers."""
     try:
@@ -117,7 +117,21 @@ def _check_writable(home: Home) -> None:
             pass
     except OSError as error:
         problem = f"nothing can be written in {home.root} ({error.strerror})"
-        raise RefreshError(f"{problem}: set {HOME_VARIABLE} to a folder that can be written") from error
+        raise GpufareError(f"{problem}: set {HOME_VARIABLE} to a folder that can be written") from error
+
+
+def read_captures(
+    chosen: Sequence[SourceConfig],
+    captures: Mapping[str, Sequence[Capture]],
+    home: Home,
+    report: RefreshReport,
+    progress: Progress,
+) -> None:
+    """Read the sources' captures into the record, exchange rates first, and report it."""
+    for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
+        if config.name in captures:
+            progress(Step(f"reading {config.name}"))
+            _record(config, captures[config.name], home, report)
 
 
 def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, report: RefreshReport) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
+from typing import NamedTuple
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
 from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, asked_configs, configs
+from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
 from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.listing import Request
@@ -19,15 +20,13 @@ from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
-from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of, result_of, was_asked
-from pipeline.refresh.permissions import off_lines, standing
+from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of
+from pipeline.refresh.permissions import off_lines, reason_off
 from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
 """Changes, held prices and incidents are listed up to this number each."""
-
-_ORDER = list(SourceResult)
 
 
 # ---------------------------------------------------------------- before the first request
@@ -36,7 +35,8 @@ _ORDER = list(SourceResult)
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
     """How many sources are asked, for how long; until there is a first accepted day also which are off, and
     what keys would add."""
-    asked = standing(chosen, read_choices(home), environment).asked
+    choices = read_choices(home)
+    asked = [config for config in chosen if reason_off(config, choices, environment) is None]
     lines = [_asking_text(asked, Archive(home.archive), environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines
@@ -64,18 +64,18 @@ def _asking_text(asked: Sequence[SourceConfig], archive: Archive, environment: M
     if seconds == 0:
         return f"asking {' and '.join(who)}"
     about = "about" if all(visit.measured for visit in visits.values()) else "at least"
-    longest = max(visits.values(), key=lambda visit: visit.seconds)
-    pauses = f"{longest.requests} requests {longest.config.spacing_seconds:g} s apart"
-    why = f"; {longest.config.name} takes the longest: {pauses}" if longest.requests > 1 else ""
-    return f"asking {' and '.join(who)}: {about} {_duration_text(seconds)}{why}"
+    duration = f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
+    longest = max(asked, key=lambda config: visits[config.name].seconds)
+    requests = visits[longest.name].requests
+    pauses = f"{requests} requests {longest.spacing_seconds:g} s apart"
+    why = f"; {longest.name} takes the longest: {pauses}" if requests > 1 else ""
+    return f"asking {' and '.join(who)}: {about} {duration}{why}"
 
 
-@dataclass(frozen=True, slots=True)
-class _ExpectedVisit:
+class _ExpectedVisit(NamedTuple):
     """How long a visit to a source takes. ``measured``: as long as its last one did; else the pauses between
     its first requests, to which the host's speed and further pages add."""
 
-    config: SourceConfig
     requests: int
     seconds: float
     measured: bool
@@ -84,12 +84,12 @@ class _ExpectedVisit:
 def _expected_visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _ExpectedVisit:
     last = archive.latest_capture(config.name)
     if last is not None and last.replayed_from is None:
-        return _ExpectedVisit(config, len(last.entries), last.duration_seconds, measured=True)
+        return _ExpectedVisit(len(last.entries), last.duration_seconds, measured=True)
     try:
         requests = first_requests(config, source_module(config.name), environment)
     except Exception:  # the source's own code: its visit says what is wrong
         requests = []
-    return _ExpectedVisit(config, len(requests), _least_seconds(requests, config), measured=False)
+    return _ExpectedVisit(len(requests), _least_seconds(requests, config), measured=False)
 
 
 def _least_seconds(requests: Sequence[Request], config: SourceConfig) -> float:
@@ -107,10 +107,6 @@ def seconds_in_parallel(durations: Sequence[float]) -> float:
         first = free_at.index(min(free_at))
         free_at[first] += duration
     return max(free_at)
-
-
-def _duration_text(seconds: float) -> str:
-    return f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
 
 
 # ---------------------------------------------------------------- when it is done
@@ -145,7 +141,7 @@ class RefreshReport:
     @property
     def asked(self) -> list[Outcome]:
         """The outcomes of sources that were asked: not those retired, or without their key or permission."""
-        return [each for each in self.outcomes if was_asked(each)]
+        return [each for each in self.outcomes if each.result.asked]
 
     @property
     def nobody_answered(self) -> bool:
@@ -193,12 +189,12 @@ class RefreshReport:
         lines = [shared.line(len(self.asked), where)] if shared else []
         rest = [each for each in self.outcomes if not shared or each.source not in shared.sources]
         if self.off:
-            rest = [each for each in rest if was_asked(each)]
+            rest = [each for each in rest if each.result.asked]
         if shared and shared.all_asked:
             rest = []
         width = max((len(outcome.source) for outcome in rest), default=0)
-        by_result = sorted(rest, key=lambda outcome: _ORDER.index(result_of(outcome)))
-        for result, outcomes in groupby(by_result, result_of):
+        by_result = sorted(rest, key=lambda outcome: list(SourceResult).index(outcome.result))
+        for result, outcomes in groupby(by_result, lambda outcome: outcome.result):
             same = list(outcomes)
             if len(self.outcomes) > 1:
                 lines.append(f"{result.sentence}: {len(same)} of {len(self.outcomes)} sources")
@@ -237,33 +233,29 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 
 
 def _summary(outcome: Outcome, *, measured: bool) -> str:
-    config = configs().get(outcome.source)
     step = next_step_of(outcome)
-    if not was_asked(outcome):
+    if not outcome.result.asked:
         said = f"not asked  {'needs a key' if step else outcome.reason}"
     elif outcome.accepted:
-        said = _accepted_text(outcome, config)
+        said = _accepted_text(outcome, source_config(outcome.source))
     else:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
         said = f"NOT ACCEPTED  {outcome.reason}{detail}"
-    effort = f"; {_effort_text(outcome)}" if measured and was_asked(outcome) else ""
-    return short_addresses(f"{said}{effort}{f' -> {step}' if step else ''}")
+    if measured and outcome.result.asked:
+        requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
+        said += f"; {requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
+    return short_addresses(f"{said}{f' -> {step}' if step else ''}")
 
 
-def _accepted_text(outcome: Outcome, config: SourceConfig | None) -> str:
+def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
-    covered = _coverage_text(outcome, config) if config else ""
+    covered = _coverage_text(outcome, config)
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
-    what = "exchange rates" if config and config.kind == "exchange_rates" else "offers"
+    what = "exchange rates" if config.kind == "exchange_rates" else "offers"
     return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}"
-
-
-def _effort_text(outcome: Outcome) -> str:
-    requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
-    return f"{requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
 
 
 def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:

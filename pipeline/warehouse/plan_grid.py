@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 
 import duckdb
+from filelock import FileLock
 
 from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import planner
@@ -48,7 +48,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                     if time.monotonic() > end:
                         break
             finally:
-                with publishing_lock(home):
+                with FileLock(home.lock):
                     for incident in edit_kept(home, own, lambda file: _add(connection, file)):
                         report_incident(home, incident)
     except duckdb.Error as error:
@@ -74,7 +74,7 @@ ORDER BY any_value(params_total), model
 def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """The models whose plans the prepared database has. Raises BuildError where there is none."""
     # Whoever publishes meanwhile replaces the file.
-    with publishing_lock(home):
+    with FileLock(home.lock):
         kept = kept_file(home, own)
         if kept is None:
             raise BuildError(f"there is no prepared database in {home.cache}: publish first")

@@ -11,11 +11,12 @@ from contextlib import suppress
 from datetime import date, datetime
 from pathlib import Path
 
+from filelock import FileLock
+
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import UnwritableError, disk_error, flush, set_aside
 from pipeline.home.paths import Home
-from pipeline.home.publishing_lock import publishing_lock
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
@@ -37,7 +38,7 @@ def publish(
 
 def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Mend | None) -> Report:
     home.published.parent.mkdir(parents=True, exist_ok=True)
-    with publishing_lock(home):
+    with FileLock(home.lock):
         _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can take its place
             _move_folder_aside(home, now)
@@ -62,7 +63,7 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
         raise BuildError(f"the record has no offers of {day} or before")
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
-        with publishing_lock(home):
+        with FileLock(home.lock):
             report = build(temporary, home, day, now, progress, keeps=False)
         flush(temporary)
         temporary.replace(file)

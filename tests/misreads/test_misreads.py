@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -79,6 +79,7 @@ def test_a_source_that_trebles_its_offers_is_refused(world: World, tmp_path: Pat
         source="linode",
         attempt="",
         status="captured",
+        result=SourceResult.FRESH,
         accepted=True,
         reason=None,
         rows=len(few.offers),

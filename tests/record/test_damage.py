@@ -380,7 +380,14 @@ def test_rows_of_a_source_that_left_the_catalogue_are_skipped(home: Home) -> Non
     began = "20260822T060000.000000Z"
     records.write_outcome(
         Outcome(
-            day=SECOND, source="acme", attempt=began, status="captured", accepted=True, reason=None, rows=1
+            day=SECOND,
+            source="acme",
+            attempt=began,
+            status="captured",
+            result=SourceResult.FRESH,
+            accepted=True,
+            reason=None,
+            rows=1,
         )
     )
     for _ in range(2):  # it is reported each time, and kept once

@@ -1,5 +1,6 @@
 """The record on disk: what is written is read again, byte for byte and by the day that is asked for."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -8,7 +9,7 @@ import duckdb
 import pytest
 
 from pipeline.contracts.offer import RejectedRow
-from pipeline.contracts.outcome import Outcome
+from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -116,6 +117,7 @@ def test_an_outcome_keeps_its_warnings_in_one_text(records: Records) -> None:
         source="acme",
         attempt=morning,
         status="captured",
+        result=SourceResult.FRESH,
         accepted=True,
         reason=None,
         warnings=("one – ä", "two"),
@@ -123,9 +125,8 @@ def test_an_outcome_keeps_its_warnings_in_one_text(records: Records) -> None:
     records.write_outcome(outcome)
     (stored,) = records.outcomes("acme", DAY)
     assert (stored["warnings"], stored["day"], stored["accepted"]) == ("one – ä; two", "2026-08-22", True)
-    records.write_outcome(
-        Outcome(day=DAY, source="acme", attempt=noon, status="failed", accepted=False, reason="none")
-    )
+    later = replace(outcome, attempt=noon, status="failed", accepted=False, reason="none")
+    records.write_outcome(later)
     assert [row["attempt"] for row in records.outcomes("acme", DAY)] == [morning, noon]
     assert (records.outcome("acme", DAY) or {})["attempt"] == noon
     assert records.outcome("acme", DAY + timedelta(days=1)) is None

@@ -18,8 +18,8 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import published_tables
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.demo import sample_days
+from pipeline.refresh.publishing import store_published
 from pipeline.refresh.refresh import refresh
-from pipeline.refresh.store_published import store_published
 from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address
 from pipeline.store.publication import bucket_at, newest
 from tests.conftest import PAGES, gpufare, shared_folder

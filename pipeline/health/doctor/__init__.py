@@ -6,10 +6,11 @@ damaged caches.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.health.doctor import archive, machine, oddments, record
+from pipeline.health.doctor import data, leftovers, machine
 from pipeline.health.doctor.finding import LEVELS, Check, Examination, Finding
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
@@ -22,15 +23,15 @@ CHECKS: Mapping[str, Check] = {
     "disk": machine.disk,
     "lock": machine.lock,
     "clock": machine.clock,
-    "archive": archive.bodies,
-    "record": record.files,
-    "cache": record.cache,
-    "published": record.published,
-    "litter": oddments.litter,
-    "stray": oddments.stray,
-    "own": oddments.own_catalogue,
-    "keys": oddments.keys,
-    "incidents": oddments.incidents,
+    "archive": data.bodies,
+    "record": data.files,
+    "cache": data.cache,
+    "published": data.published,
+    "litter": leftovers.litter,
+    "stray": leftovers.stray,
+    "own": leftovers.own_catalogue,
+    "keys": leftovers.keys,
+    "incidents": leftovers.incidents,
 }
 
 
@@ -43,27 +44,24 @@ def examine(
     every: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[Finding]:
-    """The findings of every check, at least one of each; of a home that does not exist, that alone.
+    """Yield the findings of every check, at least one of each; of a home that does not exist, that alone.
 
     ``now`` is in UTC; ``every`` reads all archived bodies instead of a sample.
     """
-    examination = Examination(
-        home=home, now=now, environment=environment, fix=fix, every=every, progress=progress
-    )
+    examination = Examination(home, now, environment, fix, every, progress)
     for name, check in CHECKS.items():
         progress(Step(f"checking {name}"))
-        found = list(_findings(name, check, examination))
+        found = [replace(finding, check=name) for finding in _findings(check, examination)]
         yield from found[:MAX_LINES_PER_CHECK]
         if rest := found[MAX_LINES_PER_CHECK:]:
             worst = max((finding.level for finding in rest), key=LEVELS.index)
-            yield Finding(level=worst, check=name, what=f"{len(rest)} more like these")
+            yield Finding(worst, f"{len(rest)} more like these", check=name)
         if name == "home" and not home.root.is_dir():
             return
 
 
-def _findings(name: str, check: Check, examination: Examination) -> Iterator[Finding]:
+def _findings(check: Check, examination: Examination) -> Iterator[Finding]:
     try:
-        for level, what, where, remedy in check(examination):
-            yield Finding(level=level, check=name, what=what, where=where, remedy=remedy)
+        yield from check(examination)
     except OSError as error:
-        yield Finding(level="fail", check=name, what=disk_error_text(error, examination.home))
+        yield Finding("fail", disk_error_text(error, examination.home))

@@ -1,6 +1,6 @@
 """What every check of the doctor is given, and what it answers."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,24 +16,24 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 """From the best to the worst."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the answer: what was found and where, and what to do about it."""
+    """One line of the answer: what was found and where, what to do about it, and which check found it."""
 
     level: Level
-    check: str
     what: str
     where: str = ""
     remedy: str = ""
+    check: str = ""
 
     def line(self) -> str:
-        """The finding in one line for people."""
+        """Return the finding in one line for people."""
         where = f"{printable(self.where)}: " if self.where else ""
         remedy = f" -> {printable(self.remedy)}" if self.remedy else ""
         return f"{self.level:<5} {self.check:<9} {where}{printable(self.what)}{remedy}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Examination:
     """What every check is given. ``now`` is in UTC."""
 
@@ -50,30 +50,16 @@ class Examination:
         return self.now.date()
 
     def short(self, path: Path) -> str:
-        """A path below the home."""
+        """Return a path as it is below the home."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
 
 
-def places(home: Home) -> list[Path]:
-    """Every file and folder that gpufare keeps in a home; files have an ending."""
-    return [getattr(home, name) for name, kind in vars(Home).items() if isinstance(kind, property)]
-
-
-def captures_of(x: Examination, source: str, day: date) -> list[Path]:
-    """What is in the folder of a day in the archive."""
-    folder = x.home.archive / source / f"{day}"
-    return sorted(folder.iterdir()) if folder.is_dir() else []
-
-
 def began_at(folder: Path) -> datetime | None:
-    """When a capture began (UTC), from the name of its folder; None for a folder that is no capture."""
+    """Return when a capture began (UTC), from its folder's name; None for a folder that is no capture."""
     try:
         return datetime.strptime(folder.name, ID_FORMAT).replace(tzinfo=UTC)
     except ValueError:
         return None
 
 
-Row = tuple[Level, str, str, str]
-"""Level, what was found, where, and what to do about it."""
-
-Check = Callable[[Examination], Iterator[Row]]
+Check = Callable[[Examination], Iterable[Finding]]

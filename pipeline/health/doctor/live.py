@@ -14,18 +14,16 @@ from pathlib import Path
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Limits
-from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome
-from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.health.doctor.saved_pages import SaveError, check_free, save_pages
+from pipeline.contracts.progress import Progress, no_progress
+from pipeline.health.doctor.saved_pages import check_free, save_pages
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.advice import next_step_of
-from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import RefreshError, captures_of, chosen_sources, is_url
+from pipeline.refresh.inputs import captures_of, chosen_sources, is_url
 from pipeline.refresh.permissions import off_lines
+from pipeline.refresh.refresh import read_captures
 from pipeline.refresh.report import RefreshReport, announcement
 from pipeline.warehouse.query import Result
 
@@ -103,10 +101,10 @@ def examine_live(
 
     ``home`` gives the user's permissions and exchange rates, and is not written to. ``save`` keeps the
     answers as DIR/<source>/; ``pages`` is the URL of a replay server that is asked in place of the providers.
-    ``now`` is in UTC. Raises RefreshError or SaveError when it cannot begin.
+    ``now`` is in UTC. Raises GpufareError when it cannot begin.
     """
     if pages is not None and not is_url(pages):
-        raise RefreshError(f"--pages {pages}: doctor --live takes the URL of a replay server")
+        raise GpufareError(f"--pages {pages}: doctor --live takes the URL of a replay server")
     chosen = chosen_sources(names, pages)
     if save is not None:
         check_free(save, chosen)
@@ -120,12 +118,15 @@ def examine_live(
         )
         report = RefreshReport(day, replay_url=pages)
         report.off = off_lines(chosen, home, environment) if pages is None else []
+        read_captures(chosen, captures, apart, report, progress)
         live = LiveReport(report)
-        for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
-            progress(Step(f"reading {config.name}"))
-            report.outcomes.append(record_day(config, day, captures[config.name], apart))
-            if save is not None:
-                _save(live, save / config.name, captures[config.name][0], archive, config, environment)
+        if save is not None:
+            for name in (outcome.source for outcome in report.outcomes):
+                try:
+                    if saved := save_pages(save / name, captures[name][0], archive, environment):
+                        live.saved[name] = saved
+                except GpufareError as error:
+                    live.not_saved[name] = str(error)
         return live
 
 
@@ -144,19 +145,3 @@ def _home_apart(home: Home, folder: Path) -> Home:
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))
     return apart
-
-
-def _save(
-    live: LiveReport,
-    folder: Path,
-    capture: Capture,
-    archive: Archive,
-    config: SourceConfig,
-    environment: Mapping[str, str],
-) -> None:
-    if not any(entry.sent for entry in capture.entries):
-        return
-    try:
-        live.saved[config.name] = save_pages(folder, capture, archive, config, environment)
-    except SaveError as error:
-        live.not_saved[config.name] = str(error)

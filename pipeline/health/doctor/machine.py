@@ -2,14 +2,13 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from pipeline.capture.archive import Archive
-from pipeline.health.doctor.finding import Examination, Row, began_at, captures_of, places
+from pipeline.health.doctor.finding import Examination, Finding, began_at
 from pipeline.home.disk import disk_error_text, existing, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -26,30 +25,22 @@ CLOCK_TOLERANCE = timedelta(minutes=5)
 MINUTE = "%Y-%m-%d %H:%M"
 
 
-def home(x: Examination) -> Iterator[Row]:
-    """Whether everything is where it belongs, and can be written."""
+def home(x: Examination) -> list[Finding]:
+    """Check that everything is where it belongs, and can be written."""
     root = x.home.root
     if not root.exists():
         remedy = f"`gpufare refresh` makes it; or set {HOME_VARIABLE} to the folder that you mean"
-        yield "fail", "there is no such folder", str(root), remedy
-        return
-    expected = {root: True} | {place: place.suffix == "" for place in places(x.home)}
-    in_the_way = [
-        path for path, is_folder in expected.items() if path.exists() and path.is_dir() != is_folder
-    ]
-    for path in in_the_way:
-        kinds = "a folder is where a file belongs" if path.is_dir() else "a file is where a folder belongs"
-        yield "fail", kinds, str(path), "move it away"
-    problems = [problem for path in expected if path.is_dir() if (problem := _unwritable(path, x.home))]
-    for problem in problems:
-        yield "fail", problem, "", ""
-    if not in_the_way and not problems:
-        demo = (
-            "the demo's: sample prices, into which no refresh asks the providers; "
-            if x.home.demo.exists()
-            else ""
-        )
-        yield "ok", f"{demo}can be written, on the disk of {_mount_of(root)}", str(root), ""
+        return [Finding("fail", "there is no such folder", str(root), remedy)]
+    found = []
+    for path, is_folder in {root: True, **{each: each.suffix == "" for each in x.home.places()}}.items():
+        if path.exists() and path.is_dir() != is_folder:
+            what = "a file is where a folder belongs" if is_folder else "a folder is where a file belongs"
+            found.append(Finding("fail", what, str(path), "move it away"))
+        if path.is_dir() and (problem := _unwritable(path, x.home)):
+            found.append(Finding("fail", problem))
+    demo = "the demo's: sample prices, into which no refresh asks the providers; "
+    what = f"{demo if x.home.demo.exists() else ''}can be written, on the disk of {_mount_of(root)}"
+    return found or [Finding("ok", what, str(root))]
 
 
 def _unwritable(folder: Path, home: Home) -> str | None:
@@ -69,8 +60,8 @@ def _mount_of(path: Path) -> Path:
     return path
 
 
-def disk(x: Examination) -> Iterator[Row]:
-    """Sizes, what a day adds on average, and for how long the free space lasts."""
+def disk(x: Examination) -> list[Finding]:
+    """Show sizes, what a day adds on average, and for how long the free space lasts."""
     usage = shutil.disk_usage(x.home.root)
     sizes = {place.name: used_bytes(place) for place in x.home.root.iterdir()}
     archive = Archive(x.home.archive)
@@ -84,56 +75,45 @@ def disk(x: Examination) -> Iterator[Row]:
     over = f"{days} days" if days > 1 else "one day"
     growth = f"{size_text(per_day)} a day, the average of {over}" if days else "no day is archived yet"
     used = f"the home uses {size_text(sum(sizes.values()))} ({parts})"
-    what = f"{size_text(usage.free)} are free; {used}; {growth}"
+    what, where = f"{size_text(usage.free)} are free; {used}; {growth}", str(_mount_of(x.home.root))
     room = f"free some space or move the home ({HOME_VARIABLE})"
     remedy = f"{room}; docs/explanation/retention.md says what may go"
     if usage.free < published + ROOM_FOR_A_BUILD_BYTES or lasts < DISK_DAYS_FAILURE:
-        yield "fail", what, str(_mount_of(x.home.root)), remedy
-    elif lasts < DISK_DAYS_WARNING:
-        yield "warn", f"{what}: the free space lasts {lasts:.0f} days", str(_mount_of(x.home.root)), remedy
-    else:
-        yield "ok", what, str(_mount_of(x.home.root)), ""
+        return [Finding("fail", what, where, remedy)]
+    if lasts < DISK_DAYS_WARNING:
+        return [Finding("warn", f"{what}: the free space lasts {lasts:.0f} days", where, remedy)]
+    return [Finding("ok", what, where)]
 
 
-def used_bytes(*paths: Path) -> int:
-    """Space on the disk of files and folders, a file with several names once."""
-    used: dict[tuple[int, int], int] = {}
-    waiting = [path for path in paths if path.exists()]
-    while waiting:
-        path = waiting.pop()
-        status = path.lstat()
-        used[status.st_dev, status.st_ino] = status.st_blocks * 512
-        if path.is_dir() and not path.is_symlink():
-            waiting += path.iterdir()
-    return sum(used.values())
+def used_bytes(folder: Path) -> int:
+    """Return the space on the disk of a file or folder, a file with several names counted once."""
+    paths = [folder, *folder.rglob("*")]
+    sizes = {(status.st_dev, status.st_ino): status.st_blocks * 512 for status in map(Path.lstat, paths)}
+    return sum(sizes.values())
 
 
-def lock(x: Examination) -> Iterator[Row]:
+def lock(x: Examination) -> list[Finding]:
     """Check whether somebody is publishing."""
     if not x.home.lock.exists():
-        yield "ok", "nobody has published here yet", "", ""
-        return
-    held = FileLock(x.home.lock)
+        return [Finding("ok", "nobody has published here yet")]
     try:
-        held.acquire(timeout=0)
+        with FileLock(x.home.lock, timeout=0):
+            return [Finding("ok", "nobody is publishing")]
     except Timeout:
         remedy = f"a build takes minutes; if this lasts, `fuser -v {x.home.lock}` names the process to end"
-        yield "ok", "somebody is publishing", str(x.home.lock), remedy
-        return
-    held.release()
-    yield "ok", "nobody is publishing", "", ""
+        return [Finding("ok", "somebody is publishing", str(x.home.lock), remedy)]
 
 
-def clock(x: Examination) -> Iterator[Row]:
-    """Whether the clock is right, as far as the archive can tell: no capture began in the future."""
-    archive = Archive(x.home.archive)
+def clock(x: Examination) -> list[Finding]:
+    """Check the clock, as far as the archive can tell: no capture began in the future."""
+    archive, now = Archive(x.home.archive), f"{x.now:{MINUTE}} UTC"
     for source in archive.sources():
-        began = [began_at(path) for day in archive.days(source)[-1:] for path in captures_of(x, source, day)]
-        newest = max((moment for moment in began if moment), default=x.now)
+        folders = (
+            path for day in archive.days(source)[-1:] for path in (archive.root / source / f"{day}").iterdir()
+        )
+        newest = max((began_at(path) or x.now for path in folders), default=x.now)
         if newest > x.now + CLOCK_TOLERANCE:
-            what = (
-                f"the clock says {x.now:{MINUTE}} UTC, but a capture of {source} began at {newest:{MINUTE}}"
-            )
-            yield "fail", what, "", "set the clock of this machine, or find out when it was wrong"
-            return
-    yield "ok", f"{x.now:{MINUTE}} UTC, and no capture is later", "", ""
+            what = f"the clock says {now}, but a capture of {source} began at {newest:{MINUTE}}"
+            remedy = "set the clock of this machine, or find out when it was wrong"
+            return [Finding("fail", what, remedy=remedy)]
+    return [Finding("ok", f"{now}, and no capture is later")]

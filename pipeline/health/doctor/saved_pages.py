@@ -13,7 +13,7 @@ from typing import Any
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.secrets import Secrets
 from pipeline.capture.index import INDEX_NAME, PagesError, read_body
-from pipeline.catalog.source_config import PageNumberPaging, SourceConfig
+from pipeline.catalog.source_config import PageNumberPaging, SourceConfig, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.request import Entry
@@ -26,39 +26,39 @@ _OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted"}
 """Fields of an entry that say nothing of the answer."""
 
 
-class SaveError(GpufareError):
-    """The answers cannot be kept: says where, why, and what to do."""
-
-
 def check_free(folder: Path, chosen: Iterable[SourceConfig]) -> None:
-    """Before anything is asked. Raises SaveError where a source's folder exists: nothing is overwritten."""
+    """Raise GpufareError where a source's folder exists, before anything is asked: nothing is overwritten."""
     if folder.exists() and not folder.is_dir():
-        raise SaveError(f"--save {folder} is a file: name a folder")
+        raise GpufareError(f"--save {folder} is a file: name a folder")
     taken = [config.name for config in chosen if (folder / config.name).exists()]
     if taken:
-        raise SaveError(
+        raise GpufareError(
             f"--save {folder} already has {', '.join(taken)}: name another folder, or remove them"
         )
 
 
 def save_pages(
-    folder: Path, capture: Capture, archive: Archive, config: SourceConfig, environment: Mapping[str, str]
-) -> Path:
-    """Write the answers of every request that was sent, failed ones included. Returns the folder.
+    folder: Path, capture: Capture, archive: Archive, environment: Mapping[str, str]
+) -> Path | None:
+    """Write the answers of every request that was sent, failed ones included, and return the folder; None
+    where none was sent.
 
-    Raises SaveError when it cannot be written, as a whole, or when a key is found in what would be.
+    Raises GpufareError when it cannot be written, as a whole, or when a key is found in what would be.
     """
+    config = source_config(capture.source)
     sent = [entry for entry in capture.entries if entry.sent]
+    if not sent:
+        return None
     try:
         files = {_file(entry): read_body(archive.folder(capture), entry) for entry in sent if entry.file}
     except PagesError as error:
-        raise SaveError(f"the answers of {config.name} cannot be saved: {error}") from error
+        raise GpufareError(f"the answers of {config.name} cannot be saved: {error}") from error
     index = json.dumps([_row(entry, config) for entry in sent], indent=1, ensure_ascii=False)
     files[INDEX_NAME] = f"{index}\n".encode()
     secrets = Secrets(environment, config.key_variables)
     for name, content in files.items():
         if secrets.contains_secret(content):
-            raise SaveError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
+            raise GpufareError(f"{folder / name} would have a key in it: nothing of {config.name} was saved")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".", suffix=".writing", dir=folder.parent) as temporary:
@@ -68,7 +68,7 @@ def save_pages(
                 (whole / name).write_bytes(content)
             whole.rename(folder)
     except OSError as error:
-        raise SaveError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
+        raise GpufareError(f"the answers cannot be saved: {disk_error_text(error, Home(folder))}") from error
     return folder
 
 
@@ -78,9 +78,8 @@ def _file(entry: Entry) -> str:
 
 def _row(entry: Entry, config: SourceConfig) -> dict[str, Any]:
     """An entry of index.json; ``prices_of`` is the day (UTC) of its prices."""
-    kept = set(KEPT_HEADERS)
-    if isinstance(config.paging, PageNumberPaging) and config.paging.total_header:
-        kept.add(config.paging.total_header.lower())
+    total = config.paging.total_header if isinstance(config.paging, PageNumberPaging) else None
+    kept = KEPT_HEADERS | {(total or "").lower()}
     headers = {name: value for name, value in entry.headers.items() if name in kept}
     unpacked = entry.model_copy(update={"headers": headers, "file": _file(entry) or None})
     row = {"method": entry.method, "url": entry.url, "status": entry.status, "file": unpacked.file}

@@ -1,0 +1,121 @@
+"""Litter, stray files, the user's own catalogue, keys and incidents."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.own import read_own_catalogue
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.health.doctor.finding import Examination, Finding, began_at
+from pipeline.health.doctor.machine import MINUTE, used_bytes
+from pipeline.home.disk import size_text
+from pipeline.home.litter import half_written, sweep
+from pipeline.home.paths import Home
+from pipeline.record.damage import RecordError
+from pipeline.record.incidents import kept_incidents
+from pipeline.record.months import strays
+
+INCIDENT_DAYS = 7
+
+
+def litter(x: Examination) -> list[Finding]:
+    """Look for files that killed processes left half written."""
+    left = half_written(x.home, days=None)
+    if not left:
+        return [Finding("ok", "no half-written files of killed processes")]
+    if not x.fix:
+        what = f"{len(left)} half-written files of killed processes, such as {x.short(left[0])}"
+        remedy = "the next `gpufare refresh` or `gpufare doctor --fix` deletes them"
+        return [Finding("warn", what, remedy=remedy)]
+    swept = sweep(x.home, days=None)
+    stay, remedy = set(left) - set(swept), "delete it by hand"
+    return [
+        Finding("fixed", f"{len(swept)} half-written files deleted"),
+        *(Finding("warn", "half-written, and cannot be deleted", x.short(path), remedy) for path in stay),
+    ]
+
+
+def stray(x: Examination) -> list[Finding]:
+    """Look for what does not belong in a home."""
+    known = {place.relative_to(x.home.root).parts[0] for place in x.home.places()} | {"lost+found"}
+    top = [path for path in x.home.root.iterdir() if path.name not in known]
+    found = sorted({*top, *strays(x.home), *_strays_in_archive(x.home)})
+    what, remedy = "does not belong here and is not read", "move it away"
+    return [Finding("warn", what, x.short(path), remedy) for path in found] or [
+        Finding("ok", "nothing that does not belong here")
+    ]
+
+
+def _strays_in_archive(home: Home) -> Iterator[Path]:
+    """Yield what is no source (one that was renamed or removed, or a copy), no day or no capture."""
+    folder, archive = home.archive, Archive(home.archive)
+    if folder.is_dir():
+        yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
+    for source in archive.sources():
+        days = [folder / source / f"{day}" for day in archive.days(source)]
+        yield from (path for path in (folder / source).iterdir() if path not in days)
+        yield from (path for day in days for path in day.iterdir() if began_at(path) is None)
+
+
+def own_catalogue(x: Examination) -> list[Finding]:
+    """Show the user's own GPUs, models and workloads, and what cannot be used of them."""
+    found = read_own_catalogue(x.home)
+    remedy = "mend it: gpufare publishes without it"
+    problems = [
+        Finding("warn", problem.removeprefix(str(path)).lstrip(",: "), x.short(path), remedy)
+        for path, problem in found.problems
+    ]
+    names = {
+        "GPUs": [gpu.gpu_id for gpu in found.gpus],
+        "models": [model.model for model in found.models],
+        "workloads": [job.workload for job in found.workloads],
+    }
+    said = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
+    if problems and not said:
+        return problems
+    return [*problems, Finding("ok", "; ".join(said) or "no GPUs, models or workloads of your own")]
+
+
+def keys(x: Examination) -> list[Finding]:
+    """Show which keys are set; never their values."""
+    given, missing = list[str](), list[str]()
+    for config in configs().values():
+        for name in sorted(config.key_variables) if config.disabled is None else ():
+            needed = f"{name} ({config.name}{'' if config.needs_key else ', optional'})"
+            (missing if name in config.missing_keys(x.environment) else given).append(needed)
+    what = f"set: {', '.join(given) or 'none'}; not set: {', '.join(missing) or 'none'}"
+    return [Finding("ok", what)]
+
+
+def incidents(x: Examination) -> list[Finding]:
+    """Show the incidents of the last days, and those whose cause is still there."""
+    try:
+        kept = kept_incidents(x.home)
+    except RecordError as error:
+        return [Finding("fail", str(error))]
+    found = [
+        Finding(
+            "warn",
+            f"{each.at:{MINUTE}} {each.kind}: {each.reason}",
+            each.path or each.source or "",
+            each.remedy,
+        )
+        for each in reversed(kept)
+        if _is_open(x, each)
+    ]
+    if moved := [path for path in x.home.damaged.rglob("*") if path.is_file()]:
+        what = f"{len(moved)} damaged files were set aside ({size_text(used_bytes(x.home.damaged))})"
+        remedy = "delete them when nobody needs them any more"
+        found.append(Finding("warn", what, str(x.home.damaged), remedy))
+    return found or [Finding("ok", f"none in the last {INCIDENT_DAYS} days")]
+
+
+def _is_open(x: Examination, incident: Incident) -> bool:
+    """True if an incident is one of the last days, or has a lasting cause that is still there."""
+    if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(incident.path or "").name in configs():
+        return False
+    if incident.kind.lasting and incident.path is not None:
+        return (x.home.root / incident.path).exists()
+    return incident.at.date() > x.today - timedelta(days=INCIDENT_DAYS)
