@@ -2,13 +2,13 @@
 
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, read_csv
 
-Row = TypeVar("Row", bound=BaseModel)
+Row = TypeVar("Row")
 
 
 def catalog_rows(name: str) -> list[dict[str, str]]:
@@ -20,11 +20,13 @@ def catalog_rows(name: str) -> list[dict[str, str]]:
 
 
 def catalog_table(name: str, kind: type[Row]) -> list[Row]:
-    """Return the rows of catalog/<name>, checked. Raises CatalogError naming file, line and column."""
+    """Return the rows of catalog/<name> as a pydantic model or a dataclass; an empty value is the default of
+    its column. Raises CatalogError naming file, line and column."""
+    read = TypeAdapter(kind).validate_python
     rows = []
     for line, values in _numbered(name):
         try:
-            rows.append(kind.model_validate(values))
+            rows.append(read({column: value for column, value in values.items() if value}))
         except ValidationError as error:
             raise CatalogError(f"catalog/{name}, line {line}: {first_problem(error)}") from error
     return rows
