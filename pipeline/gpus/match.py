@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
 from math import isclose
+from typing import Any
 
 from pipeline.contracts.listing import LabelKind
 from pipeline.contracts.offer import MatchConfidence, MatchStatus
-from pipeline.gpus import candidates, catalogue, label, tokens
+from pipeline.gpus import candidates, catalogue, tokens
 from pipeline.gpus.candidates import Evidence
 from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
 from pipeline.gpus.instance_types import InstanceType, find_instance_type
@@ -44,6 +45,19 @@ class Identity:
     confidence: MatchConfidence = "none"
     candidates: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, card: Card, rule: str, confidence: MatchConfidence = "certain", **more: Any) -> "Identity":
+        """Return the identity of a whole card, but for what ``more`` says of it."""
+        facts: dict[str, Any] = {
+            "gpu_id": card.gpu_id,
+            "vendor": card.vendor,
+            "model": card.model,
+            "form_factor": card.form_factor or None,
+            "memory_gb": card.memory_gb,
+            "candidates": (card.gpu_id,),
+        }
+        return cls("matched", rule=rule, confidence=confidence, **facts | more)
+
 
 def identify(
     raw_label: str,
@@ -60,20 +74,9 @@ def identify(
     label that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
     """
     columns = parse_columns(context) if context else NO_COLUMNS
-    key = _provider_key(provider)
+    key = catalogue.provider_key(provider)
     identity = _identify(raw_label, key, kind, columns, gpu_count)
     return _with_name_columns(identity, columns, key, gpu_count) if columns.names else identity
-
-
-def clear_caches() -> None:
-    """Empty the caches of labels, not those of the catalogue: for benchmarks and tests."""
-    for cached in (tokens.tokens_of_word, *label.CACHES, _choose, _decide):
-        cached.cache_clear()
-
-
-@lru_cache(maxsize=1_000)
-def _provider_key(provider: str) -> str:
-    return catalogue.provider_key(provider)
 
 
 def _identify(
@@ -106,7 +109,7 @@ def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
     """The rules of the provider. Resellers name the upstream cloud before an underscore:
     "hyperstack__8xH100_80GB"."""
     upstream, underscore, _ = raw_label.partition("_")
-    if underscore and (key := _provider_key(upstream)) in catalogue.providers_with_rules():
+    if underscore and (key := catalogue.provider_key(upstream)) in catalogue.providers_with_rules():
         return catalogue.provider_rules(provider, key)
     return catalogue.provider_rules(provider)
 
@@ -152,11 +155,13 @@ def _decide(
         or _has_modified_boards(parsed.models)
     )
     # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
-    evidence = (parsed, columns, machine_memory_gb, is_instance_type, rules)
-    identity = _choose(*evidence, count if count_matters else None)
+    evidence = Evidence(
+        parsed, columns, count if count_matters else None, machine_memory_gb, is_instance_type
+    )
+    identity = _choose(evidence, rules)
     if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
         # A memory that fits no card may be that of all GPUs together.
-        identity = _choose(*evidence, count)
+        identity = _choose(replace(evidence, gpu_count=count), rules)
     if is_contradicted and identity.status == "matched":
         return _ambiguous([catalogue.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
     sold_gpus = _sold_gpus(count, identity.gpu_fraction)
@@ -202,16 +207,9 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
-def _choose(
-    parsed: ParsedLabel,
-    columns: Columns,
-    machine_memory_gb: float | None,
-    is_instance_type: bool,
-    rules: tuple[ProviderRule, ...],
-    gpu_count: float | None,
-) -> Identity:
+def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     """The card that all evidence leaves, among the cards of the models that are named."""
-    evidence = Evidence(parsed, columns, gpu_count, machine_memory_gb, is_instance_type)
+    parsed, columns, gpu_count = evidence.label, evidence.columns, evidence.gpu_count
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models", gpu_count)
@@ -317,21 +315,15 @@ def _ambiguous(cards: Sequence[Card], rule: str, gpu_count: float | None) -> Ide
 
 
 def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evidence) -> Identity:
-    slice_gb = _slice_gb(card, evidence)
-    count = evidence.gpu_count
+    slice_gb, count = _slice_gb(card, evidence), evidence.gpu_count
     share = count if count and count < 1 else None
-    return Identity(
-        status="matched",
-        gpu_id=card.gpu_id,
-        vendor=card.vendor,
-        model=card.model,
-        form_factor=card.form_factor or None,
+    return Identity.of(
+        card,
+        rule,
+        confidence,
         memory_gb=slice_gb or card.memory_gb,
         gpu_count=count,
         gpu_fraction=min(1.0, slice_gb / card.memory_gb) if slice_gb else share,
-        rule=rule,
-        confidence=confidence,
-        candidates=(card.gpu_id,),
     )
 
 
@@ -384,18 +376,8 @@ def _agreed(identity: Identity, other: Identity) -> Identity:
     card = _common_card(cards)
     if card is None or card.gpu_id == identity.gpu_id:
         return identity
-    return replace(
-        identity,
-        status="matched",
-        gpu_id=card.gpu_id,
-        vendor=card.vendor,
-        model=card.model,
-        form_factor=card.form_factor or None,
-        memory_gb=card.memory_gb,
-        rule=f"{identity.rule}+name_column",
-        confidence="certain",
-        candidates=(card.gpu_id,),
-    )
+    rule = f"{identity.rule}+name_column"
+    return Identity.of(card, rule, gpu_count=identity.gpu_count, gpu_fraction=identity.gpu_fraction)
 
 
 def _with_siblings(gpu_ids: Iterable[str]) -> set[str]:
