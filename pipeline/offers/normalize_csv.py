@@ -1,19 +1,20 @@
 """``gpufare normalize``: adds to a table of labels the GPU of each."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Annotated, TextIO
 
+from pydantic import BaseModel, BeforeValidator, ValidationError
+
+from pipeline.catalog.tables import first_problem
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.listing import LABEL_KINDS, LabelKind
+from pipeline.contracts.listing import LabelKind
 from pipeline.gpus import Identity, identify
 from pipeline.home.csv_rows import CsvRow, read_csv
 from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
-OPTIONAL = ("provider", "kind", "context", "gpu_count")
 
 ANSWER_COLUMNS = (
     "status",
@@ -33,20 +34,24 @@ class LabelFileError(GpufareError):
     """The file of labels is malformed; the message names the line and what was expected."""
 
 
-def _kind(row: Mapping[str, str], line: int) -> LabelKind:
-    given = (row.get("kind") or "gpu_name").strip()
-    for kind in LABEL_KINDS:
-        if given == kind:
-            return kind
-    raise LabelFileError(f"line {line}: kind is {given!r}; write gpu_name or instance_type")
+class _Optional(BaseModel):
+    """The columns that are read where they are given."""
+
+    provider: str = ""
+    kind: Annotated[LabelKind, BeforeValidator(str.strip)] = "gpu_name"
+    context: str = ""
+    gpu_count: float | None = None
 
 
-def _count(row: Mapping[str, str], line: int) -> float | None:
-    given = (row.get("gpu_count") or "").strip()
+def _identity(row: CsvRow) -> Identity:
+    """Raises ValueError for a row that cannot be read."""
+    if row.problem:
+        raise ValueError(row.problem)
     try:
-        return float(given) if given else None
-    except ValueError as error:
-        raise LabelFileError(f"line {line}: gpu_count is {given!r}, which is not a number") from error
+        given = _Optional.model_validate({name: text for name, text in row.values.items() if text.strip()})
+    except ValidationError as error:
+        raise ValueError(first_problem(error)) from error
+    return identify(row.values[LABEL], **given.model_dump())
 
 
 def _shown(value: float | None) -> str:
@@ -59,24 +64,6 @@ def _answer(identity: Identity) -> dict[str, str | None]:
         "gpu_count": _shown(identity.gpu_count),
         "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
     }
-
-
-def _answers(rows: Sequence[CsvRow], path: Path) -> Iterator[dict[str, str | None]]:
-    for row in rows:
-        given = row.values
-        if row.problem:
-            raise LabelFileError(f"{path}, line {row.line}: {row.problem}")
-        try:
-            identity = identify(
-                given[LABEL],
-                provider=given.get("provider") or "",
-                kind=_kind(given, row.line),
-                context=given.get("context") or "",
-                gpu_count=_count(given, row.line),
-            )
-        except LabelFileError as error:
-            raise LabelFileError(f"{path}, {error}") from error
-        yield {**given, **_answer(identity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +85,17 @@ def normalized(path: Path) -> Normalized:
     if LABEL not in table.columns:
         raise LabelFileError(
             f"{path}: no column is called {LABEL}; its columns are "
-            f"{printable(', '.join(table.columns)) or 'none'}; {', '.join(OPTIONAL)} are read if given"
+            f"{printable(', '.join(table.columns)) or 'none'}; {', '.join(_Optional.model_fields)} are read "
+            "if given"
         )
+    rows = []
+    for row in table.rows:
+        try:
+            rows.append({**row.values, **_answer(_identity(row))})
+        except ValueError as error:
+            raise LabelFileError(f"{path}, line {row.line}: {error}") from error
     answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
-    return Normalized([*table.columns, *answers], list(_answers(table.rows, path)), table.separator)
+    return Normalized([*table.columns, *answers], rows, table.separator)
 
 
 def normalize_csv(path: Path, out: TextIO) -> int:

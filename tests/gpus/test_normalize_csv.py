@@ -111,10 +111,10 @@ def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(
     [
         ("label,note\nL4,\n", "no column is called raw_label; its columns are label, note; provider,"),
         ("", "no column is called raw_label; its columns are none"),
-        ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
-        ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
+        ("raw_label,kind\nL4,gpu\n", "line 2: kind: Input should be 'gpu_name' or 'instance_type'"),
+        ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count: Input should be a valid number"),
         ("raw_label\nL4,L4\n", "line 2: it has 2 values for 1 columns"),
-        ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind is 'gpu'"),
+        ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind: Input should be"),
         ("raw_label,kind\nL4\n", "line 2: it has 1 values for 2 columns"),
     ],
 )
