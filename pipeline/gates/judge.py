@@ -3,7 +3,7 @@
 Contradictions within the reading were flagged before, when its offers were built (``contradictions``).
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -36,6 +36,7 @@ class Screened:
     offers: list[Offer]
     rejects: list[RejectedRow]
     failure: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def judge(
@@ -50,13 +51,13 @@ def judge(
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, the reading's size is compared with the last one's for HELD_DAYS only: the missing
-    answers may never come again. Raises RecordError and CatalogError.
+    answers may never come again. The rows of an imported day are those that somebody chose, so their number
+    says nothing. Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
-    if config.kind == "imported":
-        return _judge_by_provider(built, history, config, day, records)
+    is_imported = config.kind == "imported"
     last_day = history.last_day or day
-    last_rows = len(history.last) if history.last_day else None
+    last_rows = len(history.last) if history.last_day and not is_imported else None
     is_lasting = lacks_answers and (day - last_day).days >= thresholds.HELD_DAYS.value
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
@@ -65,16 +66,18 @@ def judge(
             f"{len(built.offers)} offers where the reading of {last_day} had {last_rows}: "
             "not all requests are answered",
         )
-    reason = (
-        acceptance.reason
-        or why_in_another_currency(answers, config)
-        or why_grown(len(built.offers), accepted_counts(records, config.name, day), history.last_day, day)
-    )
+    reason = acceptance.reason
+    if not is_imported:
+        earlier = accepted_counts(records, config.name, day)
+        reason = reason or why_in_another_currency(answers, config)
+        reason = reason or why_grown(len(built.offers), earlier, history.last_day, day)
     if reason:
         return built, Acceptance(False, reason, warnings)
-    screened = screen(
-        built.offers, history, config, day, partial(moves_at_other_sources, records, config.name, day)
+    moves_elsewhere = partial(moves_at_other_sources, records, config.name, day)
+    screened = (_screen_imported if is_imported else screen)(
+        built.offers, history, config, day, moves_elsewhere
     )
+    warnings += screened.warnings
     built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
     if missing := missing_cards(built.offers, config):
         # They were read, so the page is the usual one and its other prices are not in doubt.
@@ -82,43 +85,28 @@ def judge(
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
 
 
-def _judge_by_provider(
-    built: Built, history: History, config: SourceConfig, day: date, records: Records
-) -> tuple[Built, Acceptance]:
-    """Judge an imported day: its rows are those that somebody chose, so their number says nothing, and a
-    doubt about one provider's prices is none about another's.
+def _screen_imported(
+    offers: Sequence[Offer], history: History, config: SourceConfig, day: date, moves_elsewhere: Moves
+) -> Screened:
+    """Screen each provider's offers apart: a doubt about one provider's prices is none about another's.
 
     A price is compared with the same provider's earlier one where that is at most ``stale_after_days`` old.
     Every offer that is not in doubt is flagged as imported.
     """
-    acceptance = check_reading(built.offers, config, None, built.rejects)
-    warnings = (*acceptance.warnings, *built.warnings)
-    if not acceptance.accepted:
-        return built, Acceptance(False, acceptance.reason, warnings)
-    if history.last_day and (day - history.last_day).days > config.stale_after_days:
-        history = replace(history, last=())
-    elsewhere = partial(moves_at_other_sources, records, config.name, day)
-    before = _by_provider(history.last)
-    offers, rejects = list[Offer](), list(built.rejects)
-    for provider, now in _by_provider(built.offers).items():
-        own = replace(history, last=before.get(provider, ()))
-        screened = screen(now, own, config, day, elsewhere)
-        offers += screened.offers
+    is_old = history.last_day and (day - history.last_day).days > config.stale_after_days
+    last = [] if is_old else history.last
+    believed, rejects, warnings = list[Offer](), list[RejectedRow](), list[str]()
+    for provider in dict.fromkeys(offer.provider for offer in offers):
+        now, before = ([each for each in some if each.provider == provider] for some in (offers, last))
+        screened = screen(now, replace(history, last=before), config, day, moves_elsewhere)
+        believed += [
+            offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
+            for offer in screened.offers
+        ]
         rejects += screened.rejects
-        warnings += (f"{provider}: {screened.failure}",) if screened.failure else ()
-    flagged = [
-        offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
-        for offer in offers
-    ]
-    reason = None if flagged else "none of its prices is believed at once"
-    return replace(built, offers=flagged, rejects=rejects), Acceptance(reason is None, reason, warnings)
-
-
-def _by_provider(offers: Sequence[Offer]) -> dict[str, list[Offer]]:
-    found: dict[str, list[Offer]] = defaultdict(list)
-    for offer in offers:
-        found[offer.provider].append(offer)
-    return found
+        warnings += [f"{provider}: {screened.failure}"] if screened.failure else []
+    failure = None if believed else "none of its prices is believed at once"
+    return Screened(believed, rejects, failure, tuple(warnings))
 
 
 def screen(
