@@ -4,7 +4,7 @@ Contradictions within the reading were flagged before, when its offers were buil
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -12,7 +12,7 @@ from functools import partial
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
-from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.gates import thresholds
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
@@ -120,23 +120,20 @@ def screen(
 
     ``moves_elsewhere`` gives the changes of a card's price at other sources since a day.
     """
-    earlier = EarlierPrices(history)
-    beside = OtherPrices(offers)
-    judged = [_judge_price(offer, earlier, beside, config) for offer in offers]
-    doubts = doubt_most_moved(offers, earlier)
-    doubts |= {place: doubt for place, (_, doubt) in enumerate(judged) if doubt}
-    held = {
-        place: doubt
-        for place, doubt in doubts.items()
-        if not is_released(
-            offers[place], doubt, history.held.get(price_key(offers[place])), config, day, moves_elsewhere
-        )
-    }
-    return Screened(
-        [offer for place, offer in enumerate(offers) if place not in held],
-        [held_reject(offers[place], doubt) for place, doubt in held.items()],
-        _why_too_many(held, sum(is_compared for is_compared, _ in judged)),
-    )
+    earlier, beside = EarlierPrices(history), OtherPrices(offers)
+    most_moved = doubt_most_moved(offers, earlier)
+    believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
+    for place, offer in enumerate(offers):
+        is_compared, doubt = _judge_price(offer, earlier, beside, config)
+        compared += is_compared
+        doubt = doubt or most_moved.get(place)
+        before = history.held.get(price_key(offer))
+        if doubt is None or is_released(offer, doubt, before, config, day, moves_elsewhere):
+            believed.append(offer)
+        else:
+            held.append((offer, doubt))
+    failure = _why_too_many([doubt.reason for _, doubt in held], compared)
+    return Screened(believed, [held_reject(offer, doubt) for offer, doubt in held], failure)
 
 
 def _judge_price(
@@ -165,11 +162,9 @@ def _judge_price(
     return doubt_first_price(offer, beside)
 
 
-def _why_too_many(held: Mapping[int, Doubt], compared: int) -> str | None:
-    if (
-        compared < thresholds.MIN_COMPARED_PRICES.value
-        or len(held) <= thresholds.MAX_HELD_SHARE.value * compared
-    ):
+def _why_too_many(held: Sequence[RejectReason], compared: int) -> str | None:
+    most = thresholds.MAX_HELD_SHARE.value * compared
+    if compared < thresholds.MIN_COMPARED_PRICES.value or len(held) <= most:
         return None
-    ((reason, _),) = Counter(doubt.reason for doubt in held.values()).most_common(1)
+    ((reason, _),) = Counter(held).most_common(1)
     return f"{len(held)} of {compared} compared prices are not believed ({reason}): {reason.sentence}"
