@@ -6,7 +6,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -28,6 +28,8 @@ class UnknownSourceError(GpufareError):
 class _Facts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+
+Facts = TypeVar("Facts", bound=BaseModel)
 
 _Host = Annotated[str, AfterValidator(declared_host)]
 
@@ -324,15 +326,20 @@ class _EachKeyOnce(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_config(path: Path) -> SourceConfig:
-    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+def read_yaml(path: Path, kind: type[Facts], **more: str) -> Facts:
+    """Return what a yaml file of the catalogue says. Raises CatalogError naming the file and the field."""
     try:
-        facts = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
-        return SourceConfig(name=path.stem, **facts)
+        given = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
+        return kind(**more, **given)
     except FileNotFoundError as error:
         raise CatalogError(f"{path} is missing") from error
     except (yaml.YAMLError, ValidationError, TypeError) as error:
         raise CatalogError(f"{path} cannot be used: {error}") from error
+
+
+def load_config(path: Path) -> SourceConfig:
+    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+    return read_yaml(path, SourceConfig, name=path.stem)
 
 
 @cache

@@ -7,10 +7,9 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.source_config import CatalogError, read_yaml
 from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.training import ADAPTER_METHODS, Method
 from pipeline.home import paths
@@ -125,7 +124,7 @@ class _Catalogue(_Entry):
 
 def deadlines() -> Callable[[float], float]:
     """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
-    return _read(paths.CATALOG_DIR / "workloads.yaml").hours_for
+    return read_yaml(paths.CATALOG_DIR / "workloads.yaml", _Catalogue).hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
@@ -134,17 +133,8 @@ def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     Raises CatalogError naming the file and the field when the yaml cannot be used.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
-    rows = list(_read(path).jobs())
+    rows = list(read_yaml(path, _Catalogue).jobs())
     twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
     if twice:
         raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")
     return [row.model_dump() for row in rows]
-
-
-def _read(path: Path) -> _Catalogue:
-    try:
-        return _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise CatalogError(f"{path} is missing") from error
-    except (yaml.YAMLError, ValidationError, ValueError) as error:
-        raise CatalogError(f"{path} cannot be used: {error}") from error
