@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.catalog.model_shapes import Shape, counted
-from pipeline.catalog.tables import catalog_rows, first_problem
+from pipeline.catalog.tables import catalog_rows, checked
 from pipeline.catalog.workloads import Workload, deadlines, workloads
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.training import ADAPTER_METHODS
@@ -294,22 +294,18 @@ def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tu
         problems.append((path, f"{error}; its {kind.noun}s are skipped"))
         return []
     rows: dict[str, Row] = {}
-    for row in table.rows:
-        given: dict[str, Any] = {name: value for name, value in row.values.items() if value}
-        if not given and not row.problem:
+    for row, found, problem in checked(table.rows, kind):
+        if not row.problem and not any(row.values.values()):
             continue
-        name, problem = given.get(kind.key, ""), row.problem
+        name = row.values[kind.key]
         if name in taken:
-            problem = problem or f"'{name}' is the name of a {kind.noun} of the catalogue, which is used"
+            problem = f"'{name}' is the name of a {kind.noun} of the catalogue, which is used"
         elif name in rows:
-            problem = problem or f"'{name}' is the name of another row, which is used"
-        if not problem:
-            try:
-                rows[name] = kind(**given)
-            except ValidationError as error:
-                problem = first_problem(error)
-        if problem:
+            problem = f"'{name}' is the name of another row, which is used"
+        if found is None or problem:
             problems.append((path, f"{path}, line {row.line}: skipped: {problem}"))
+        else:
+            rows[name] = found
     return list(rows.values())
 
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
 
-from pydantic import BaseModel, BeforeValidator, ValidationError
+from pydantic import BaseModel, BeforeValidator
 
-from pipeline.catalog.tables import first_problem
+from pipeline.catalog.tables import checked
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LabelKind
 from pipeline.gpus import Identity, identify
-from pipeline.home.csv_rows import CsvRow, read_csv
+from pipeline.home.csv_rows import read_csv
 from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
@@ -34,24 +34,14 @@ class LabelFileError(GpufareError):
     """The file of labels is malformed; the message names the line and what was expected."""
 
 
-class _Optional(BaseModel):
-    """The columns that are read where they are given."""
+class _Label(BaseModel):
+    """What a row says of a label, and in optional columns."""
 
+    raw_label: str = ""
     provider: str = ""
     kind: Annotated[LabelKind, BeforeValidator(str.strip)] = "gpu_name"
     context: str = ""
     gpu_count: float | None = None
-
-
-def _identity(row: CsvRow) -> Identity:
-    """Raises ValueError for a row that cannot be read."""
-    if row.problem:
-        raise ValueError(row.problem)
-    try:
-        given = _Optional.model_validate({name: text for name, text in row.values.items() if text.strip()})
-    except ValidationError as error:
-        raise ValueError(first_problem(error)) from error
-    return identify(row.values[LABEL], **given.model_dump())
 
 
 def _shown(value: float | None) -> str:
@@ -85,15 +75,14 @@ def normalized(path: Path) -> Normalized:
     if LABEL not in table.columns:
         raise LabelFileError(
             f"{path}: no column is called {LABEL}; its columns are "
-            f"{printable(', '.join(table.columns)) or 'none'}; {', '.join(_Optional.model_fields)} are read "
+            f"{printable(', '.join(table.columns)) or 'none'}; provider, kind, context and gpu_count are read "
             "if given"
         )
     rows = []
-    for row in table.rows:
-        try:
-            rows.append({**row.values, **_answer(_identity(row))})
-        except ValueError as error:
-            raise LabelFileError(f"{path}, line {row.line}: {error}") from error
+    for row, label, problem in checked(table.rows, _Label):
+        if label is None:
+            raise LabelFileError(f"{path}, line {row.line}: {problem}")
+        rows.append({**row.values, **_answer(identify(**label.model_dump()))})
     answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
     return Normalized([*table.columns, *answers], rows, table.separator)
 
