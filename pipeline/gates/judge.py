@@ -24,6 +24,7 @@ from pipeline.gates.reading import (
     missing_cards,
     why_grown,
     why_in_another_currency,
+    why_shrunk,
 )
 from pipeline.gates.release import Doubt, Moves, held_reject, is_released
 from pipeline.record.records import Records
@@ -56,16 +57,12 @@ def judge(
     """
     history = read_history(records, config.name, day)
     is_imported = config.kind == "imported"
-    last_day = history.last_day or day
     last_rows = len(history.last) if history.last_day and not is_imported else None
-    is_lasting = lacks_answers and (day - last_day).days >= thresholds.HELD_DAYS.value
+    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= thresholds.HELD_DAYS.value
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
-    if is_lasting and last_rows and len(built.offers) < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
-        warnings += (
-            f"{len(built.offers)} offers where the reading of {last_day} had {last_rows}: "
-            "not all requests are answered",
-        )
+    if is_lasting and (shrunk := why_shrunk(len(built.offers), last_rows)):
+        warnings += (f"{shrunk}, on {history.last_day}: not all requests are answered",)
     reason = acceptance.reason
     if not is_imported:
         earlier = accepted_counts(records, config.name, day)

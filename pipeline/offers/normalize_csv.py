@@ -75,8 +75,8 @@ def normalized(path: Path) -> Normalized:
     if LABEL not in table.columns:
         raise LabelFileError(
             f"{path}: no column is called {LABEL}; its columns are "
-            f"{printable(', '.join(table.columns)) or 'none'}; provider, kind, context and gpu_count are read "
-            "if given"
+            f"{printable(', '.join(table.columns)) or 'none'}; provider, kind, context and gpu_count are "
+            "read if given"
         )
     rows = []
     for row, label, problem in checked(table.rows, _Label):
