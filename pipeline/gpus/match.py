@@ -90,7 +90,7 @@ def _identify(
         of_machine, _ = parse_label(machine.gpu_label)
         if of_machine.models and named_beside and named_beside.isdisjoint(of_machine.models):
             cards = _cards_of(*of_machine.models, *parsed.models)
-            return _ambiguous(cards, "instance_type_contradicts", None)
+            return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
             # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
             # "1x A10" beside a machine with a share of one is that share.
@@ -163,7 +163,8 @@ def _decide(
         # A memory that fits no card may be that of all GPUs together.
         identity = _choose(replace(evidence, gpu_count=count), rules)
     if is_contradicted and identity.status == "matched":
-        return _ambiguous([catalogue.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
+        card = catalogue.card_by_id()[identity.gpu_id or ""]
+        return replace(_ambiguous([card], "count_contradicts"), gpu_count=count)
     sold_gpus = _sold_gpus(count, identity.gpu_fraction)
     return replace(identity, gpu_count=sold_gpus, rule=rule_prefix + identity.rule)
 
@@ -208,11 +209,11 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
-    """The card that all evidence leaves, among the cards of the models that are named."""
-    parsed, columns, gpu_count = evidence.label, evidence.columns, evidence.gpu_count
+    """The card that all evidence leaves, among the cards of the models that are named; without a count."""
+    parsed, columns = evidence.label, evidence.columns
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
-        return _ambiguous(all_cards, "several_models", gpu_count)
+        return _ambiguous(all_cards, "several_models")
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
     if len(parsed.models) > 1:
         # A word like "server" is a form factor only of the model that has it: the memory decides which first.
@@ -221,7 +222,7 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     of_any_form_factor = cards
     cards, has_decided = candidates.by_form_factor(cards, parsed.form_factors | columns.form_factors)
     if not cards:
-        return _ambiguous(all_cards, "form_factor_contradicts", gpu_count)
+        return _ambiguous(all_cards, "form_factor_contradicts")
     if has_decided:
         steps.append("form_factor")
     of_memory_type = candidates.by_memory_type(cards, parsed)
@@ -230,7 +231,7 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
         steps.append("memory_type")
     cards = candidates.by_mig_profile(cards, parsed)
     if not cards:
-        return _ambiguous(all_cards, "slice_fits_no_card", gpu_count)
+        return _ambiguous(all_cards, "slice_fits_no_card")
     renamed = _renamed_by_provider(cards, rules)
     if renamed is not cards:
         cards = renamed
@@ -238,7 +239,7 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
     by_memory = candidates.by_memory(cards, evidence)
     if by_memory.contradicted:
         other = candidates.by_memory(of_any_form_factor, evidence)
-        return _ambiguous(all_cards if other.contradicted else other.cards, by_memory.rule, gpu_count)
+        return _ambiguous(all_cards if other.contradicted else other.cards, by_memory.rule)
     if by_memory.rule:
         steps.append(by_memory.rule)
     return _single_card(by_memory.cards, steps, evidence, rules)
@@ -262,11 +263,11 @@ def _single_card(
             confidence = "usual"
             steps.append("usual_memory")
     if card is not None and _is_open_slice(card, evidence):
-        return _ambiguous(cards, "slice_open", evidence.gpu_count)
+        return _ambiguous(cards, "slice_open")
     if card is not None:
         return _matched(card, "+".join(steps), confidence, evidence)
     steps.append("memory_open" if has_one_model else "model_open")
-    return _ambiguous(cards, "+".join(steps), evidence.gpu_count)
+    return _ambiguous(cards, "+".join(steps))
 
 
 def _common_card(cards: Sequence[Card]) -> Card | None:
@@ -301,14 +302,13 @@ def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> li
     return [catalogue.card_by_id()[meant.get(card.gpu_id, card.gpu_id)] for card in cards]
 
 
-def _ambiguous(cards: Sequence[Card], rule: str, gpu_count: float | None) -> Identity:
+def _ambiguous(cards: Sequence[Card], rule: str) -> Identity:
     """An open identity, with the vendor and the model where all candidates share them."""
     vendors, models = {card.vendor for card in cards}, {card.model for card in cards}
     return Identity(
         status="ambiguous",
         vendor=vendors.pop() if len(vendors) == 1 else None,
         model=models.pop() if len(models) == 1 else None,
-        gpu_count=gpu_count,
         rule=rule,
         candidates=tuple(dict.fromkeys(card.gpu_id for card in cards)),
     )
@@ -322,7 +322,6 @@ def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evide
         rule,
         confidence,
         memory_gb=slice_gb or card.memory_gb,
-        gpu_count=count,
         gpu_fraction=min(1.0, slice_gb / card.memory_gb) if slice_gb else share,
     )
 

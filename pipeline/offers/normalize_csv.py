@@ -8,10 +8,9 @@ from typing import Annotated, TextIO
 from pydantic import BaseModel, BeforeValidator
 
 from pipeline.catalog.tables import checked
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import LabelKind
 from pipeline.gpus import Identity, identify
-from pipeline.home.csv_rows import read_csv
+from pipeline.home.csv_rows import CsvError, read_csv
 from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
@@ -28,10 +27,6 @@ ANSWER_COLUMNS = (
     "confidence",
     "candidates",
 )
-
-
-class LabelFileError(GpufareError):
-    """The file of labels is malformed; the message names the line and what was expected."""
 
 
 class _Label(BaseModel):
@@ -69,11 +64,11 @@ def normalized(path: Path) -> Normalized:
     """The rows of ``path`` with the answer columns, in their order.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    An input column with the name of an answer column is overwritten. Raises LabelFileError and CsvError.
+    An input column with the name of an answer column is overwritten. Raises CsvError.
     """
     table = read_csv(path)
     if LABEL not in table.columns:
-        raise LabelFileError(
+        raise CsvError(
             f"{path}: no column is called {LABEL}; its columns are "
             f"{printable(', '.join(table.columns)) or 'none'}; provider, kind, context and gpu_count are "
             "read if given"
@@ -81,7 +76,7 @@ def normalized(path: Path) -> Normalized:
     rows = []
     for row, label, problem in checked(table.rows, _Label):
         if label is None:
-            raise LabelFileError(f"{path}, line {row.line}: {problem}")
+            raise CsvError(f"{path}, line {row.line}: {problem}")
         rows.append({**row.values, **_answer(identify(**label.model_dump()))})
     answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
     return Normalized([*table.columns, *answers], rows, table.separator)
@@ -90,7 +85,7 @@ def normalized(path: Path) -> Normalized:
 def normalize_csv(path: Path, out: TextIO) -> int:
     """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is.
 
-    Returns the number of rows. Raises LabelFileError and CsvError.
+    Returns the number of rows. Raises CsvError.
     """
     found = normalized(path)
     writer = csv.DictWriter(out, found.columns, lineterminator="\n", delimiter=found.separator)
