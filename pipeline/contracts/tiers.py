@@ -11,10 +11,7 @@ NAMED_BY_TIER = "^(community|marketplace|serverless)"
 
 
 def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
-    """The class of an offer's tier; ``of_source`` where neither its price kind nor its tier names one.
-
-    The loader has the same rule in SQL for records of versions that kept no class.
-    """
+    """The class of an offer's tier; ``of_source`` where neither its price kind nor its tier names one."""
     if price_kind == "serverless":
         return "serverless"
     named = re.match(NAMED_BY_TIER, tier or "")

@@ -55,10 +55,11 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     without reading on, when there are many more offers than expected.
     """
     built, unkept = Built(), 0
+    rates = {**(rates or {}), "USD": ONE_DOLLAR}
     seen: set[tuple[Any, ...]] = set()
     limit = thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
     for row in rows:
-        found = _offer_or_reject(row, config, rates or {}, seen) if isinstance(row, Listing) else row
+        found = _offer_or_reject(row, config, rates, seen) if isinstance(row, Listing) else row
         if isinstance(found, Offer):
             built.offers.append(found)
         elif isinstance(found, ReaderWarning):
@@ -131,8 +132,12 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
             f"{most_gpus}",
         )
     _check_currency(row, config)
+    rate = rates.get(row.native_currency)
     try:
-        usd, rate = _usd_per_hour(row, gpu_count, rates)
+        if row.native_price <= 0:
+            raise RowError(RejectReason.ZERO_PRICE, f"the price is {row.native_price}")
+        price = row.native_price, row.native_unit, gpu_count, row.term_days
+        usd = usd_per_hour(*price, rate.usd) if rate else None
         per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
     except (ArithmeticError, LookupError, ValueError) as error:
         detail = f"{row.native_price} {row.native_currency} per {row.native_unit}: {error!r}"
@@ -234,17 +239,6 @@ def _identify_imported(row: Listing) -> Identity:
         candidates = tuple(str(gpu_id) for gpu_id in matched)
         return replace(found[0], status="ambiguous", gpu_id=None, confidence="none", candidates=candidates)
     return next(iter(matched.values()), found[0])
-
-
-def _usd_per_hour(
-    row: Listing, gpu_count: float, rates: Mapping[str, Rate]
-) -> tuple[Decimal | None, Rate | None]:
-    rate = ONE_DOLLAR if row.native_currency == "USD" else rates.get(row.native_currency)
-    if row.native_price <= 0:
-        raise RowError(RejectReason.ZERO_PRICE, f"the price is {row.native_price}")
-    if rate is None:
-        return None, None
-    return usd_per_hour(row.native_price, row.native_unit, gpu_count, row.term_days, rate.usd), rate
 
 
 def _check_currency(row: Listing, config: SourceConfig) -> None:
