@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.tables import catalog_rows
-from pipeline.gpus import catalogue, instance_types
+from pipeline.gpus import catalogue
 from pipeline.gpus.label import parse_label
 from pipeline.home import paths
 
@@ -225,9 +224,3 @@ def test_every_instance_type_is_of_a_known_device() -> None:
             continue
         label, _ = parse_label(row["gpu"])
         assert label.models or label.accelerator, row["pattern"]
-
-
-def test_a_malformed_row_of_instance_types_is_reported() -> None:
-    broken = {"provider": "", "pattern": "a(", "gpu": "L4", "gpu_count": "", "sizes": "", "source": "x"}
-    with pytest.raises(CatalogError, match=r"instance_types\.csv"):
-        instance_types.read_family(broken)

@@ -10,54 +10,45 @@ from datetime import date
 from functools import cache
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.tables import catalog_table
 
 
-def _counts(text: Any) -> Any:
-    """The parts of a list such as "1;2;4;8"."""
-    return text.split(";") if isinstance(text, str) else text
-
-
-def _blank_is_null(text: Any) -> Any:
-    return None if text == "" else text
-
-
-Optional = BeforeValidator(_blank_is_null)
-
-
 class MachineSize(BaseModel):
-    """One row: the numbers of GPUs that are sold as one machine, and the network between such machines.
+    """One row: the numbers of GPUs that are sold as one machine ("1;2;4;8"), and the network between such
+    machines.
 
     Without ``max_nodes`` nothing says that several machines can be rented as a cluster.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: str = Field(min_length=1)
-    gpu_id: Annotated[str | None, Optional]
-    tier: Annotated[str | None, Optional]
-    gpu_counts: Annotated[
-        tuple[Annotated[int, Field(gt=0)], ...], BeforeValidator(_counts), Field(min_length=1)
-    ]
-    node_network_gbps: Annotated[Annotated[float, Field(gt=0)] | None, Optional]
-    max_nodes: Annotated[Annotated[int, Field(gt=1)] | None, Optional]
-    network_attached: Annotated[bool | None, Optional]
+    source: str
+    gpu_id: str | None = None
+    tier: str | None = None
+    gpu_counts: Annotated[tuple[PositiveInt, ...], BeforeValidator(lambda text: text.split(";"))]
+    node_network_gbps: PositiveFloat | None = None
+    max_nodes: Annotated[int, Field(gt=1)] | None = None
+    network_attached: bool | None = None
     evidence: Literal["captured", "code", "documented", "inferred"]
-    evidence_url: Annotated[str | None, Optional]
+    evidence_url: str | None = None
     read_on: date
-    note: Annotated[str | None, Optional]
+    note: str | None = None
 
     @model_validator(mode="after")
-    def _counts_ascend(self) -> "MachineSize":
+    def _can_be_meant(self) -> "MachineSize":
         if list(self.gpu_counts) != sorted(set(self.gpu_counts)):
             raise ValueError(f"gpu_counts {self.gpu_counts} are not ascending, each once")
-        return self
-
-    @model_validator(mode="after")
-    def _clusters_have_a_network(self) -> "MachineSize":
         if self.max_nodes is not None and self.node_network_gbps is None:
             raise ValueError("max_nodes needs node_network_gbps: a cluster with an unknown network is none")
         return self

@@ -46,19 +46,6 @@ class Counts(BaseModel):
     params_active: int
 
 
-MIN_HEAD_DIM, MAX_HEAD_DIM = 8, 1024
-
-
-def check_heads(shape: Shape) -> None:
-    """Refuse heads that no attention kernel takes. Raises ValueError."""
-    if shape.heads % shape.kv_heads:
-        raise ValueError(f"{shape.heads} heads cannot share {shape.kv_heads} KV heads evenly")
-    for name in ("head_dim", "value_head_dim"):
-        width = getattr(shape, name)
-        if width is not None and not MIN_HEAD_DIM <= width <= MAX_HEAD_DIM:
-            raise ValueError(f"{name} is {width}, not from {MIN_HEAD_DIM} to {MAX_HEAD_DIM}")
-
-
 def counted(shape: Shape) -> Counts:
     """Count a shape's parameters; biases, and norms but two per layer, are left out."""
     h, linear_layers = shape.hidden, shape.linear_attention_layers or 0

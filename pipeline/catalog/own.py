@@ -9,18 +9,16 @@ import csv
 import difflib
 import hashlib
 import io
-import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from pipeline.catalog.model_shapes import Shape, check_heads, counted
-from pipeline.catalog.tables import catalog_rows, first_problem
+from pipeline.catalog.model_shapes import Shape, counted
+from pipeline.catalog.tables import catalog_rows, checked
 from pipeline.catalog.workloads import Workload, deadlines, workloads
-from pipeline.contracts.amounts import MAX_TOKENS, amount_in
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
@@ -39,8 +37,6 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 _Text = Annotated[str, Field(max_length=300)]
 _Amount = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
-_AMOUNTS = ("tokens", "examples", "tokens_per_example", "epochs")
-
 
 class OwnRowError(GpufareError):
     """A row that cannot be added: says why and what to do."""
@@ -51,6 +47,9 @@ class OwnGpu(BaseModel):
     ``labels`` of offers that mean it."""
 
     model_config = ConfigDict(frozen=True)
+    noun: ClassVar = "GPU"
+    key: ClassVar = "gpu_id"
+    ignored: ClassVar = {"has_full_specs", "named_without_memory", "derived_from", "confidence"}
 
     gpu_id: Name
     vendor: Literal["nvidia", "amd", "intel"]
@@ -113,6 +112,10 @@ class OwnGpu(BaseModel):
 class OwnModel(Shape):
     """A row of models.csv. Its parameters are counted from the shape."""
 
+    noun: ClassVar = "model"
+    key: ClassVar = "model"
+    ignored: ClassVar = {"params_total", "params_linear", "params_active"}
+
     model: Name
     title: _Text | None = None
     licence: _Text | None = None
@@ -121,18 +124,22 @@ class OwnModel(Shape):
 
     @model_validator(mode="after")
     def _is_a_shape(self) -> "OwnModel":
-        for name in ("layers", "hidden", "intermediate", "heads", "kv_heads", "head_dim", "vocab", "experts"):
-            if not 1 <= getattr(self, name) <= 1 << 24:
-                raise ValueError(f"{name} is {getattr(self, name)}, not from 1 to {1 << 24}")
-        for name in ("gated_mlp", "tied_embeddings"):
-            if getattr(self, name) not in (0, 1):
-                raise ValueError(f"{name} is {getattr(self, name)}, neither 0 nor 1")
-        if not 1 <= self.experts_active <= self.experts:
-            raise ValueError(f"experts_active is {self.experts_active}, not from 1 to {self.experts}")
-        for name in ("full_attention_layers", "linear_attention_layers", "dense_layers"):
-            if not 0 <= (getattr(self, name) or 0) <= self.layers:
-                raise ValueError(f"{name} is {getattr(self, name)}, not from 0 to {self.layers}")
-        check_heads(self)
+        bounds = (
+            (1, 1 << 24, ("layers", "hidden", "intermediate", "heads", "kv_heads", "vocab", "experts")),
+            (8, 1024, ("head_dim", "value_head_dim")),  # of attention kernels
+            (0, 1, ("gated_mlp", "tied_embeddings")),
+            (1, self.experts, ("experts_active",)),
+            (0, self.layers, ("full_attention_layers", "linear_attention_layers", "dense_layers")),
+        )
+        for least, most, names in bounds:
+            for name in names:
+                value = getattr(self, name)
+                if value is not None and not least <= value <= most:
+                    raise ValueError(f"{name} is {value}, not from {least} to {most}")
+        if (self.linear_attention_layers or 0) + (self.full_attention_layers or 0) > self.layers:
+            raise ValueError(f"its kinds of layers are more than its {self.layers} layers")
+        if self.heads % self.kv_heads:
+            raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} KV heads evenly")
         params = counted(self)
         if not 0 < params.params_linear < params.params_total < 1 << 50:
             raise ValueError(f"{params.params_total} parameters are not those of a model")
@@ -152,9 +159,12 @@ class OwnWorkload(Workload):
     """A row of workloads.csv, which is planned, ranked and recorded like those of catalog/workloads.yaml. Its
     empty columns have the defaults of a question."""
 
+    noun: ClassVar = "workload"
+    key: ClassVar = "workload"
+    ignored: ClassVar = {"scenario"}
+
     workload: Name
     title: _Text = ""
-    tokens: Annotated[float, Field(gt=0, le=MAX_TOKENS)]
     seq_len: Annotated[int, Field(gt=0, le=1 << 20)] = 2048
     lora_rank: Annotated[int, Field(gt=0, le=4096)] | None = None
     max_gpus: Annotated[int, Field(gt=0, le=MOST_GPUS)] = 8
@@ -163,16 +173,8 @@ class OwnWorkload(Workload):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_amounts(cls, given: Any) -> Any:
-        """100M is a number here, too; adapters have rank 16 unless the row says another."""
-        read = {name: amount_in(str(given[name])) for name in _AMOUNTS if name in given}
-        rank = {"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}
-        found = rank | given | read
-        if read.keys() == {*_AMOUNTS}:  # a row of the table workloads: its tokens follow from the others
-            tokens = found.pop("tokens")
-            if not math.isclose(tokens, math.prod(read[name] for name in _AMOUNTS if name != "tokens")):
-                raise ValueError(f"tokens is {tokens:g}, which is not what its examples have in its epochs")
-        return found
+    def _adapters_have_a_rank(cls, given: Any) -> Any:
+        return ({"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}) | given
 
     def row(self) -> dict[str, Any]:
         """The row of main.workloads."""
@@ -182,34 +184,9 @@ class OwnWorkload(Workload):
         }
 
 
-Row = TypeVar("Row", bound=BaseModel)
-
-
-@dataclass(frozen=True, slots=True)
-class _File(Generic[Row]):
-    """What the rows of a file are, the column with their names, and the columns of the catalogue's table that
-    are ignored here, so that its rows can be copied."""
-
-    noun: str
-    kind: type[Row]
-    key: str
-    ignored: frozenset[str]
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All of them but the ignored, the names first."""
-        rest = self.kind.model_fields.keys() - self.ignored - {self.key}
-        return (self.key, *(name for name in self.kind.model_fields if name in rest))
-
-
-_GPUS = _File(
-    "GPU",
-    OwnGpu,
-    "gpu_id",
-    frozenset({"has_full_specs", "named_without_memory", "derived_from", "confidence"}),
-)
-_MODELS = _File("model", OwnModel, "model", frozenset({"params_total", "params_linear", "params_active"}))
-_WORKLOADS = _File("workload", OwnWorkload, "workload", frozenset({"scenario"}))
+Row = TypeVar("Row", bound=OwnGpu | OwnModel | OwnWorkload)
+"""Each kind says what its rows are, which column names them, and which columns of the catalogue's table are
+ignored, so that its rows can be copied."""
 
 
 @dataclass(slots=True)
@@ -247,9 +224,9 @@ def read_own_catalogue(home: Home) -> OwnCatalogue:
     if not any(path.exists() for path in (home.models, home.gpus, home.workloads)):
         return found
     catalogue = catalog_rows("models.csv")
-    found.models = _read(home.models, _MODELS, model_names(), found.problems)
-    found.gpus = _read(home.gpus, _GPUS, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
-    jobs = _read(home.workloads, _WORKLOADS, {row["workload"] for row in workloads()}, found.problems)
+    found.models = _read(home.models, OwnModel, model_names(), found.problems)
+    found.gpus = _read(home.gpus, OwnGpu, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
+    jobs = _read(home.workloads, OwnWorkload, {row["workload"] for row in workloads()}, found.problems)
     found.problems += [(home.gpus, f"{home.gpus}: {problem}") for problem in _shared_labels(found.gpus)]
     hours = deadlines()
     context = {row["model"]: int(row["max_context"]) if row["max_context"] else None for row in catalogue}
@@ -270,25 +247,22 @@ def add_model(path: Path, model: OwnModel) -> None:
     """
     if model.model in model_names():
         raise OwnRowError(f"'{model.model}' is a model of the catalogue: give yours another name")
-    values = {name: value for name, value in model.model_dump().items() if value is not None}
-    columns, separator, kept = list(_MODELS.columns), ",", b""
-    if path.exists():
-        try:
-            table = _table(path, _MODELS)
-        except CsvError as error:
-            raise OwnRowError(f"{error}; mend it, or move it away") from error
-        if any(row.values["model"] == model.model for row in table.rows):
-            raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
-        if missing := sorted(values.keys() - {*table.columns}):
-            raise OwnRowError(
-                f"{path} has no column {', '.join(missing)}: add it to the heading and each line"
-            )
-        columns, separator, kept = table.columns, table.separator, path.read_bytes()
-    kept = kept or _line(columns, separator)
-    kept += b"" if kept.endswith(b"\n") else b"\n"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        with replacing(path) as temporary:
+            temporary.write_bytes(_line(_columns(OwnModel), ","))
+    try:
+        table = _table(path, OwnModel)
+    except CsvError as error:
+        raise OwnRowError(f"{error}; mend it, or move it away") from error
+    if any(row.values["model"] == model.model for row in table.rows):
+        raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
+    values = model.model_dump(exclude_none=True)
+    if missing := sorted(values.keys() - {*table.columns}):
+        raise OwnRowError(f"{path} has no column {', '.join(missing)}: add it to the heading and each line")
+    kept = path.read_bytes()
+    line = _line([values.get(name, "") for name in table.columns], table.separator)
     with replacing(path) as temporary:
-        temporary.write_bytes(kept + _line([values.get(name, "") for name in columns], separator))
+        temporary.write_bytes((kept if kept.endswith(b"\n") else kept + b"\n") + line)
 
 
 def model_names() -> set[str]:
@@ -296,43 +270,42 @@ def model_names() -> set[str]:
     return {row["model"] for row in catalog_rows("models.csv")}
 
 
-def _table(path: Path, file: _File[Row]) -> CsvTable:
-    table = read_csv(path, max_bytes=MAX_FILE_BYTES)
-    if file.key not in table.columns:
-        raise CsvError(f"{path} has no column {file.key}")
-    if unknown := sorted({*table.columns} - {*file.columns, *file.ignored}):
-        raise CsvError(f"{path} has a column {unknown[0]!a}, which is none of {', '.join(file.columns)}")
+def _columns(kind: type[Row]) -> list[str]:
+    """The columns of a file, the names first."""
+    return [kind.key, *(name for name in kind.model_fields if name not in {kind.key, *kind.ignored})]
+
+
+def _table(path: Path, kind: type[Row]) -> CsvTable:
+    table, columns = read_csv(path, max_bytes=MAX_FILE_BYTES), _columns(kind)
+    if kind.key not in table.columns:
+        raise CsvError(f"{path} has no column {kind.key}")
+    if unknown := sorted({*table.columns} - {*columns, *kind.ignored}):
+        raise CsvError(f"{path} has a column {unknown[0]!a}, which is none of {', '.join(columns)}")
     return table
 
 
-def _read(
-    path: Path, file: _File[Row], taken: Collection[str], problems: list[tuple[Path, str]]
-) -> list[Row]:
+def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tuple[Path, str]]) -> list[Row]:
     """The usable rows of a file, none where there is no file; others are named in ``problems``."""
     if not path.exists():
         return []
     try:
-        table = _table(path, file)
+        table = _table(path, kind)
     except CsvError as error:
-        problems.append((path, f"{error}; its {file.noun}s are skipped"))
+        problems.append((path, f"{error}; its {kind.noun}s are skipped"))
         return []
     rows: dict[str, Row] = {}
-    for row in table.rows:
-        given = {name: value for name, value in row.values.items() if value}
-        if not given and not row.problem:
+    for row, found, problem in checked(table.rows, kind):
+        if not row.problem and not any(row.values.values()):
             continue
-        name, problem = given.get(file.key, ""), row.problem
+        name = row.values[kind.key]
         if name in taken:
-            problem = problem or f"'{name}' is the name of a {file.noun} of the catalogue, which is used"
+            problem = f"'{name}' is the name of a {kind.noun} of the catalogue, which is used"
         elif name in rows:
-            problem = problem or f"'{name}' is the name of another row, which is used"
-        if not problem:
-            try:
-                rows[name] = file.kind.model_validate(given)
-            except ValidationError as error:
-                problem = first_problem(error)
-        if problem:
+            problem = f"'{name}' is the name of another row, which is used"
+        if found is None or problem:
             problems.append((path, f"{path}, line {row.line}: skipped: {problem}"))
+        else:
+            rows[name] = found
     return list(rows.values())
 
 

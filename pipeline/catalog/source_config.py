@@ -6,7 +6,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -29,6 +29,8 @@ class _Facts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+Facts = TypeVar("Facts", bound=BaseModel)
+
 _Host = Annotated[str, AfterValidator(declared_host)]
 
 
@@ -41,38 +43,31 @@ class Evidence(_Facts):
     note: str
 
 
-class Terms(_Facts):
-    """What the provider's terms of use say of automated reading. ``read_on`` is the day on which they were
-    read, by us or by the person whom ``note`` names; ``unknown`` where nobody is known to have read them, and
-    ``silent`` where they were read and say nothing of it."""
+class _Reading(_Facts):
+    """What the provider's terms say of one question; ``unknown`` where nobody is known to have read them on
+    it. ``read_on`` is the day on which they were read, by us or by the person whom ``note`` names."""
 
-    automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
     url: str | None = None
     read_on: date | None = None
     note: str = ""
 
     @model_validator(mode="after")
-    def _what_was_read_has_a_date(self) -> "Terms":
-        if self.automated != "unknown" and (self.read_on is None or not self.note):
+    def _what_was_read_has_a_date(self) -> Self:
+        if "unknown" not in self.__dict__.values() and (self.read_on is None or not self.note):
             raise ValueError("terms that were read need read_on, and a note on who read what")
         return self
 
 
-class Rights(_Facts):
-    """Whether the source's prices may be published again, as far as is known: what its terms say, where they
-    were read, by whom and when (``note``, ``read_on``). ``unknown`` where nobody is known to have read them
-    for that. No legal advice."""
+class Terms(_Reading):
+    """Whether they allow automated reading; ``silent`` where they were read and say nothing of it."""
+
+    automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
+
+
+class Rights(_Reading):
+    """Whether the source's prices may be published again, as far as is known. No legal advice."""
 
     republishing: Literal["allowed", "forbidden", "unknown"] = "unknown"
-    url: str | None = None
-    read_on: date | None = None
-    note: str = ""
-
-    @model_validator(mode="after")
-    def _what_was_read_has_a_date(self) -> "Rights":
-        if self.republishing != "unknown" and (self.read_on is None or not self.note):
-            raise ValueError("rights that were read need read_on, and a note on who read what")
-        return self
 
 
 class Coverage(_Facts):
@@ -275,21 +270,12 @@ class SourceConfig(_Facts):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _hosts_are_declared(self) -> "SourceConfig":
+    def _can_be_asked(self) -> "SourceConfig":
         if not self.allowed_hosts and self.disabled is None:
             raise ValueError("name at least one request or host, or say why the source is disabled")
-        return self
-
-    @model_validator(mode="after")
-    def _not_all_is_optional(self) -> "SourceConfig":
         if self.requests and all(request.optional for request in self.requests):
             raise ValueError("at least one request must not be optional")
-        return self
-
-    @model_validator(mode="after")
-    def _currencies_are_of_known_hosts(self) -> "SourceConfig":
-        unknown = sorted(set(self.currencies.values()) - self.allowed_hosts)
-        if unknown:
+        if unknown := sorted(set(self.currencies.values()) - self.allowed_hosts):
             raise ValueError(f"currencies names hosts that are not asked: {', '.join(unknown)}")
         if self.currencies and self.currency not in self.currencies:
             raise ValueError(f"currencies must name the host of {self.currency}, too")
@@ -340,15 +326,20 @@ class _EachKeyOnce(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def load_config(path: Path) -> SourceConfig:
-    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+def read_yaml(path: Path, kind: type[Facts], **more: str) -> Facts:
+    """Return what a yaml file of the catalogue says. Raises CatalogError naming the file and the field."""
     try:
-        facts = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
-        return SourceConfig(name=path.stem, **facts)
+        given = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
+        return kind(**more, **given)
     except FileNotFoundError as error:
         raise CatalogError(f"{path} is missing") from error
     except (yaml.YAMLError, ValidationError, TypeError) as error:
         raise CatalogError(f"{path} cannot be used: {error}") from error
+
+
+def load_config(path: Path) -> SourceConfig:
+    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+    return read_yaml(path, SourceConfig, name=path.stem)
 
 
 @cache

@@ -1,14 +1,15 @@
 """The CSV files of the catalogue, checked when they are loaded."""
 
+from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.home import paths
-from pipeline.home.csv_rows import CsvError, read_csv
+from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 
-Row = TypeVar("Row", bound=BaseModel)
+Row = TypeVar("Row")
 
 
 def catalog_rows(name: str) -> list[dict[str, str]]:
@@ -16,28 +17,43 @@ def catalog_rows(name: str) -> list[dict[str, str]]:
 
     Raises CatalogError naming the file and the line.
     """
-    return [values for _, values in _numbered(name)]
+    return [row.values for row in _sound_rows(name)]
 
 
 def catalog_table(name: str, kind: type[Row]) -> list[Row]:
     """Return the rows of catalog/<name>, checked. Raises CatalogError naming file, line and column."""
-    rows = []
-    for line, values in _numbered(name):
-        try:
-            rows.append(kind.model_validate(values))
-        except ValidationError as error:
-            raise CatalogError(f"catalog/{name}, line {line}: {first_problem(error)}") from error
-    return rows
+    found = []
+    for row, each, problem in checked(_sound_rows(name), kind):
+        if each is None:
+            raise CatalogError(f"catalog/{name}, line {row.line}: {problem}")
+        found.append(each)
+    return found
 
 
-def _numbered(name: str) -> list[tuple[int, dict[str, str]]]:
+def _sound_rows(name: str) -> list[CsvRow]:
     try:
         rows = read_csv(paths.CATALOG_DIR / name).rows
     except CsvError as error:
         raise CatalogError(f"{error}: reinstall gpufare or restore the file") from error
     if wrong := next((row for row in rows if row.problem), None):
         raise CatalogError(f"catalog/{name}, line {wrong.line}: {wrong.problem}")
-    return [(row.line, row.values) for row in rows]
+    return rows
+
+
+def checked(rows: Iterable[CsvRow], kind: type[Row]) -> Iterator[tuple[CsvRow, Row | None, str]]:
+    """Yield each row with what it is as a pydantic model or dataclass, or None and what is wrong with it.
+
+    An empty value is the default of its column.
+    """
+    read = TypeAdapter(kind).validate_python
+    for row in rows:
+        found, problem = None, row.problem
+        if not problem:
+            try:
+                found = read({column: value for column, value in row.values.items() if value.strip()})
+            except ValidationError as error:
+                problem = first_problem(error)
+        yield row, found, problem
 
 
 def first_problem(error: ValidationError) -> str:

@@ -7,27 +7,20 @@ from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.source_config import CatalogError, read_yaml
+from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.training import ADAPTER_METHODS, Method
 from pipeline.home import paths
 
 GPUS_OF_A_MACHINE = 8
 """Rankings stay on one machine unless the workload says more."""
 
-_MULTIPLES = {"M": 10**6, "B": 10**9}
+Amount = Annotated[float, BeforeValidator(lambda value: amount_in(str(value)))]
 
-
-def _tokens(value: Any) -> Any:
-    """A number of tokens, or one with M (million) or B (billion) behind it."""
-    if isinstance(value, str) and value[-1:] in _MULTIPLES:
-        return float(value[:-1]) * _MULTIPLES[value[-1]]
-    return value
-
-
-Tokens = Annotated[float, BeforeValidator(_tokens), Field(gt=0)]
+_PARTS = ("examples", "tokens_per_example", "epochs")
+"""Their product is the number of tokens."""
 
 
 class _Entry(BaseModel):
@@ -41,10 +34,10 @@ class Workload(_Entry):
     title: str
     model: str
     method: Method
-    tokens: Tokens
-    examples: float | None = Field(default=None, gt=0)
-    tokens_per_example: float | None = Field(default=None, gt=0)
-    epochs: float | None = Field(default=None, gt=0)
+    tokens: Amount
+    examples: Amount | None = None
+    tokens_per_example: Amount | None = None
+    epochs: Amount | None = None
     seq_len: int = Field(gt=0)
     lora_rank: int | None = Field(default=None, gt=0)
     max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
@@ -56,12 +49,15 @@ class Workload(_Entry):
     @classmethod
     def _count_tokens(cls, given: Any) -> Any:
         """Fill in tokens where the job is counted in examples."""
-        counted = {"examples", "tokens_per_example", "epochs"} & given.keys()
-        if not counted:
+        parts = [amount_in(str(given[name])) for name in _PARTS if name in given]
+        if not parts:
             return given
-        if len(counted) < 3 or "tokens" in given:
+        if len(parts) < len(_PARTS):
             raise ValueError("give either tokens, or all of examples, tokens_per_example and epochs")
-        return given | {"tokens": given["examples"] * given["tokens_per_example"] * given["epochs"]}
+        tokens = math.prod(parts)
+        if "tokens" in given and not math.isclose(stated := amount_in(str(given["tokens"])), tokens):
+            raise ValueError(f"tokens is {stated:g}, which is not what its examples have in its epochs")
+        return given | {"tokens": tokens}
 
     @model_validator(mode="after")
     def _rank_belongs_to_adapters(self) -> "Workload":
@@ -73,7 +69,7 @@ class Workload(_Entry):
 class _Deadline(_Entry):
     """The hours that jobs of at most so many tokens may take; without a number of tokens, all others."""
 
-    up_to_tokens: Tokens = math.inf
+    up_to_tokens: Amount = math.inf
     max_hours: float = Field(gt=0)
 
 
@@ -95,7 +91,7 @@ class _Block(_Entry):
                 title=f"{model}, {method}, {tokens} tokens in sequences of {self.seq_len}",
                 model=model,
                 method=method,
-                tokens=_tokens(tokens),
+                tokens=amount_in(tokens),
                 seq_len=self.seq_len,
                 lora_rank=self.lora_rank if method in ADAPTER_METHODS else None,
                 max_gpus=self.max_gpus,
@@ -128,7 +124,7 @@ class _Catalogue(_Entry):
 
 def deadlines() -> Callable[[float], float]:
     """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
-    return _read(paths.CATALOG_DIR / "workloads.yaml").hours_for
+    return read_yaml(paths.CATALOG_DIR / "workloads.yaml", _Catalogue).hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
@@ -137,17 +133,8 @@ def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     Raises CatalogError naming the file and the field when the yaml cannot be used.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
-    rows = list(_read(path).jobs())
+    rows = list(read_yaml(path, _Catalogue).jobs())
     twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
     if twice:
         raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")
     return [row.model_dump() for row in rows]
-
-
-def _read(path: Path) -> _Catalogue:
-    try:
-        return _Catalogue.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except FileNotFoundError as error:
-        raise CatalogError(f"{path} is missing") from error
-    except (yaml.YAMLError, ValidationError, ValueError) as error:
-        raise CatalogError(f"{path} cannot be used: {error}") from error

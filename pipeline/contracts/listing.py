@@ -49,7 +49,6 @@ PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 LabelKind = Literal["gpu_name", "instance_type"]
-LABEL_KINDS: tuple[LabelKind, ...] = get_args(LabelKind)
 
 NativeUnit = Literal[
     "gpu_second",

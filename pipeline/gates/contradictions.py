@@ -8,9 +8,8 @@ Marketplace prices are not compared: offers that look alike are of different hos
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
-from functools import cache
-from itertools import combinations, permutations, product
+from functools import cache, partial
+from itertools import permutations, product
 from statistics import median
 from typing import Any
 
@@ -25,8 +24,7 @@ from pipeline.gates.release import is_reviewed
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag
 
-Found = Iterator[tuple[int, FlagReason]]
-"""The place of an offer in the list, and why it is flagged."""
+Found = Iterator[tuple[Offer, FlagReason]]
 
 
 def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
@@ -35,78 +33,91 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
     A price that a person has confirmed (``reviewed_prices``) is neither flagged nor held against another.
     Raises CatalogError.
     """
-    compared = {
-        place: offer
-        for place, offer in enumerate(offers)
-        if not offer.is_marketplace and not offer.flag_reason and not is_reviewed(offer, config)
-    }
-    limits = _on_demand_prices(
+    compared = [
         offer
-        for place, offer in enumerate(offers)
-        if place in compared or offer.flag_reason == FlagReason.CONFLICTING_PRICES
-    )
-    flags = dict(_spot(compared, limits))
-    for check in (_kinds, _one_price_for_all, _spread, _successors):
-        sound = {place: offer for place, offer in compared.items() if place not in flags}
-        flags |= dict(check(sound))
-    return [
-        offer.model_copy(update={"flag_reason": flags[place]}) if place in flags else offer
-        for place, offer in enumerate(offers)
+        for offer in offers
+        if not offer.is_marketplace and not offer.flag_reason and not is_reviewed(offer, config)
     ]
+    conflicting = [offer for offer in offers if offer.flag_reason == FlagReason.CONFLICTING_PRICES]
+    flags: dict[int, FlagReason] = {}
+    for check in (partial(_spot, conflicting), _kinds, _one_price_for_all, _spread, _successors):
+        sound = [offer for offer in compared if id(offer) not in flags]
+        flags |= {id(offer): flag for offer, flag in check(sound)}
+    return _flagged(offers, flags)
+
+
+def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
+    """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
+    which. Where cards are listed without a machine or a region, CPU and memory beside the card explain no
+    second price."""
+
+    def key(offer: Offer) -> tuple[Any, ...]:
+        if offer.instance_type is None and offer.region is None:
+            return (*price_key(offer), offer.provider, offer.gpu_id, offer.native_currency)
+        return tuple(offer.model_dump(exclude=columns).values())
+
+    flags = {
+        id(offer): FlagReason.CONFLICTING_PRICES
+        for same in _groups(offers, key)
+        if len({offer.native_price for offer in same}) > 1
+        for offer in same
+        if not offer.flag_reason and not offer.is_marketplace
+    }
+    return _flagged(offers, flags)
+
+
+def _flagged(offers: Sequence[Offer], flags: Mapping[int, FlagReason]) -> list[Offer]:
+    """The offers, with the flags of those whose identity has one."""
+    return [
+        offer.model_copy(update={"flag_reason": flags[id(offer)]}) if id(offer) in flags else offer
+        for offer in offers
+    ]
+
+
+def _groups(offers: Iterable[Offer], key: Callable[[Offer], Any]) -> list[list[Offer]]:
+    groups: dict[Any, list[Offer]] = defaultdict(list)
+    for offer in offers:
+        groups[key(offer)].append(offer)
+    return list(groups.values())
 
 
 def _machine(offer: Offer) -> tuple[Any, ...]:
     return (offer.provider, offer.raw_label, offer.instance_type, offer.gpu_count, offer.region)
 
 
-def _grouped(offers: Mapping[int, Offer], key: Callable[[Offer], Any]) -> dict[Any, dict[int, Offer]]:
-    groups: dict[Any, dict[int, Offer]] = defaultdict(dict)
-    for place, offer in offers.items():
-        groups[key(offer)][place] = offer
-    return groups
+def _spot(conflicting: Sequence[Offer], offers: Sequence[Offer]) -> Found:
+    """Flag spot prices that are not below the dearest on-demand price of the machine, be it one of several:
+    a source without spot repeats its on-demand price."""
+    for machine in _groups((*offers, *conflicting), lambda offer: (*_machine(offer), offer.tier)):
+        on_demand = [offer.native_price for offer in machine if offer.price_kind == "on_demand"]
+        for offer in machine:
+            flag = spot_flag(offer.native_price, max(on_demand, default=None))
+            if flag and offer.price_kind == "spot" and not offer.flag_reason:
+                yield offer, flag
 
 
-def _on_demand_prices(offers: Iterable[Offer]) -> dict[tuple[Any, ...], Decimal]:
-    """The dearest on-demand price of each machine in each tier."""
-    dearest: dict[tuple[Any, ...], Decimal] = {}
-    for offer in offers:
-        if offer.price_kind == "on_demand":
-            key = (*_machine(offer), offer.tier)
-            dearest[key] = max(offer.native_price, dearest.get(key, offer.native_price))
-    return dearest
-
-
-def _spot(offers: Mapping[int, Offer], on_demand: Mapping[tuple[Any, ...], Decimal]) -> Found:
-    """Flag spot prices that are not below on-demand: a source without spot repeats its on-demand price."""
-    for place, offer in offers.items():
-        flag = spot_flag(offer.native_price, on_demand.get((*_machine(offer), offer.tier)))
-        if offer.price_kind == "spot" and flag:
-            yield place, flag
-
-
-def _kinds(offers: Mapping[int, Offer]) -> Found:
+def _kinds(offers: Sequence[Offer]) -> Found:
     """Flag both prices of one machine if a commitment does not cost less than none, a longer one costs more
     than a shorter one, or waiting for capacity costs more than having it at once."""
-    priced = {place: offer for place, offer in offers.items() if offer.usd_per_gpu_hour is not None}
-    for machine in _grouped(priced, _machine).values():
+    priced = [offer for offer in offers if offer.usd_per_gpu_hour is not None]
+    for machine in _groups(priced, _machine):
         on_demand, reserved, queued = (
-            [(place, offer) for place, offer in machine.items() if offer.price_kind == kind]
+            [offer for offer in machine if offer.price_kind == kind]
             for kind in ("on_demand", "reserved", "flex_start")
         )
-        for (one, now), (other, later) in product(on_demand, reserved):
+        for now, later in product(on_demand, reserved):
             if now.tier in (None, later.tier) and usd_of(later) >= usd_of(now):
-                yield from _both(one, other, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND)
-        for (one, first), (other, second) in combinations(reserved, 2):
-            short, long = sorted((first, second), key=lambda offer: offer.term_days or 0)
+                yield from _both(now, later, FlagReason.RESERVED_NOT_BELOW_ON_DEMAND)
+        for short, long in permutations(reserved, 2):
             in_order = 0 < (short.term_days or 0) < (long.term_days or 0)
-            if first.tier == second.tier and in_order and usd_of(long) > usd_of(short):
-                yield from _both(one, other, FlagReason.LONGER_TERM_DEARER)
-        for (one, now), (other, later) in product(on_demand, queued):
+            if in_order and short.tier == long.tier and usd_of(long) > usd_of(short):
+                yield from _both(short, long, FlagReason.LONGER_TERM_DEARER)
+        for now, later in product(on_demand, queued):
             if now.tier in (None, later.tier) and usd_of(later) > usd_of(now):
-                yield from _both(one, other, FlagReason.FLEX_START_ABOVE_ON_DEMAND)
+                yield from _both(now, later, FlagReason.FLEX_START_ABOVE_ON_DEMAND)
 
 
-def _both(one: int, other: int, flag: FlagReason) -> Found:
+def _both(one: Offer, other: Offer, flag: FlagReason) -> Found:
     yield one, flag
     yield other, flag
 
@@ -115,50 +126,45 @@ def _like(offer: Offer) -> tuple[Any, ...]:
     return (offer.provider, offer.price_kind, offer.term_days, offer.tier, offer.region)
 
 
-def _known(offers: Mapping[int, Offer]) -> dict[int, Offer]:
+def _known(offers: Sequence[Offer]) -> list[Offer]:
     """Whole cards whose model and price in dollars are known."""
-    return {
-        place: offer
-        for place, offer in offers.items()
-        if offer.gpu_id and offer.usd_per_gpu_hour and offer.gpu_count >= 1
-    }
+    return [offer for offer in offers if offer.gpu_id and offer.usd_per_gpu_hour and offer.gpu_count >= 1]
 
 
-def _one_price_for_all(offers: Mapping[int, Offer]) -> Found:
+def _one_price_for_all(offers: Sequence[Offer]) -> Found:
     """Flag the prices of cards that share one with most of the source's models."""
-    for group in _grouped(_known(offers), _like).values():
-        models = {_model(offer) for offer in group.values()}
-        for same in _grouped(group, usd_of).values():
-            alike = {_model(offer) for offer in same.values()}
+    for group in _groups(_known(offers), _like):
+        models = {_model(offer) for offer in group}
+        for same in _groups(group, usd_of):
+            alike = {_model(offer) for offer in same}
             if len(alike) >= thresholds.MIN_GPUS_AT_ONE_PRICE.value and 2 * len(alike) > len(models):
-                yield from ((place, FlagReason.ONE_PRICE_FOR_ALL) for place in same)
+                yield from ((offer, FlagReason.ONE_PRICE_FOR_ALL) for offer in same)
 
 
-def _spread(offers: Mapping[int, Offer]) -> Found:
+def _spread(offers: Sequence[Offer]) -> Found:
     """Flag prices of a card that are far from its others, but for one that the source was seen to ask."""
-    for group in _grouped(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))).values():
-        prices = [usd_of(offer) for offer in group.values()]
+    for group in _groups(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
+        prices = [usd_of(offer) for offer in group]
         middle = median(prices)
-        for place, offer in group.items():
+        for offer in group:
             # Of two prices, each is compared with the other.
             ratio = usd_of(offer) / (sum(prices) - usd_of(offer) if len(prices) == 2 else middle)
             if max(ratio, 1 / ratio) >= thresholds.MAX_SPREAD.value and not _was_seen(offer):
-                yield place, FlagReason.UNEVEN_PRICES
+                yield offer, FlagReason.UNEVEN_PRICES
 
 
-def _successors(offers: Mapping[int, Offer]) -> Found:
+def _successors(offers: Sequence[Offer]) -> Found:
     """Flag a card whose median is above its successor's, and the successor, but for prices that the source
     was seen to ask. Spot prices follow demand and are not compared."""
-    listed = {place: offer for place, offer in _known(offers).items() if offer.price_kind != "spot"}
-    for group in _grouped(listed, _like).values():
-        by_card = _grouped(group, lambda offer: offer.gpu_id)
-        middle = {gpu_id: median(map(usd_of, same.values())) for gpu_id, same in by_card.items()}
-        for older, successor in permutations(by_card, 2):
-            is_dearer = middle[older] > thresholds.MAX_INVERSION.value * middle[successor]
-            if is_dearer and succeeds(successor, older):
-                for place, offer in (by_card[older] | by_card[successor]).items():
+    listed = [offer for offer in _known(offers) if offer.price_kind != "spot"]
+    for group in _groups(listed, _like):
+        cards = [(median(map(usd_of, same)), same) for same in _groups(group, lambda offer: offer.gpu_id)]
+        for (price, older), (later_price, successor) in permutations(cards, 2):
+            is_dearer = price > thresholds.MAX_INVERSION.value * later_price
+            if is_dearer and succeeds(successor[0].gpu_id or "", older[0].gpu_id or ""):
+                for offer in (*older, *successor):
                     if not _was_seen(offer):
-                        yield place, FlagReason.OLDER_GPU_DEARER
+                        yield offer, FlagReason.OLDER_GPU_DEARER
 
 
 def succeeds(successor: str, older: str) -> bool:
@@ -188,25 +194,3 @@ def _model(offer: Offer) -> str:
 @cache
 def _order() -> frozenset[tuple[str, str]]:
     return frozenset((row["older"], row["successor"]) for row in catalog_rows("gpu_order.csv"))
-
-
-def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
-    """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
-    which. Where cards are listed without a machine or a region, CPU and memory beside the card explain no
-    second price."""
-
-    def key(offer: Offer) -> tuple[Any, ...]:
-        if offer.instance_type is None and offer.region is None:
-            return (*price_key(offer), offer.provider, offer.gpu_id, offer.native_currency)
-        return tuple(offer.model_dump(exclude=columns).values())
-
-    keys = [key(offer) for offer in offers]
-    prices: dict[tuple[Any, ...], set[Decimal]] = defaultdict(set)
-    for place, offer in enumerate(offers):
-        prices[keys[place]].add(offer.native_price)
-    return [
-        offer.model_copy(update={"flag_reason": FlagReason.CONFLICTING_PRICES})
-        if len(prices[key]) > 1 and not offer.flag_reason and not offer.is_marketplace
-        else offer
-        for offer, key in zip(offers, keys, strict=True)
-    ]

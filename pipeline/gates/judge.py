@@ -3,8 +3,8 @@
 Contradictions within the reading were flagged before, when its offers were built (``contradictions``).
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -12,7 +12,7 @@ from functools import partial
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
-from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.gates import thresholds
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
@@ -24,6 +24,7 @@ from pipeline.gates.reading import (
     missing_cards,
     why_grown,
     why_in_another_currency,
+    why_shrunk,
 )
 from pipeline.gates.release import Doubt, Moves, held_reject, is_released
 from pipeline.record.records import Records
@@ -36,6 +37,7 @@ class Screened:
     offers: list[Offer]
     rejects: list[RejectedRow]
     failure: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def judge(
@@ -50,31 +52,29 @@ def judge(
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, the reading's size is compared with the last one's for HELD_DAYS only: the missing
-    answers may never come again. Raises RecordError and CatalogError.
+    answers may never come again. The rows of an imported day are those that somebody chose, so their number
+    says nothing. Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
-    if config.kind == "imported":
-        return _judge_by_provider(built, history, config, day, records)
-    last_day = history.last_day or day
-    last_rows = len(history.last) if history.last_day else None
-    is_lasting = lacks_answers and (day - last_day).days >= thresholds.HELD_DAYS.value
+    is_imported = config.kind == "imported"
+    last_rows = len(history.last) if history.last_day and not is_imported else None
+    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= thresholds.HELD_DAYS.value
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
-    if is_lasting and last_rows and len(built.offers) < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
-        warnings += (
-            f"{len(built.offers)} offers where the reading of {last_day} had {last_rows}: "
-            "not all requests are answered",
-        )
-    reason = (
-        acceptance.reason
-        or why_in_another_currency(answers, config)
-        or why_grown(len(built.offers), accepted_counts(records, config.name, day), history.last_day, day)
-    )
+    if is_lasting and (shrunk := why_shrunk(len(built.offers), last_rows)):
+        warnings += (f"{shrunk}, on {history.last_day}: not all requests are answered",)
+    reason = acceptance.reason
+    if not is_imported:
+        earlier = accepted_counts(records, config.name, day)
+        reason = reason or why_in_another_currency(answers, config)
+        reason = reason or why_grown(len(built.offers), earlier, history.last_day, day)
     if reason:
         return built, Acceptance(False, reason, warnings)
-    screened = screen(
-        built.offers, history, config, day, partial(moves_at_other_sources, records, config.name, day)
+    moves_elsewhere = partial(moves_at_other_sources, records, config.name, day)
+    screened = (_screen_imported if is_imported else screen)(
+        built.offers, history, config, day, moves_elsewhere
     )
+    warnings += screened.warnings
     built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
     if missing := missing_cards(built.offers, config):
         # They were read, so the page is the usual one and its other prices are not in doubt.
@@ -82,43 +82,28 @@ def judge(
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
 
 
-def _judge_by_provider(
-    built: Built, history: History, config: SourceConfig, day: date, records: Records
-) -> tuple[Built, Acceptance]:
-    """Judge an imported day: its rows are those that somebody chose, so their number says nothing, and a
-    doubt about one provider's prices is none about another's.
+def _screen_imported(
+    offers: Sequence[Offer], history: History, config: SourceConfig, day: date, moves_elsewhere: Moves
+) -> Screened:
+    """Screen each provider's offers apart: a doubt about one provider's prices is none about another's.
 
     A price is compared with the same provider's earlier one where that is at most ``stale_after_days`` old.
     Every offer that is not in doubt is flagged as imported.
     """
-    acceptance = check_reading(built.offers, config, None, built.rejects)
-    warnings = (*acceptance.warnings, *built.warnings)
-    if not acceptance.accepted:
-        return built, Acceptance(False, acceptance.reason, warnings)
-    if history.last_day and (day - history.last_day).days > config.stale_after_days:
-        history = replace(history, last=())
-    elsewhere = partial(moves_at_other_sources, records, config.name, day)
-    before = _by_provider(history.last)
-    offers, rejects = list[Offer](), list(built.rejects)
-    for provider, now in _by_provider(built.offers).items():
-        own = replace(history, last=before.get(provider, ()))
-        screened = screen(now, own, config, day, elsewhere)
-        offers += screened.offers
+    is_old = history.last_day and (day - history.last_day).days > config.stale_after_days
+    last = [] if is_old else history.last
+    believed, rejects, warnings = list[Offer](), list[RejectedRow](), list[str]()
+    for provider in dict.fromkeys(offer.provider for offer in offers):
+        now, before = ([each for each in some if each.provider == provider] for some in (offers, last))
+        screened = screen(now, replace(history, last=before), config, day, moves_elsewhere)
+        believed += [
+            offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
+            for offer in screened.offers
+        ]
         rejects += screened.rejects
-        warnings += (f"{provider}: {screened.failure}",) if screened.failure else ()
-    flagged = [
-        offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
-        for offer in offers
-    ]
-    reason = None if flagged else "none of its prices is believed at once"
-    return replace(built, offers=flagged, rejects=rejects), Acceptance(reason is None, reason, warnings)
-
-
-def _by_provider(offers: Sequence[Offer]) -> dict[str, list[Offer]]:
-    found: dict[str, list[Offer]] = defaultdict(list)
-    for offer in offers:
-        found[offer.provider].append(offer)
-    return found
+        warnings += [f"{provider}: {screened.failure}"] if screened.failure else []
+    failure = None if believed else "none of its prices is believed at once"
+    return Screened(believed, rejects, failure, tuple(warnings))
 
 
 def screen(
@@ -132,23 +117,20 @@ def screen(
 
     ``moves_elsewhere`` gives the changes of a card's price at other sources since a day.
     """
-    earlier = EarlierPrices(history)
-    beside = OtherPrices(offers)
-    judged = [_judge_price(offer, earlier, beside, config) for offer in offers]
-    doubts = doubt_most_moved(offers, earlier)
-    doubts |= {place: doubt for place, (_, doubt) in enumerate(judged) if doubt}
-    held = {
-        place: doubt
-        for place, doubt in doubts.items()
-        if not is_released(
-            offers[place], doubt, history.held.get(price_key(offers[place])), config, day, moves_elsewhere
-        )
-    }
-    return Screened(
-        [offer for place, offer in enumerate(offers) if place not in held],
-        [held_reject(offers[place], doubt) for place, doubt in held.items()],
-        _why_too_many(held, sum(is_compared for is_compared, _ in judged)),
-    )
+    earlier, beside = EarlierPrices(history), OtherPrices(offers)
+    most_moved = doubt_most_moved(offers, earlier)
+    believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
+    for place, offer in enumerate(offers):
+        is_compared, doubt = _judge_price(offer, earlier, beside, config)
+        compared += is_compared
+        doubt = doubt or most_moved.get(place)
+        before = history.held.get(price_key(offer))
+        if doubt is None or is_released(offer, doubt, before, config, day, moves_elsewhere):
+            believed.append(offer)
+        else:
+            held.append((offer, doubt))
+    failure = _why_too_many([doubt.reason for _, doubt in held], compared)
+    return Screened(believed, [held_reject(offer, doubt) for offer, doubt in held], failure)
 
 
 def _judge_price(
@@ -177,11 +159,9 @@ def _judge_price(
     return doubt_first_price(offer, beside)
 
 
-def _why_too_many(held: Mapping[int, Doubt], compared: int) -> str | None:
-    if (
-        compared < thresholds.MIN_COMPARED_PRICES.value
-        or len(held) <= thresholds.MAX_HELD_SHARE.value * compared
-    ):
+def _why_too_many(held: Sequence[RejectReason], compared: int) -> str | None:
+    most = thresholds.MAX_HELD_SHARE.value * compared
+    if compared < thresholds.MIN_COMPARED_PRICES.value or len(held) <= most:
         return None
-    ((reason, _),) = Counter(doubt.reason for doubt in held.values()).most_common(1)
+    ((reason, _),) = Counter(held).most_common(1)
     return f"{len(held)} of {compared} compared prices are not believed ({reason}): {reason.sentence}"

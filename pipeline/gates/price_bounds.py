@@ -8,17 +8,20 @@ catalog/gpu_price_bounds.csv has the lowest and the highest price of each card a
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from datetime import date
+from decimal import Decimal
 from functools import cache
+from typing import Annotated
 
-from pipeline.catalog.source_config import CatalogError
-from pipeline.catalog.tables import catalog_rows
+from pydantic import Field
+
+from pipeline.catalog.tables import catalog_table
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import thresholds
-from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
+from pipeline.gates.prices import is_same_figure, price_key, usd_of, usd_text
 from pipeline.gates.release import Doubt
-from pipeline.gpus.catalogue import Card, card_by_id
+from pipeline.gpus.catalogue import card_by_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,36 @@ class PriceBounds:
         return self.low <= usd_per_gpu_hour <= self.high
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A row of gpu_price_bounds.csv."""
+
+    gpu_id: str
+    price_kind: str
+    low_usd_per_gpu_hour: Annotated[Decimal, Field(gt=0)]
+    high_usd_per_gpu_hour: Decimal
+    sources: int
+    first_day: date
+    last_day: date
+    source: str = ""
+
+    def widened(self, margin: Decimal, discount: Decimal = Decimal(1)) -> PriceBounds:
+        """Return the range, ``margin`` times wider at both ends, and ``discount`` times more below."""
+        low, high = self.low_usd_per_gpu_hour, self.high_usd_per_gpu_hour
+        who = self.source or f"{self.sources} sources"
+        basis = (
+            f"{who} asked {low:f} to {high:f} USD per GPU-hour ({self.price_kind}) from {self.first_day} to "
+            f"{self.last_day}"
+        )
+        return PriceBounds(low / margin / discount, high * margin, basis)
+
+
+@cache
+def _seen() -> Mapping[tuple[str, str, str], Seen]:
+    rows = catalog_table("gpu_price_bounds.csv", Seen)
+    return {(row.source, row.gpu_id, row.price_kind): row for row in rows}
+
+
 class OtherPrices:
     """The offers beside an offer in its reading."""
 
@@ -44,24 +77,26 @@ class OtherPrices:
             if offer.gpu_id and offer.usd_per_gpu_hour is not None and offer.gpu_count >= 1:
                 self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
 
-    def lack_kind(self, gpu_id: str, kind: str, beside: Offer) -> bool:
-        """True if a card's other price kind is missing, or not on its side of this price: on-demand above."""
-        usd, prices = usd_of(beside), self._prices.get((gpu_id, kind), [])
+    def lack_kind(self, kind: str, beside: Offer) -> bool:
+        """True if a price kind of the card is missing, or not on its side of this price: on-demand above."""
+        usd, prices = usd_of(beside), self._prices.get((beside.gpu_id or "", kind), [])
         if beside.price_kind == "on_demand":
             return not prices or max(prices) >= usd
         return not prices or (kind == "on_demand" and min(prices) <= usd)
 
-    def lack_card(self, gpu_id: str, kind: str, beside: Offer) -> bool:
+    def lack_card(self, gpu_id: str, beside: Offer) -> bool:
         """True if a card is missing at this price where the reading should have it: the reading has it at
         other prices only, or lacks it, and both cards are of one model, so that their labels are easily
-        confused."""
+        confused. One that is the other without its form factor may be the same card."""
         other, own = card_by_id().get(gpu_id), card_by_id().get(beside.gpu_id or "")
-        if other is None or own is None or _may_be_one_card(other, own):
+        if other is None or own is None:
             return False
-        prices = self._prices.get((gpu_id, kind))
+        if (other.generic or own.generic) and (other.model, other.memory_gb) == (own.model, own.memory_gb):
+            return False
+        prices = self._prices.get((gpu_id, beside.price_kind))
         if not prices:
             return other.model == own.model
-        return not any(_is_figure(price, usd_of(beside)) for price in prices)
+        return not any(is_same_figure(price, usd_of(beside)) for price in prices)
 
 
 def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | None]:
@@ -69,9 +104,8 @@ def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | 
     Raises CatalogError."""
     if offer.gpu_count < 1:
         return False, None
-    usd = usd_of(offer)
     plausible = plausible_prices(offer.source, offer.gpu_id or "", offer.price_kind)
-    if plausible is None or plausible.contains(usd):
+    if plausible is None or plausible.contains(usd_of(offer)):
         return plausible is not None, _figure_of_another(offer, beside)
     detail = f"{_is_new(offer)}; {plausible.basis}"
     return True, Doubt(RejectReason.PRICE_OUT_OF_LINE, detail)
@@ -81,23 +115,25 @@ def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds |
     """Return what a card may cost at a source, by what was seen there, else by what several others ask; None
     if too little was seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
-    for kind in dict.fromkeys(kinds):
-        discount = thresholds.DISCOUNT.value if kind != price_kind else Decimal(1)
+    for kind in kinds:
+        discount = Decimal(1) if kind == price_kind else thresholds.DISCOUNT.value
+        spot_margin = thresholds.SPOT_MARGIN.value if kind == "spot" else None
         if own := _seen().get((source, gpu_id, kind)):
-            return _widened(
-                own, _margin(kind, thresholds.OWN_MARGIN.value), f"{source} asked", kind, discount
-            )
+            return own.widened(spot_margin or thresholds.OWN_MARGIN.value, discount)
         market = _seen().get(("", gpu_id, kind))
         if market and kind != "serverless" and _is_market(market):
-            who = f"{market['sources']} sources asked"
-            return _widened(market, _margin(kind, thresholds.MARKET_MARGIN.value), who, kind, discount)
+            return market.widened(spot_margin or thresholds.MARKET_MARGIN.value, discount)
     return None
+
+
+def _is_market(seen: Seen) -> bool:
+    return seen.sources >= thresholds.MIN_SOURCES.value and seen.first_day < seen.last_day
 
 
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
     """Return what a source was seen to ask for a card; None if it never was. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
-    return _widened(own, thresholds.SEEN_MARGIN.value, f"{source} asked", price_kind) if own else None
+    return own.widened(thresholds.SEEN_MARGIN.value) if own else None
 
 
 def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
@@ -107,21 +143,21 @@ def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
     Equal prices are common, so the reading itself must agree: a price that was read in the wrong place is
     missing in its own.
     """
-    usd, gpu_id, kind = usd_of(offer), offer.gpu_id or "", offer.price_kind
-    seen = prices_seen_at(offer.source, gpu_id, kind)
+    usd, kind = usd_of(offer), offer.price_kind
+    seen = prices_seen_at(offer.source, offer.gpu_id or "", kind)
     if kind == "serverless" or (seen and seen.contains(usd)):
         return None
-    for (source, other_id, other_kind), row in _seen().items():
-        if source != offer.source or other_kind == "serverless" or (other_id, other_kind) == (gpu_id, kind):
+    for other in _seen().values():
+        if other.source != offer.source or other.price_kind == "serverless":
             continue
-        if not any(_is_figure(figure, usd) for figure in _ends(row)):
+        is_kind, is_card = other.price_kind == kind, other.gpu_id == offer.gpu_id
+        figures = (other.low_usd_per_gpu_hour, other.high_usd_per_gpu_hour)
+        if is_kind == is_card or not any(is_same_figure(figure, usd) for figure in figures):
             continue
-        if (
-            beside.lack_kind(other_id, other_kind, offer)
-            if other_id == gpu_id
-            else seen and other_kind == kind and beside.lack_card(other_id, other_kind, offer)
+        if (is_card and beside.lack_kind(other.price_kind, offer)) or (
+            is_kind and seen and beside.lack_card(other.gpu_id, offer)
         ):
-            detail = f"{_is_new(offer)}, which was the price of {other_id} ({other_kind})"
+            detail = f"{_is_new(offer)}, which was the price of {other.gpu_id} ({other.price_kind})"
             return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, detail + (f"; {seen.basis}" if seen else ""))
     return None
 
@@ -129,48 +165,3 @@ def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
 def _is_new(offer: Offer) -> str:
     usd = usd_text(offer.usd_per_gpu_hour)
     return f"{offer.raw_label!r} ({offer.price_kind}) is new at {usd} per GPU-hour"
-
-
-def _is_figure(one: Decimal, other: Decimal) -> bool:
-    return relative_change(one, other) < thresholds.SAME_FIGURE_TOLERANCE.value
-
-
-def _may_be_one_card(one: Card, other: Card) -> bool:
-    """True if one is the other without its form factor."""
-    is_open = one.generic or other.generic
-    return is_open and (one.model, one.memory_gb) == (other.model, other.memory_gb)
-
-
-def _margin(kind: str, usual: Decimal) -> Decimal:
-    return thresholds.SPOT_MARGIN.value if kind == "spot" else usual
-
-
-def _is_market(seen: Mapping[str, str]) -> bool:
-    return int(seen["sources"]) >= thresholds.MIN_SOURCES.value and seen["first_day"] < seen["last_day"]
-
-
-def _ends(seen: Mapping[str, str]) -> tuple[Decimal, Decimal]:
-    return Decimal(seen["low_usd_per_gpu_hour"]), Decimal(seen["high_usd_per_gpu_hour"])
-
-
-def _widened(
-    seen: Mapping[str, str], margin: Decimal, who: str, kind: str, discount: Decimal = Decimal(1)
-) -> PriceBounds:
-    low, high = _ends(seen)
-    dates = f"from {seen['first_day']} to {seen['last_day']}"
-    basis = f"{who} {low:f} to {high:f} USD per GPU-hour ({kind}) {dates}"
-    return PriceBounds(low / margin / discount, high * margin, basis)
-
-
-@cache
-def _seen() -> Mapping[tuple[str, str, str], Mapping[str, str]]:
-    found = list(catalog_rows("gpu_price_bounds.csv"))
-    for number, row in enumerate(found, start=2):
-        try:
-            low, high = _ends(row)
-            fits = 0 < low <= high
-        except (InvalidOperation, KeyError, TypeError):
-            fits = False
-        if not fits:
-            raise CatalogError(f"catalog/gpu_price_bounds.csv, line {number}: low and high are not a range")
-    return {(row["source"], row["gpu_id"], row["price_kind"]): row for row in found}

@@ -2,13 +2,11 @@
 of other offers."""
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
-from itertools import islice
-from operator import itemgetter
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
@@ -34,15 +32,14 @@ class EarlierPrices:
         self._held = history.held
         self._prices: dict[PriceKey, list[Before]] = defaultdict(list)
         self._of_card: dict[PriceKey, list[Decimal]] = defaultdict(list)
-        self._figures: list[tuple[Decimal, PriceKey, Offer]] = []
         for offer in history.last:
             usd, day = offer.usd_per_gpu_hour, history.last_day or date.min
-            key = price_key(offer)
-            self._prices[key].append(Before(offer.native_price, offer.native_currency, usd, day))
-            if offer.gpu_id is not None and usd is not None and not offer.is_marketplace:
-                self._of_card[_card(offer)].append(usd)
-                self._figures.append((usd, key, offer))
-        self._figures.sort(key=itemgetter(0))
+            before = Before(offer.native_price, offer.native_currency, usd, day)
+            self._prices[price_key(offer)].append(before)
+        listed = [each for each in history.last if each.gpu_id and each.usd_per_gpu_hour]
+        self._listed = sorted((each for each in listed if not each.is_marketplace), key=usd_of)
+        for offer in self._listed:
+            self._of_card[_card(offer)].append(usd_of(offer))
 
     def price(self, offer: Offer) -> Before | None:
         """Return the accepted price of the same offer: of several in its currency the nearest, and one in
@@ -60,7 +57,7 @@ class EarlierPrices:
     def range_of_card(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return the lowest and highest USD per GPU-hour of the offer's card, price kind and term."""
         found = self._of_card.get(_card(offer))
-        return (min(found), max(found)) if found else None
+        return (found[0], found[-1]) if found else None
 
     def still_held(self, offer: Offer) -> Doubt | None:
         """Return the doubt of an earlier reading about the same price: what it was compared with may be gone.
@@ -85,11 +82,10 @@ class EarlierPrices:
         usd, factor = offer.usd_per_gpu_hour, 1 + thresholds.SAME_FIGURE_TOLERANCE.value
         if usd is None:
             return None
-        first = bisect_left(self._figures, usd / factor, key=itemgetter(0))
-        for figure, key, other in islice(self._figures, first, None):
-            if figure > usd * factor:
-                break
-            if _card(other) != _card(offer) and key not in now:
+        first = bisect_left(self._listed, usd / factor, key=usd_of)
+        after = bisect_right(self._listed, usd * factor, key=usd_of)
+        for other in self._listed[first:after]:
+            if _card(other) != _card(offer) and price_key(other) not in now:
                 detail = (
                     f"{offer.raw_label!r} ({offer.price_kind}) is at {offer.native_price} "
                     f"{offer.native_currency}, before the price of {other.raw_label!r} ({other.price_kind})"
@@ -108,8 +104,7 @@ def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: Sou
         )
         return Doubt(RejectReason.CURRENCY_CHANGED, detail, before)
     if _is_jump(before.native_price, offer.native_price, config):
-        detail = f"{_from_to(offer, before)} {offer.native_currency}"
-        return Doubt(RejectReason.PRICE_JUMP, detail, before)
+        return Doubt(RejectReason.PRICE_JUMP, _from_to(offer, before), before)
     if offer.is_marketplace:
         return None
     is_same = is_same_price(before.native_price, offer.native_price)
@@ -149,8 +144,8 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
     return {
         place: Doubt(
             RejectReason.MOST_PRICES_MOVED,
-            f"{_from_to(offers[place], befores[place])} {offers[place].native_currency} on a day on which "
-            f"{len(most)} of {len(changes)} prices moved",
+            f"{_from_to(offers[place], befores[place])} on a day on which {len(most)} of {len(changes)} "
+            "prices moved",
             befores[place],
         )
         for place in most
@@ -174,4 +169,5 @@ def _is_jump(before: Decimal, now: Decimal, config: SourceConfig) -> bool:
 
 
 def _from_to(offer: Offer, before: Before) -> str:
-    return f"{offer.raw_label!r} went from {before.native_price} to {offer.native_price}"
+    prices = f"{before.native_price} to {offer.native_price} {offer.native_currency}"
+    return f"{offer.raw_label!r} went from {prices}"

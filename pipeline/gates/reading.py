@@ -59,7 +59,8 @@ def check_reading(
     expect = config.expect
     reason = (
         _why_out_of_bounds(len(offers), rejects, config)
-        or _why_too_few(len(offers), expect.rows_min, last_accepted_rows)
+        or _why_too_few(len(offers), expect.rows_min)
+        or why_shrunk(len(offers), last_accepted_rows)
         or _why_incomplete(offers, config)
     )
     if reason:
@@ -84,13 +85,16 @@ def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: Source
     )
 
 
-def _why_too_few(rows: int, rows_min: int, last_accepted_rows: int | None) -> str | None:
+def _why_too_few(rows: int, rows_min: int) -> str | None:
     if not rows:
         return "no offers were read"
-    if rows < rows_min:
-        return f"{rows} offers, fewer than the {rows_min} expected"
-    if last_accepted_rows and rows < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_accepted_rows:
-        return f"{rows} offers where the last accepted reading had {last_accepted_rows}"
+    return f"{rows} offers, fewer than the {rows_min} expected" if rows < rows_min else None
+
+
+def why_shrunk(rows: int, last_rows: int | None) -> str | None:
+    """Return why a reading has too few offers, compared with the last accepted one; None if it has not."""
+    if last_rows and rows < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
+        return f"{rows} offers where the last accepted reading had {last_rows}"
     return None
 
 

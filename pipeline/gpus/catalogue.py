@@ -2,12 +2,16 @@
 that are not GPUs, and which card each provider means by a name that leaves it open."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
 
 from pipeline.catalog.source_config import CatalogError
-from pipeline.catalog.tables import catalog_rows
+from pipeline.catalog.tables import catalog_rows, catalog_table
 
 EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
 """Form factors that sellers always state where the same model also exists as an ordinary card."""
@@ -15,19 +19,24 @@ EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One GPU of catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB. A ``generic`` card
-    represents a model and memory whose form factor is not known."""
+    """One GPU of catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB."""
 
     gpu_id: str
     vendor: str
     model: str
-    form_factor: str
     memory_gb: float
-    memory_type: str
-    architecture: str
+    architecture: Annotated[str, BeforeValidator(lambda text: text.split()[0].lower())]
+    segment: str
     named_without_memory: bool
     gpus_per_board: int
-    generic: bool
+    form_factor: str = ""
+    memory_type: Annotated[str, BeforeValidator(str.lower)] = ""
+    derived_from: str = ""
+
+    @property
+    def generic(self) -> bool:
+        """Whether it represents a model and memory whose form factor is not known."""
+        return bool(self.derived_from)
 
     @property
     def is_modified(self) -> bool:
@@ -40,40 +49,26 @@ class Accelerator:
     """A rented device that is not a GPU: recognized, so that it is counted apart and never ranked.
     ``memory_gb`` is per device."""
 
-    vendor: str | None
-    model: str | None
-    memory_gb: float | None
+    name: str
+    vendor: str | None = None
+    model: str | None = None
+    memory_gb: float | None = None
 
 
 @cache
 def cards() -> tuple[Card, ...]:
     """Every GPU of the catalogue, without the other accelerators."""
-    return tuple(
-        Card(
-            gpu_id=row["gpu_id"],
-            vendor=row["vendor"],
-            model=row["model"],
-            form_factor=row["form_factor"],
-            memory_gb=float(row["memory_gb"]),
-            memory_type=row["memory_type"].lower(),
-            architecture=row["architecture"].split()[0].lower(),
-            named_without_memory=row["named_without_memory"] == "true",
-            gpus_per_board=int(row["gpus_per_board"]),
-            generic=bool(row["derived_from"]),
-        )
-        for row in catalog_rows("gpus.csv")
-        if row["segment"] != "accelerator"
-    )
+    return tuple(card for card in catalog_table("gpus.csv", Card) if card.segment != "accelerator")
 
 
 @cache
-def cards_of_model() -> Mapping[str, tuple[Card, ...]]:
+def cards_of_model() -> Mapping[str, list[Card]]:
     """The cards of each model, without the generic ones."""
-    found: dict[str, list[Card]] = {}
+    found = defaultdict(list)
     for card in cards():
         if not card.generic:
-            found.setdefault(card.model, []).append(card)
-    return {model: tuple(group) for model, group in found.items()}
+            found[card.model].append(card)
+    return dict(found)
 
 
 @cache
@@ -155,51 +150,44 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
 @cache
 def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
     """The accelerators that are not GPUs, by the words of their names."""
-    return {
-        tuple(row["name"].split()): Accelerator(
-            vendor=row["vendor"] or None,
-            model=row["model"] or None,
-            memory_gb=float(row["memory_gb"]) if row["memory_gb"] else None,
-        )
-        for row in catalog_rows("other_accelerators.csv")
-    }
+    return {tuple(row.name.split()): row for row in catalog_table("other_accelerators.csv", Accelerator)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProviderRule:
-    """One row of provider_gpus.csv: an open name of this provider means ``gpu_id`` (of a generic card: its
+    """One row of provider_gpus.csv: an open name of these providers means ``gpu_id`` (of a generic card: its
     model and memory). ``applies_to`` restricts it to labels that state this form factor, or replaces the
     card of this id; empty, it applies to every name that leaves the card open."""
 
-    applies_to: str
+    provider: Annotated[frozenset[str], BeforeValidator(lambda text: text.split("|"))]
     gpu_id: str
+    basis: Literal["offers", "naming"]
+    applies_to: str = ""
 
 
+@lru_cache(maxsize=1_000)
 def provider_key(name: str) -> str:
     """A provider's name as the tables write it: letters and digits in lower case."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
 @cache
-def _provider_rules() -> tuple[tuple[frozenset[str], str, ProviderRule], ...]:
-    return tuple(
-        (frozenset(row["provider"].split("|")), row["basis"], ProviderRule(row["applies_to"], row["gpu_id"]))
-        for row in catalog_rows("provider_gpus.csv")
-    )
+def _provider_rules() -> list[ProviderRule]:
+    return catalog_table("provider_gpus.csv", ProviderRule)
 
 
 @cache
 def providers_with_rules() -> frozenset[str]:
     """The keys of every provider with a row in provider_gpus.csv."""
-    return frozenset[str]().union(*(names for names, _, _ in _provider_rules()))
+    return frozenset[str]().union(*(rule.provider for rule in _provider_rules()))
 
 
 @cache
 def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
     """The rules for a label of ``provider``, in order of precedence. For a machine resold from ``upstream``,
     what the upstream offers comes first; how it names things does not matter, as the reseller named it."""
-    own = tuple(rule for names, _, rule in _provider_rules() if provider in names)
+    own = tuple(rule for rule in _provider_rules() if provider in rule.provider)
     if upstream is None or upstream == provider:
         return own
-    offered = (rule for names, basis, rule in _provider_rules() if upstream in names and basis == "offers")
+    offered = (rule for rule in _provider_rules() if upstream in rule.provider and rule.basis == "offers")
     return (*offered, *own)

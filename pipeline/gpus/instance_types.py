@@ -8,14 +8,17 @@ number, the name of a group, a group divided by a number (``cpus/24``; no count 
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import isclose
+from typing import Annotated
 
-from pipeline.catalog.source_config import CatalogError
-from pipeline.catalog.tables import catalog_rows
+from pydantic import BeforeValidator
+
+from pipeline.catalog.tables import catalog_table
 
 _PREFIXES = ("ml.", "db.", "virtual-machines-", "standard-", "standard")
+_GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +31,27 @@ class InstanceType:
     total_memory_gb: float | None
 
 
+def _sizes(text: str) -> dict[str, float]:
+    return {name: _number(count) for name, count in (size.split(":") for size in text.split())}
+
+
+def _number(text: str) -> float:
+    numerator, _, denominator = text.partition("/")
+    return float(numerator) / float(denominator or 1)
+
+
 @dataclass(frozen=True, slots=True)
-class _Family:
-    providers: frozenset[str]
+class Family:
+    """One row of instance_types.csv; ``provider`` has several, or none for every provider."""
+
     pattern: re.Pattern[str]
-    gpu: str
-    gpu_count: str
-    sizes: Mapping[str, float]
+    provider: str = ""
+    gpu: str = ""
+    gpu_count: str = ""
+    sizes: Annotated[Mapping[str, float], BeforeValidator(_sizes)] = field(default_factory=dict)
 
     def read(self, match: re.Match[str]) -> InstanceType:
+        """Return the machine that a match of the pattern names."""
         groups = {name: value or "" for name, value in match.groupdict().items()}
         memory = groups.get("total_memory")
         return InstanceType(
@@ -58,88 +73,36 @@ class _Family:
         return count if is_part or count.is_integer() else None
 
 
-def _number(text: str) -> float:
-    numerator, _, denominator = text.partition("/")
-    return float(numerator) / float(denominator or 1)
-
-
-def read_family(row: Mapping[str, str]) -> _Family:
-    """One row of instance_types.csv. Raises CatalogError if it is malformed."""
-    try:
-        return _Family(
-            providers=frozenset(row["provider"].split("|")) - {""},
-            pattern=re.compile(row["pattern"]),
-            gpu=row["gpu"],
-            gpu_count=row["gpu_count"],
-            sizes={name: _number(n) for name, n in (pair.split(":") for pair in row["sizes"].split())},
-        )
-    except (re.error, ValueError) as error:
-        raise CatalogError(f"instance_types.csv, pattern {row['pattern']!r}: {error}") from error
-
-
-class _Index:
-    """Families by the first character of their names. One alternation per character rejects most other labels
-    in a single match."""
-
-    def __init__(self, families: list[_Family]) -> None:
-        self._families = families
-        self._by_first: dict[str, tuple[re.Pattern[str], list[_Family]]] = {}
-
-    def _starting_with(self, first: str) -> tuple[re.Pattern[str], list[_Family]]:
-        if first not in self._by_first:
-            families = [f for f in self._families if first in (_first_characters(f.pattern.pattern) or first)]
-            alternatives = "|".join(f"(?:{_anonymous(family.pattern.pattern)})" for family in families)
-            self._by_first[first] = re.compile(alternatives), families
-        return self._by_first[first]
-
-    def find(self, name: str) -> InstanceType | None:
-        """The instance type of a name in canonical form, or None."""
-        any_family, families = self._starting_with(name[:1])
-        if not any_family.fullmatch(name):
-            return None
-        for family in families:
-            match = family.pattern.fullmatch(name)
-            if match:
-                return family.read(match)
-        return None
-
-
-def _first_characters(pattern: str) -> frozenset[str] | None:
-    """The characters that a match of the pattern can begin with; None where the pattern does not begin with
-    a letter, a class of letters or a number."""
-    start = re.sub(r"^\(\?(?:P<\w+>|:)\\d\+\)", r"\\d", pattern)
-    match = re.match(r"(?:([a-z])|\[([a-z]+)\]|(\\d\+?))(?![?*{|])", start)
-    if match is None:
-        return None
-    return frozenset(match[1] or match[2] or "0123456789")
-
-
-def _anonymous(pattern: str) -> str:
-    return re.sub(r"\(\?P<\w+>", "(?:", pattern)
+@cache
+def _rows() -> list[Family]:
+    return catalog_table("instance_types.csv", Family)
 
 
 @cache
-def _families() -> tuple[_Family, ...]:
-    return tuple(read_family(row) for row in catalog_rows("instance_types.csv"))
+def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
+    """The families of one provider, or ("") of every provider, after a pattern that any of their names
+    matches: one match rejects most labels."""
+    families = [row for row in _rows() if provider in row.provider.split("|")]
+    return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
 
 
-@cache
-def _index(provider: str) -> _Index:
-    """The families of one provider, before those of every provider."""
-    own = [family for family in _families() if provider in family.providers]
-    if provider and not own:
-        return _index("")
-    return _Index(own + [family for family in _families() if not family.providers])
+def _find(name: str, provider: str) -> InstanceType | None:
+    for key in (provider, ""):
+        any_family, families = _families(key)
+        if any_family.fullmatch(name):
+            for family in families:
+                if match := family.pattern.fullmatch(name):
+                    return family.read(match)
+    return None
 
 
 def find_instance_type(name: str, provider: str) -> InstanceType | None:
-    """The instance type of that name, or None. ``provider`` is a key of the tables, or "". Prefixes such as
-    Azure's "Standard_" are optional, except in the names of some CPU machines."""
+    """Return the instance type of that name, or None. ``provider`` is a key of the tables, or "". Prefixes
+    such as Azure's "Standard_" are optional, except in the names of some CPU machines."""
     canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
     if "--" in canonical:
         canonical = "-".join(filter(None, canonical.split("-")))
-    index = _index(provider)
     if canonical.startswith(_PREFIXES):
         prefix = next(filter(canonical.startswith, _PREFIXES))
-        return index.find(canonical.removeprefix(prefix)) or index.find(canonical)
-    return index.find(canonical)
+        return _find(canonical.removeprefix(prefix), provider) or _find(canonical, provider)
+    return _find(canonical, provider)

@@ -359,6 +359,3 @@ def _column_gigabytes(value: str, column_words: set[str]) -> float | None:
     if column_words & {"gb", "gib", "gi"} or number < _LOWEST_IN_MIB:
         return number
     return number / MIB_PER_GIB if number < _BYTES_PER_GIB else number / _BYTES_PER_GIB
-
-
-CACHES = (_canonical_word, _parse_without_counts, _parse_canonical, _parse_pairs)

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache, lru_cache
 from math import isclose
+from typing import Any
 
 from pipeline.contracts.listing import LabelKind
 from pipeline.contracts.offer import MatchConfidence, MatchStatus
-from pipeline.gpus import candidates, catalogue, label, tokens
+from pipeline.gpus import candidates, catalogue, tokens
 from pipeline.gpus.candidates import Evidence
 from pipeline.gpus.catalogue import Accelerator, Card, ProviderRule
 from pipeline.gpus.instance_types import InstanceType, find_instance_type
@@ -44,6 +45,19 @@ class Identity:
     confidence: MatchConfidence = "none"
     candidates: tuple[str, ...] = ()
 
+    @classmethod
+    def of(cls, card: Card, rule: str, confidence: MatchConfidence = "certain", **more: Any) -> "Identity":
+        """Return the identity of a whole card, but for what ``more`` says of it."""
+        facts: dict[str, Any] = {
+            "gpu_id": card.gpu_id,
+            "vendor": card.vendor,
+            "model": card.model,
+            "form_factor": card.form_factor or None,
+            "memory_gb": card.memory_gb,
+            "candidates": (card.gpu_id,),
+        }
+        return cls("matched", rule=rule, confidence=confidence, **facts | more)
+
 
 def identify(
     raw_label: str,
@@ -60,20 +74,9 @@ def identify(
     label that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
     """
     columns = parse_columns(context) if context else NO_COLUMNS
-    key = _provider_key(provider)
+    key = catalogue.provider_key(provider)
     identity = _identify(raw_label, key, kind, columns, gpu_count)
     return _with_name_columns(identity, columns, key, gpu_count) if columns.names else identity
-
-
-def clear_caches() -> None:
-    """Empty the caches of labels, not those of the catalogue: for benchmarks and tests."""
-    for cached in (tokens.tokens_of_word, *label.CACHES, _choose, _decide):
-        cached.cache_clear()
-
-
-@lru_cache(maxsize=1_000)
-def _provider_key(provider: str) -> str:
-    return catalogue.provider_key(provider)
 
 
 def _identify(
@@ -87,7 +90,7 @@ def _identify(
         of_machine, _ = parse_label(machine.gpu_label)
         if of_machine.models and named_beside and named_beside.isdisjoint(of_machine.models):
             cards = _cards_of(*of_machine.models, *parsed.models)
-            return _ambiguous(cards, "instance_type_contradicts", None)
+            return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
             # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
             # "1x A10" beside a machine with a share of one is that share.
@@ -106,7 +109,7 @@ def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
     """The rules of the provider. Resellers name the upstream cloud before an underscore:
     "hyperstack__8xH100_80GB"."""
     upstream, underscore, _ = raw_label.partition("_")
-    if underscore and (key := _provider_key(upstream)) in catalogue.providers_with_rules():
+    if underscore and (key := catalogue.provider_key(upstream)) in catalogue.providers_with_rules():
         return catalogue.provider_rules(provider, key)
     return catalogue.provider_rules(provider)
 
@@ -152,13 +155,16 @@ def _decide(
         or _has_modified_boards(parsed.models)
     )
     # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
-    evidence = (parsed, columns, machine_memory_gb, is_instance_type, rules)
-    identity = _choose(*evidence, count if count_matters else None)
+    evidence = Evidence(
+        parsed, columns, count if count_matters else None, machine_memory_gb, is_instance_type
+    )
+    identity = _choose(evidence, rules)
     if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
         # A memory that fits no card may be that of all GPUs together.
-        identity = _choose(*evidence, count)
+        identity = _choose(replace(evidence, gpu_count=count), rules)
     if is_contradicted and identity.status == "matched":
-        return _ambiguous([catalogue.card_by_id()[identity.gpu_id or ""]], "count_contradicts", count)
+        card = catalogue.card_by_id()[identity.gpu_id or ""]
+        return replace(_ambiguous([card], "count_contradicts"), gpu_count=count)
     sold_gpus = _sold_gpus(count, identity.gpu_fraction)
     return replace(identity, gpu_count=sold_gpus, rule=rule_prefix + identity.rule)
 
@@ -202,19 +208,12 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
-def _choose(
-    parsed: ParsedLabel,
-    columns: Columns,
-    machine_memory_gb: float | None,
-    is_instance_type: bool,
-    rules: tuple[ProviderRule, ...],
-    gpu_count: float | None,
-) -> Identity:
-    """The card that all evidence leaves, among the cards of the models that are named."""
-    evidence = Evidence(parsed, columns, gpu_count, machine_memory_gb, is_instance_type)
+def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
+    """The card that all evidence leaves, among the cards of the models that are named; without a count."""
+    parsed, columns = evidence.label, evidence.columns
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
-        return _ambiguous(all_cards, "several_models", gpu_count)
+        return _ambiguous(all_cards, "several_models")
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
     if len(parsed.models) > 1:
         # A word like "server" is a form factor only of the model that has it: the memory decides which first.
@@ -223,7 +222,7 @@ def _choose(
     of_any_form_factor = cards
     cards, has_decided = candidates.by_form_factor(cards, parsed.form_factors | columns.form_factors)
     if not cards:
-        return _ambiguous(all_cards, "form_factor_contradicts", gpu_count)
+        return _ambiguous(all_cards, "form_factor_contradicts")
     if has_decided:
         steps.append("form_factor")
     of_memory_type = candidates.by_memory_type(cards, parsed)
@@ -232,7 +231,7 @@ def _choose(
         steps.append("memory_type")
     cards = candidates.by_mig_profile(cards, parsed)
     if not cards:
-        return _ambiguous(all_cards, "slice_fits_no_card", gpu_count)
+        return _ambiguous(all_cards, "slice_fits_no_card")
     renamed = _renamed_by_provider(cards, rules)
     if renamed is not cards:
         cards = renamed
@@ -240,7 +239,7 @@ def _choose(
     by_memory = candidates.by_memory(cards, evidence)
     if by_memory.contradicted:
         other = candidates.by_memory(of_any_form_factor, evidence)
-        return _ambiguous(all_cards if other.contradicted else other.cards, by_memory.rule, gpu_count)
+        return _ambiguous(all_cards if other.contradicted else other.cards, by_memory.rule)
     if by_memory.rule:
         steps.append(by_memory.rule)
     return _single_card(by_memory.cards, steps, evidence, rules)
@@ -264,11 +263,11 @@ def _single_card(
             confidence = "usual"
             steps.append("usual_memory")
     if card is not None and _is_open_slice(card, evidence):
-        return _ambiguous(cards, "slice_open", evidence.gpu_count)
+        return _ambiguous(cards, "slice_open")
     if card is not None:
         return _matched(card, "+".join(steps), confidence, evidence)
     steps.append("memory_open" if has_one_model else "model_open")
-    return _ambiguous(cards, "+".join(steps), evidence.gpu_count)
+    return _ambiguous(cards, "+".join(steps))
 
 
 def _common_card(cards: Sequence[Card]) -> Card | None:
@@ -303,35 +302,27 @@ def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> li
     return [catalogue.card_by_id()[meant.get(card.gpu_id, card.gpu_id)] for card in cards]
 
 
-def _ambiguous(cards: Sequence[Card], rule: str, gpu_count: float | None) -> Identity:
+def _ambiguous(cards: Sequence[Card], rule: str) -> Identity:
     """An open identity, with the vendor and the model where all candidates share them."""
     vendors, models = {card.vendor for card in cards}, {card.model for card in cards}
     return Identity(
         status="ambiguous",
         vendor=vendors.pop() if len(vendors) == 1 else None,
         model=models.pop() if len(models) == 1 else None,
-        gpu_count=gpu_count,
         rule=rule,
         candidates=tuple(dict.fromkeys(card.gpu_id for card in cards)),
     )
 
 
 def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evidence) -> Identity:
-    slice_gb = _slice_gb(card, evidence)
-    count = evidence.gpu_count
+    slice_gb, count = _slice_gb(card, evidence), evidence.gpu_count
     share = count if count and count < 1 else None
-    return Identity(
-        status="matched",
-        gpu_id=card.gpu_id,
-        vendor=card.vendor,
-        model=card.model,
-        form_factor=card.form_factor or None,
+    return Identity.of(
+        card,
+        rule,
+        confidence,
         memory_gb=slice_gb or card.memory_gb,
-        gpu_count=count,
         gpu_fraction=min(1.0, slice_gb / card.memory_gb) if slice_gb else share,
-        rule=rule,
-        confidence=confidence,
-        candidates=(card.gpu_id,),
     )
 
 
@@ -384,18 +375,8 @@ def _agreed(identity: Identity, other: Identity) -> Identity:
     card = _common_card(cards)
     if card is None or card.gpu_id == identity.gpu_id:
         return identity
-    return replace(
-        identity,
-        status="matched",
-        gpu_id=card.gpu_id,
-        vendor=card.vendor,
-        model=card.model,
-        form_factor=card.form_factor or None,
-        memory_gb=card.memory_gb,
-        rule=f"{identity.rule}+name_column",
-        confidence="certain",
-        candidates=(card.gpu_id,),
-    )
+    rule = f"{identity.rule}+name_column"
+    return Identity.of(card, rule, gpu_count=identity.gpu_count, gpu_fraction=identity.gpu_fraction)
 
 
 def _with_siblings(gpu_ids: Iterable[str]) -> set[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pipeline.catalog.model_shapes import Shape, check_heads, counted
+from pipeline.catalog.model_shapes import Shape
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.config_layouts import (
     ALTERNATING,
@@ -55,10 +55,10 @@ def shape_of(model: str, config: Config) -> Shape:
     sizes = basic_sizes(model, text)
     try:
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
-            return _sound(_encoder_decoder(kind, text, sizes))
+            return _encoder_decoder(kind, text, sizes)
         if kind == "nemotron_h":
-            return _sound(_blocks(text, sizes))
-        return _sound(_decoder(kind, text, sizes))
+            return _blocks(text, sizes)
+        return _decoder(kind, text, sizes)
     except KeyError as error:
         raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
     except ValidationError as error:
@@ -73,20 +73,6 @@ def _line(error: Exception) -> str:
     """What was wrong; a TypeError's words are Python's, for a field that is not of the type of its name."""
     text = printable(str(error).splitlines()[0])[:200]
     return text if isinstance(error, ValueError) else f"a field is not of the type of its name ({text})"
-
-
-def _sound(shape: Shape) -> Shape:
-    """Refuse a shape whose parts cannot be a model's. Raises ValueError."""
-    if (shape.linear_attention_layers or 0) + (shape.full_attention_layers or 0) > shape.layers:
-        raise ValueError(f"its kinds of layers are more than its {shape.layers} layers")
-    if (shape.dense_layers or 0) > shape.layers:
-        raise ValueError(f"its dense layers are more than its {shape.layers} layers")
-    if shape.experts_active > shape.experts:
-        raise ValueError(f"{shape.experts_active} of {shape.experts} experts are active")
-    check_heads(shape)
-    if counted(shape).params_linear <= 0:
-        raise ValueError("it has no parameters")
-    return shape
 
 
 def _known_kind(model: str, config: Config) -> tuple[str, Config]:

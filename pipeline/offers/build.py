@@ -40,6 +40,9 @@ _TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconne
 _STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
 """Columns of an offer that a listing states."""
 
+_PROVENANCE = {"observed_at", "source_url", "capture_sha256"}
+_PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
+
 USD_DIGITS = Decimal("1e-8")
 
 
@@ -48,25 +51,22 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
     None and ``native_price`` is kept. Errors that the reader raises pass through. Raises SourceChangedError,
-    without reading on, when there are more than ``most_offers``.
+    without reading on, when there are many more offers than expected.
     """
-    built = Built()
+    built, unkept = Built(), 0
+    rates = {**(rates or {}), "USD": ONE_DOLLAR}
     seen: set[tuple[Any, ...]] = set()
-    limit, unkept = most_offers(config), 0
+    limit = thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
     for row in rows:
-        if isinstance(row, Reject):
-            unkept += _keep(row, built, config)
-            continue
-        if isinstance(row, ReaderWarning):
-            built.warnings.append(printable(row.text))
-            continue
-        try:
-            offer = _offer(_with_printable_text(row), config, rates or {})
-            _refuse_duplicate(offer, seen)
-            built.offers.append(offer)
-        except RowError as problem:
-            reject = Reject(reason=problem.reason, detail=str(problem), raw=_as_raw(row), answer=row.answer)
-            unkept += _keep(reject, built, config)
+        found = _offer_or_reject(row, config, rates, seen) if isinstance(row, Listing) else row
+        if isinstance(found, Offer):
+            built.offers.append(found)
+        elif isinstance(found, ReaderWarning):
+            built.warnings.append(printable(found.text))
+        elif len(built.rejects) < MAX_REJECTS:
+            built.rejects.append(_rejected(found, config))
+        else:
+            unkept += 1
         if len(built.offers) > limit:
             raise SourceChangedError(
                 f"more than {limit} offers, where {config.name} is expected to have at most "
@@ -80,9 +80,19 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     return built
 
 
-def most_offers(config: SourceConfig) -> int:
-    """The most offers that a reading of the source may have."""
-    return thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
+def _offer_or_reject(
+    row: Listing, config: SourceConfig, rates: Mapping[str, Rate], seen: set[tuple[Any, ...]]
+) -> Offer | Reject:
+    """The same machine twice at the same price is one offer, except on a marketplace."""
+    try:
+        offer = _offer(_with_printable_text(row), config, rates)
+        key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
+        if key in seen and not offer.is_marketplace:
+            raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} is listed twice at the same price")
+    except RowError as problem:
+        return Reject(reason=problem.reason, detail=str(problem), raw=_as_raw(row), answer=row.answer)
+    seen.add(key)
+    return offer
 
 
 def _with_printable_text(row: Listing) -> Listing:
@@ -121,8 +131,12 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
             f"{most_gpus}",
         )
     _check_currency(row, config)
+    rate = rates.get(row.native_currency)
     try:
-        usd, rate = _usd_per_hour(row, gpu_count, rates)
+        if row.native_price <= 0:
+            raise RowError(RejectReason.ZERO_PRICE, f"the price is {row.native_price}")
+        price = row.native_price, row.native_unit, gpu_count, row.term_days
+        usd = usd_per_hour(*price, rate.usd) if rate else None
         per_gpu = None if usd is None else (usd / Decimal(str(gpu_count))).quantize(USD_DIGITS)
     except (ArithmeticError, LookupError, ValueError) as error:
         detail = f"{row.native_price} {row.native_currency} per {row.native_unit}: {error!r}"
@@ -223,9 +237,7 @@ def _identify_imported(row: Listing) -> Identity:
     if stated := row.context.get("gpu_id"):
         if (card := card_by_id().get(str(stated))) is None:
             raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
-        return Identity(
-            "matched", card.gpu_id, rule="gpu_id", confidence="certain", candidates=(card.gpu_id,)
-        )
+        return Identity.of(card, rule="gpu_id")
     provider = (row.upstream_provider or "").lower()
     kinds: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
     found = [identify(row.raw_label, provider=provider, kind=kind, gpu_count=row.gpu_count) for kind in kinds]
@@ -234,17 +246,6 @@ def _identify_imported(row: Listing) -> Identity:
         candidates = tuple(str(gpu_id) for gpu_id in matched)
         return replace(found[0], status="ambiguous", gpu_id=None, confidence="none", candidates=candidates)
     return next(iter(matched.values()), found[0])
-
-
-def _usd_per_hour(
-    row: Listing, gpu_count: float, rates: Mapping[str, Rate]
-) -> tuple[Decimal | None, Rate | None]:
-    rate = ONE_DOLLAR if row.native_currency == "USD" else rates.get(row.native_currency)
-    if row.native_price <= 0:
-        raise RowError(RejectReason.ZERO_PRICE, f"the price is {row.native_price}")
-    if rate is None:
-        return None, None
-    return usd_per_hour(row.native_price, row.native_unit, gpu_count, row.term_days, rate.usd), rate
 
 
 def _check_currency(row: Listing, config: SourceConfig) -> None:
@@ -268,30 +269,10 @@ def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: Source
         )
 
 
-_PROVENANCE = {"observed_at", "source_url", "capture_sha256"}
-_PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
-
-
-def _refuse_duplicate(offer: Offer, seen: set[tuple[Any, ...]]) -> None:
-    """The same machine twice at the same price is one offer, except on a marketplace."""
-    key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
-    if key in seen and not offer.is_marketplace:
-        raise RowError(RejectReason.DUPLICATE, f"{offer.raw_label!r} is listed twice at the same price")
-    seen.add(key)
-
-
 def _as_raw(row: Listing) -> dict[str, Any]:
     shown = ("raw_label", "instance_type", "gpu_count", "price_kind", "region", "tier", "native_unit")
     raw: dict[str, Any] = {name: getattr(row, name) for name in shown}
     return raw | {"native_price": str(row.native_price), "native_currency": row.native_currency}
-
-
-def _keep(reject: Reject, built: Built, config: SourceConfig) -> bool:
-    """Add a reject, unless there are too many already; returns whether it was left out."""
-    if len(built.rejects) >= MAX_REJECTS:
-        return True
-    built.rejects.append(_rejected(reject, config))
-    return False
 
 
 def _rejected(reject: Reject, config: SourceConfig) -> RejectedRow:

@@ -1,19 +1,19 @@
 """``gpufare normalize``: adds to a table of labels the GPU of each."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Annotated, TextIO
 
-from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.listing import LABEL_KINDS, LabelKind
+from pydantic import BaseModel, BeforeValidator
+
+from pipeline.catalog.tables import checked
+from pipeline.contracts.listing import LabelKind
 from pipeline.gpus import Identity, identify
-from pipeline.home.csv_rows import CsvRow, read_csv
+from pipeline.home.csv_rows import CsvError, read_csv
 from pipeline.parsing.printable import printable
 
 LABEL = "raw_label"
-OPTIONAL = ("provider", "kind", "context", "gpu_count")
 
 ANSWER_COLUMNS = (
     "status",
@@ -29,24 +29,14 @@ ANSWER_COLUMNS = (
 )
 
 
-class LabelFileError(GpufareError):
-    """The file of labels is malformed; the message names the line and what was expected."""
+class _Label(BaseModel):
+    """What a row says of a label, and in optional columns."""
 
-
-def _kind(row: Mapping[str, str], line: int) -> LabelKind:
-    given = (row.get("kind") or "gpu_name").strip()
-    for kind in LABEL_KINDS:
-        if given == kind:
-            return kind
-    raise LabelFileError(f"line {line}: kind is {given!r}; write gpu_name or instance_type")
-
-
-def _count(row: Mapping[str, str], line: int) -> float | None:
-    given = (row.get("gpu_count") or "").strip()
-    try:
-        return float(given) if given else None
-    except ValueError as error:
-        raise LabelFileError(f"line {line}: gpu_count is {given!r}, which is not a number") from error
+    raw_label: str = ""
+    provider: str = ""
+    kind: Annotated[LabelKind, BeforeValidator(str.strip)] = "gpu_name"
+    context: str = ""
+    gpu_count: float | None = None
 
 
 def _shown(value: float | None) -> str:
@@ -59,24 +49,6 @@ def _answer(identity: Identity) -> dict[str, str | None]:
         "gpu_count": _shown(identity.gpu_count),
         "candidates": " ".join(identity.candidates) if identity.status == "ambiguous" else "",
     }
-
-
-def _answers(rows: Sequence[CsvRow], path: Path) -> Iterator[dict[str, str | None]]:
-    for row in rows:
-        given = row.values
-        if row.problem:
-            raise LabelFileError(f"{path}, line {row.line}: {row.problem}")
-        try:
-            identity = identify(
-                given[LABEL],
-                provider=given.get("provider") or "",
-                kind=_kind(given, row.line),
-                context=given.get("context") or "",
-                gpu_count=_count(given, row.line),
-            )
-        except LabelFileError as error:
-            raise LabelFileError(f"{path}, {error}") from error
-        yield {**given, **_answer(identity)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,22 +64,28 @@ def normalized(path: Path) -> Normalized:
     """The rows of ``path`` with the answer columns, in their order.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    An input column with the name of an answer column is overwritten. Raises LabelFileError and CsvError.
+    An input column with the name of an answer column is overwritten. Raises CsvError.
     """
     table = read_csv(path)
     if LABEL not in table.columns:
-        raise LabelFileError(
+        raise CsvError(
             f"{path}: no column is called {LABEL}; its columns are "
-            f"{printable(', '.join(table.columns)) or 'none'}; {', '.join(OPTIONAL)} are read if given"
+            f"{printable(', '.join(table.columns)) or 'none'}; provider, kind, context and gpu_count are "
+            "read if given"
         )
+    rows = []
+    for row, label, problem in checked(table.rows, _Label):
+        if label is None:
+            raise CsvError(f"{path}, line {row.line}: {problem}")
+        rows.append({**row.values, **_answer(identify(**label.model_dump()))})
     answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
-    return Normalized([*table.columns, *answers], list(_answers(table.rows, path)), table.separator)
+    return Normalized([*table.columns, *answers], rows, table.separator)
 
 
 def normalize_csv(path: Path, out: TextIO) -> int:
     """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is.
 
-    Returns the number of rows. Raises LabelFileError and CsvError.
+    Returns the number of rows. Raises CsvError.
     """
     found = normalized(path)
     writer = csv.DictWriter(out, found.columns, lineterminator="\n", delimiter=found.separator)

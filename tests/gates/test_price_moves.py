@@ -17,6 +17,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import price_bounds, thresholds
 from pipeline.gates.history import Before, HeldPrice, History, moves_at_other_sources, read_history
 from pipeline.gates.judge import Screened, screen
+from pipeline.gates.price_bounds import Seen
 from pipeline.gates.prices import price_key
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
@@ -263,9 +264,9 @@ H100, H100_PCIE, A100 = "h100-sxm-80gb", "h100-pcie-80gb", "a100-sxm-80gb"
 
 @pytest.fixture
 def seen_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, last = date(2026, 5, 24), date(2026, 6, 15)
     rows = {
-        ("lambda", *key): {"low_usd_per_gpu_hour": price, "high_usd_per_gpu_hour": price}
-        | {"first_day": "2026-05-24", "last_day": "2026-06-15"}
+        ("lambda", *key): Seen(*key, Decimal(price), Decimal(price), 1, first, last, "lambda")
         for key, price in SEEN_THERE.items()
     }
     monkeypatch.setattr(price_bounds, "_seen", lambda: rows)
@@ -319,10 +320,9 @@ def test_a_first_price_that_was_another_kinds_is_held_unless_that_kind_is_in_its
 
 
 def test_a_market_that_was_seen_on_one_day_only_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"low_usd_per_gpu_hour": "1.00", "high_usd_per_gpu_hour": "2.00", "sources": "3"}
-    days = {"first_day": "2026-05-24", "last_day": "2026-05-25"}
-    for last_day, held in (("2026-05-25", True), ("2026-05-24", False)):
-        seen = {("", H100, "on_demand"): row | days | {"last_day": last_day}}
+    first = date(2026, 5, 24)
+    for last, held in ((date(2026, 5, 25), True), (first, False)):
+        seen = {("", H100, "on_demand"): Seen(H100, "on_demand", Decimal(1), Decimal(2), 3, first, last)}
         monkeypatch.setattr(price_bounds, "_seen", lambda seen=seen: seen)
         assert bool(screen([card_at(H100, "5.01")], History(), config(), DAY).rejects) is held
 

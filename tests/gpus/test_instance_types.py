@@ -1,11 +1,16 @@
 """Machine names: the rules of catalog/instance_types.csv, and where in a label a name is found."""
 
+from pathlib import Path
+
 import pytest
+from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import CatalogError
+from pipeline.catalog.tables import catalog_table
 from pipeline.gpus import identify
 from pipeline.gpus.catalogue import provider_key
-from pipeline.gpus.instance_types import InstanceType, find_instance_type, read_family
+from pipeline.gpus.instance_types import Family, InstanceType, find_instance_type
+from pipeline.home import paths
 
 
 @pytest.mark.parametrize(
@@ -28,8 +33,8 @@ from pipeline.gpus.instance_types import InstanceType, find_instance_type, read_
 )
 def test_the_count_of_a_family(rule: str, sizes: str, name: str, gpu_count: float | None) -> None:
     pattern = r"m(?:-(?P<size>\d+))?" if rule == "size" else r"m(?:-(?P<n>\d+))?"
-    row = {"provider": "", "pattern": pattern, "gpu": "L4", "gpu_count": rule, "sizes": sizes}
-    family = read_family(row)
+    row = {"pattern": pattern, "gpu": "L4", "gpu_count": rule, "sizes": sizes}
+    family = TypeAdapter(Family).validate_python(row)
     match = family.pattern.fullmatch(name)
     assert match is not None
     assert family.read(match) == InstanceType("L4", gpu_count, None)
@@ -39,10 +44,14 @@ def test_the_count_of_a_family(rule: str, sizes: str, name: str, gpu_count: floa
     ("column", "value"),
     [("pattern", "a("), ("sizes", "xlarge"), ("sizes", "xlarge:two"), ("sizes", "a:1:2")],
 )
-def test_a_malformed_row_is_reported(column: str, value: str) -> None:
-    row = {"provider": "", "pattern": "a", "gpu": "L4", "gpu_count": "", "sizes": ""}
-    with pytest.raises(CatalogError, match=r"instance_types\.csv, pattern"):
-        read_family(row | {column: value})
+def test_a_malformed_row_is_reported(
+    column: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = {"provider": "", "pattern": "a", "gpu": "L4", "gpu_count": "", "sizes": ""} | {column: value}
+    (tmp_path / "instance_types.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    monkeypatch.setattr(paths, "CATALOG_DIR", tmp_path)
+    with pytest.raises(CatalogError, match=rf"instance_types\.csv, line 2: {column}"):
+        catalog_table("instance_types.csv", Family)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.labels import clear_caches
 from pipeline.catalog.tables import catalog_rows
-from pipeline.gpus import Identity, catalogue, identify, instance_types, match
+from pipeline.gpus import Identity, catalogue, identify, instance_types
 
 Row = Mapping[str, str]
 
@@ -50,10 +51,11 @@ def test_few_rules_contain_a_whole_label() -> None:
 def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The matcher as a new provider meets it: without rules and instance types of any provider."""
     monkeypatch.setattr(catalogue, "provider_rules", lambda provider, upstream=None: ())
-    monkeypatch.setattr(instance_types, "_index", lambda provider, index=instance_types._index: index(""))
-    match.clear_caches()
+    families = instance_types._families("")
+    monkeypatch.setattr(instance_types, "_families", lambda provider: families)
+    clear_caches()
     yield
-    match.clear_caches()
+    clear_caches()
 
 
 KNOWN_BY_PROVIDER_ONLY = {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.home.csv_rows import CsvError
-from pipeline.offers.normalize_csv import LabelFileError, normalize_csv
+from pipeline.offers.normalize_csv import normalize_csv
 
 
 def _normalized(path: Path) -> tuple[list[str], list[dict[str, str]]]:
@@ -111,17 +111,17 @@ def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(
     [
         ("label,note\nL4,\n", "no column is called raw_label; its columns are label, note; provider,"),
         ("", "no column is called raw_label; its columns are none"),
-        ("raw_label,kind\nL4,gpu\n", "line 2: kind is 'gpu'"),
-        ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count is 'two'"),
+        ("raw_label,kind\nL4,gpu\n", "line 2: kind: Input should be 'gpu_name' or 'instance_type'"),
+        ("raw_label,gpu_count\nL4,two\n", "line 2: gpu_count: Input should be a valid number"),
         ("raw_label\nL4,L4\n", "line 2: it has 2 values for 1 columns"),
-        ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind is 'gpu'"),
+        ("raw_label,kind\nL4,\nT4,gpu\n", "line 3: kind: Input should be"),
         ("raw_label,kind\nL4\n", "line 2: it has 1 values for 2 columns"),
     ],
 )
 def test_a_malformed_file_is_reported_with_its_line(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "labels.csv"
     path.write_text(text)
-    with pytest.raises(LabelFileError, match=message):
+    with pytest.raises(CsvError, match=message):
         normalize_csv(path, io.StringIO())
 
 
@@ -133,5 +133,5 @@ def test_a_missing_file_is_reported(tmp_path: Path) -> None:
 def test_a_file_that_is_not_text_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "labels.csv"
     path.write_bytes(b"raw_label\n\xff\xfe\n")
-    with pytest.raises(LabelFileError, match="UTF-8"):
+    with pytest.raises(CsvError, match="UTF-8"):
         normalize_csv(path, io.StringIO())

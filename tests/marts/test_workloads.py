@@ -96,17 +96,17 @@ def test_the_weekly_job_has_a_week() -> None:
 @pytest.mark.parametrize(
     ("method", "counts", "message"),
     [
-        ("lora", "lora_rank: 8\n    tokens: 0", "greater than 0"),
+        ("lora", "lora_rank: 8\n    tokens: 0", "must be above 0"),
         ("lora", "tokens: 1M", "lora_rank"),
         ("full", "lora_rank: 8\n    tokens: 1M", "lora_rank"),
         ("full", "examples: 5", "give either tokens"),
         (
             "full",
             "tokens: 1M\n    examples: 5\n    tokens_per_example: 5\n    epochs: 1",
-            "give either tokens",
+            "tokens is 1e\\+06, which is not what its examples have",
         ),
         ("dora", "tokens: 1M", "method"),
-        ("full", "tokens: many", "valid number"),
+        ("full", "tokens: many", "not a number such as 100M"),
         ("full", "tokens: 1M\n    colour: red", "colour"),
     ],
 )

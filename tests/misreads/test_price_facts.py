@@ -10,8 +10,10 @@ from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
+from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import configs
+from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.gates import price_bounds, thresholds
 from pipeline.gates.contradictions import flag_contradictions
@@ -85,10 +87,7 @@ def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[
 def test_the_bounds_are_those_of_the_facts() -> None:
     """Otherwise: python -m tests.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
     assert FACTS is not None
-    seen = price_bounds._seen()
-    assert {key: dict(row) for key, row in seen.items()} == {
-        (row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(read_facts(FACTS))
-    }
+    assert catalog_rows("gpu_price_bounds.csv") == bounds(read_facts(FACTS))
 
 
 def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,7 +136,8 @@ def test_good_offers_pass_when_their_own_facts_are_left_out(
 def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert FACTS is not None
     kept = [fact for fact in read_facts(FACTS) if KNOWN[known](fact, source, day)]
-    seen = {(row["source"], row["gpu_id"], row["price_kind"]): row for row in bounds(kept)}
+    rows = TypeAdapter(list[price_bounds.Seen]).validate_python(bounds(kept))
+    seen = {(row.source, row.gpu_id, row.price_kind): row for row in rows}
     monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
     monkeypatch.setattr(thresholds, "MAX_INVERSION", replace(MAX_INVERSION, value=max_inversion(kept)))
 

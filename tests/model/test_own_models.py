@@ -243,7 +243,7 @@ def test_classes_that_predict_tokens_are_added(classes: list[str]) -> None:
 
 
 def test_a_file_of_fewer_columns_still_loads(home: Home) -> None:
-    """A file that an earlier version wrote: newer columns are empty."""
+    """Columns that may be empty may be lacking."""
     names = [name for name in COLUMNS if not name.startswith("extra")]
     values = dict(zip(COLUMNS, row("old").split(","), strict=True))
     home.models.write_text(f"{','.join(names)}\n{','.join(values[name] for name in names)}\n")

@@ -130,26 +130,6 @@ def test_a_row_that_cannot_be_meant_is_refused(
         machine_sizes.__wrapped__()
 
 
-def test_records_of_earlier_versions_are_judged_as_new_ones_are(tmp_path: Path) -> None:
-    """Their files have neither column; beside files that have them, and alone."""
-    rows = [
-        listing(f"{2 + at}", **facts) for at, (_, facts, _) in enumerate(SHOWN) if "gpu_counts" not in facts
-    ]
-    offers = build_offers(rows, config()).offers
-    home = Home(tmp_path)
-    records = Records(home)
-    for days in (0, 1):
-        day = date(2026, 8, 22 + days)
-        records.write_accepted(day, "acme", offers)
-        with connect() as connection:
-            create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
-            assert load_record(connection, home, day) == []
-            found = connection.execute(
-                "SELECT usd_per_hour, size_evidence FROM main.offers WHERE day = ? ORDER BY 1", [DAY]
-            ).fetchall()
-        assert found == sorted((offer.usd_per_hour, offer.size_evidence) for offer in offers)
-
-
 def test_counts_come_back_from_the_record(tmp_path: Path) -> None:
     offers = build_offers([listing(gpu_counts=(1, 2, 4)), listing("3")], config()).offers
     home = Home(tmp_path)
