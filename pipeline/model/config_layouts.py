@@ -49,9 +49,14 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "llama4_text": {"attention_chunk_size": 8192, "intermediate_size_mlp": 16_384},
     "phimoe": {"num_local_experts": 16, "num_experts_per_tok": 2},
     "mixtral": {"num_local_experts": 8, "num_experts_per_tok": 2},
-    "qwen3_next": {"attn_output_gate": True, "linear_num_key_heads": 16, "linear_num_value_heads": 32},
-    "qwen3_5_text": {"attn_output_gate": True},
-    "qwen3_5_moe_text": {"attn_output_gate": True},
+    "qwen3_next": {
+        "attn_output_gate": True,
+        "full_attention_interval": 4,
+        "linear_num_key_heads": 16,
+        "linear_num_value_heads": 32,
+    },
+    "qwen3_5_text": {"attn_output_gate": True, "full_attention_interval": 4},
+    "qwen3_5_moe_text": {"attn_output_gate": True, "full_attention_interval": 4},
     "t5": {"d_kv": 64, "decoder_start_token_id": 0},
 }
 """What the class of transformers takes where a published config.json leaves a size out."""
