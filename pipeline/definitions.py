@@ -12,7 +12,6 @@ from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.orchestration.tables import (
     calibration,
-    model_does_not_get_worse,
     plans_ahead,
     published_tables,
     report,
@@ -29,7 +28,6 @@ defs = dg.Definitions(
         morning_digest,
         calibration,
     ],
-    asset_checks=[model_does_not_get_worse],
     schedules=schedules(),
     sensors=[failed_runs, canceled_runs],
     resources={"home": GpufareHome()},

@@ -25,7 +25,6 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import (
-    model_does_not_get_worse,
     plans_ahead,
     published_tables,
     report,
@@ -53,8 +52,7 @@ capture_job = dg.define_asset_job(
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys, report.key)
-    - dg.AssetSelection.checks(model_does_not_get_worse),
+    selection=dg.AssetSelection.assets(*published_tables.keys, report.key),
     description="Build every table from what was accepted, swap the published file, and write the report.",
 )
 
@@ -66,9 +64,8 @@ morning_job = dg.define_asset_job(
 
 plan_job = dg.define_asset_job(
     "plan_ahead",
-    selection=dg.AssetSelection.assets(plans_ahead) | dg.AssetSelection.checks(model_does_not_get_worse),
-    description="Compute plans for jobs that people ask for most, which the next publication has, and "
-    "compare the model's errors with those reviewed.",
+    selection=dg.AssetSelection.assets(plans_ahead),
+    description="Compute plans for jobs that people ask for most, which the next publication has.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]

@@ -10,7 +10,6 @@ import dagster as dg
 
 from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
-from pipeline.model.accuracy import worsened
 from pipeline.orchestration.code_versions import table_version
 from pipeline.orchestration.keys import MODEL_TEAM, PRICES_TEAM, enabled_sources, offers_key, table_key
 from pipeline.orchestration.resources import GpufareHome
@@ -19,7 +18,6 @@ from pipeline.refresh.publishing import publish_day
 from pipeline.refresh.store_published import store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
 from pipeline.warehouse.plan_grid import TABLE, complete
 from pipeline.warehouse.sql_files import BuildError
@@ -221,11 +219,3 @@ def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
             "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
         }
     )
-
-
-@dg.asset_check(asset=table_key("model_accuracy"), description="Held-out errors against the reviewed record.")
-def model_does_not_get_worse() -> dg.AssetCheckResult:
-    """Fails when a held-out error is more than a tenth above what was reviewed."""
-    with in_memory("memory_of", "speed_of") as connection:
-        reasons = worsened(connection)
-    return dg.AssetCheckResult(passed=not reasons, description="; ".join(reasons) or "as reviewed, or better")
