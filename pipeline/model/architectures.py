@@ -192,8 +192,8 @@ def _dense_layers(text: Config, layers: int) -> int:
         return sum(not each for each in text["moe_layer_freq"])
     if isinstance(text.get("moe_layers"), list):
         return layers - len(text["moe_layers"])
-    names = ("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval")
-    if (every := first(text, *names, default=1)) != 1:
+    steps = ("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval")
+    if (every := first(text, *steps, default=1)) != 1:
         return layers - layers // every
     only = text.get("mlp_only_layers")
     if isinstance(only, list) and only:
@@ -248,10 +248,10 @@ def _window(kind: str, text: Config, layers: int) -> Config:
         interval = first(text, "no_rope_layer_interval", default=4)
         window = first(text, "attention_chunk_size")
         return {"sliding_window": window, "full_attention_layers": layers // interval}
-    window = text.get("sliding_window")
-    if not window or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
+    said = text.get("sliding_window")
+    if not said or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
         return {}
-    window = whole_number("sliding_window", window)
+    window = whole_number("sliding_window", said)
     if window >= (_context(text) or MAX_SIZE):
         return {}
     pattern = text.get("sliding_window_pattern") or ALTERNATING.get(kind)

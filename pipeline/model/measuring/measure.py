@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -41,8 +42,7 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
     """
     check(request)
     given, problem = _given_model(request)
-    estimator = Estimator(given)
-    try:
+    with closing(Estimator(given)) as estimator:
         if gpu is not None:
             _check_gpu(gpu, estimator)
         before, notes = _cards(request)
@@ -50,8 +50,6 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
         notes += [f"{name}={os.environ[name]}" for name in ALLOCATOR if os.environ.get(name)]
         measured = run_in_another_process(request)
         return report(request, measured, before, estimator, home, now, gpu=gpu, notes=notes)
-    finally:
-        estimator.close()
 
 
 def _given_model(request: Request) -> tuple[OwnModel | None, str]:
