@@ -91,22 +91,18 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     return None
 
 
-def loss_kernel_of(text: str, framework: Framework | None) -> str | None:
-    """The loss kernel that a row names, or its framework's own."""
-    for pattern, kernel in _LOSS_KERNELS:
-        if re.search(pattern, text.lower()) and (framework is None or framework.loss_kernel == "hf"):
-            return kernel
-    return framework.loss_kernel if framework else None
-
-
 def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
     """Set stack and loss kernel from free text; one that is not known is an assumption. Returns it."""
     framework = find_framework(text, source)
     read.settings["stack"] = framework.stack if framework else "hf"
-    read.settings["loss_kernel"] = loss_kernel_of(text, framework)
+    kernel = framework.loss_kernel if framework else None
+    if framework is None or kernel == "hf":
+        named = (each for pattern, each in _LOSS_KERNELS if re.search(pattern, text.lower()))
+        kernel = next(named, kernel)
+    read.settings["loss_kernel"] = kernel
     if framework is None:
-        named = f"'{text}' is not known" if text.strip() else "none given"
-        read.assumptions.append(f"framework: {named}, read as the Transformers Trainer: bands doubled")
+        why = f"'{text}' is not known" if text.strip() else "none given"
+        read.assumptions.append(f"framework: {why}, read as the Transformers Trainer: bands doubled")
         read.extrapolated = True
     elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
         read.settings["stack"] = "compile"

@@ -36,10 +36,10 @@ TEXTS: Mapping[str, Collection[str]] = {
     "memory_metric": ("alloc", "reserved", "smi"),
 }
 """The settings of a run that are words, as memory_of and speed_of take them, and which they may be."""
-_WHOLE = {
+_WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
-}  # fmt: skip
+)  # fmt: skip
 _SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
 """The settings that are a choice, with their largest value."""
 _MAY_BE_ZERO = {*_SWITCHES, "lora_rank", "lora_dropout"}
