@@ -1,14 +1,13 @@
 """Fits everything that the model takes from measurements: constants, the fit threshold and error bands."""
 
-import csv
 import hashlib
-from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import yaml
 
 from pipeline.catalog.tables import catalog_rows
@@ -116,7 +115,13 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             record[name] = summarize(fitted)
         sets = _constant_sets(connection, calibrations)
         thresholds = calibrate_threshold(connection, sets)
-        sets = _rounded({name: constants | thresholds.constants[name] for name, constants in sets.items()})
+        # Six digits, as they are written: bands are of what answers use.
+        sets = {
+            name: {
+                key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds.constants[name]).items()
+            }
+            for name in sets
+        }
         record["fit_verdicts"] = thresholds.record
         insert_constants(connection, sets)
         rows, record["bands"] = bands.calibrate_bands(
@@ -125,8 +130,9 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     constants = [
         (name, constant, f"{value:.6g}") for name in sets for constant, value in sorted(sets[name].items())
     ]
-    _write(output / CONSTANTS_FILE, ("calibration", "name", "value"), constants)
-    _write(output / BANDS_FILE, bands.COLUMNS, rows)
+    columns = ("calibration", "name", "value")
+    pl.DataFrame(constants, schema=columns, orient="row").write_csv(output / CONSTANTS_FILE)
+    pl.DataFrame(rows, schema=bands.COLUMNS, orient="row").write_csv(output / BANDS_FILE)
     with (output / RECORD_FILE).open("w", encoding="utf-8") as file:
         yaml.safe_dump(record, file, sort_keys=False)
     return record
@@ -182,26 +188,13 @@ def _constant_sets(
     return sets
 
 
-def _rounded(sets: ConstantSets) -> ConstantSets:
-    return {
-        calibration: {name: float(f"{value:.6g}") for name, value in constants.items()}
-        for calibration, constants in sets.items()
-    }
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-
-
 def changed_constants() -> list[str]:
     """Constants that answers use and that a fit on all runs would change; none when they are reproduced.
 
     The sets with runs held out, and the bands, are not fitted again: `gpufare calibrate` does that too.
     """
-    reviewed = _reviewed_constants()
+    rows = catalog_rows(CONSTANTS_FILE)
+    reviewed = {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}
     with in_memory("memory_of", "speed_of", "measured_sources") as connection:
         parameters, fixed = read_parameters(), gemm_ratio(connection)
         changed = []
@@ -213,8 +206,3 @@ def changed_constants() -> list[str]:
                 name for name in names if abs(fitted[name] / reviewed[name] - 1) > REPRODUCTION_TOLERANCE
             ]
     return changed
-
-
-def _reviewed_constants() -> dict[str, float]:
-    rows = catalog_rows(CONSTANTS_FILE)
-    return {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}
