@@ -21,14 +21,13 @@ from pipeline.gpus import identify
 from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
 from pipeline.model.given_models import insert_model
-from pipeline.model.model_names import Architecture
+from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
 from pipeline.model.run_settings import (
     MODEL_COLUMNS,
     SETTINGS,
-    RunError,
     RunRow,
-    check_parallelism,
+    check_sharding,
     read_run,
 )
 from pipeline.parsing.printable import printable
@@ -280,7 +279,7 @@ class Estimator:
         if self.given is not None and not (row.get("model") or "").strip():
             row = {**row, "model": self.given.model}
         read = reader(row, self.models, self.gpu_of)
-        check_parallelism(read.settings)
+        check_sharding(read.settings)
         self._check_precision(read)
         self._shape(read)
         return read

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.home import paths
-from pipeline.model.run_settings import RunError, RunRow
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import RunRow
 
 FRAMEWORKS_FILE = "frameworks.yaml"
 

@@ -11,8 +11,8 @@ SMALLEST_B, LARGEST_B = 0.001, 10_000.0
 """Sizes that a language model may have, in 10^9 parameters."""
 
 
-class UnknownModelError(ValueError):
-    """A model of which neither shape nor size is known; the message says what to add."""
+class RunError(ValueError):
+    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +119,21 @@ def find_model(
     """Return (model id, None) for a known model named in free text, or (its likeness, its size).
 
     The likeness is the known model nearest in size, of the family that is named or else a plain decoder: a
-    mixture of experts for a mixture of experts. Raises UnknownModelError where neither the name nor a size
+    mixture of experts for a mixture of experts. Raises RunError where neither the name nor a size
     says enough, and for models that are no decoders of text.
     """
     wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):
         return same, None
     if other := _NO_LIKENESS.search(last):
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}' is not in the catalogue and no language model of attention is like {other[1]}"
         )
     size = _size_of(name, wanted, params_b, active_b, known.values())
     is_mixture = size.active_b < size.params_b
     likenesses = [each for each in known.values() if each.is_decoder and (each.experts > 1) == is_mixture]
     if not likenesses:
-        raise UnknownModelError(f"model '{name}' is not in the catalogue, nor one like it")
+        raise RunError(f"model '{name}' is not in the catalogue, nor one like it")
     return _nearest(last, size, likenesses).model, size
 
 
@@ -188,7 +188,7 @@ def _same_model(
         and (not active_b or not each.params_active or _is_near(each.active, active_b * 1e9))
     ]
     if total is None and len(stems) > 1:
-        raise UnknownModelError(f"model '{name}' may be {', '.join(sorted(stems))}: say which")
+        raise RunError(f"model '{name}' may be {', '.join(sorted(stems))}: say which")
     return min(stems, default=None)
 
 
@@ -204,17 +204,17 @@ def _size_of(
         said_b, said_active_b = _size_by_experts(int(times[1]), float(times[2]), known)
     params_b, active_b = params_b or said_b, active_b or said_active_b
     if params_b is None:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}' is not in the catalogue and its size is not given: add column params_b, or the "
             "model with gpufare model add"
         )
     if _EFFECTIVE.search(wanted) and active_b is None:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}': an effective size is not that of the active parameters (column active_params_b)"
         )
     size = Size(params_b, min(params_b, active_b or params_b))
     if not SMALLEST_B <= size.active_b <= size.params_b <= LARGEST_B:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are no size of a "
             f"language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
         )
@@ -225,7 +225,7 @@ def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture
     """Sizes of ``8x7b``: attention and embeddings are there once, as in the known mixture nearest to it."""
     named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
     if not named:
-        raise UnknownModelError("no mixture of experts is known to take the shares of its parts from")
+        raise RunError("no mixture of experts is known to take the shares of its parts from")
     like = min(
         named,
         key=lambda each: (

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
-from pipeline.model.model_names import Architecture
-from pipeline.model.run_settings import MOST, Row, RunError, RunRow, Settings, number, set_model
+from pipeline.model.model_names import Architecture, RunError
+from pipeline.model.run_settings import MOST, Row, RunRow, Settings, number, set_model
 
 Meaning = TypeVar("Meaning")
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
-from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
+from pipeline.model.model_names import Architecture, RunError, Size, find_model
 
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
@@ -53,10 +53,6 @@ MOST = 1e9
 """No setting of a run is larger: more GPUs, tokens or steps would be a slip."""
 
 
-class RunError(ValueError):
-    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
-
-
 @dataclass(slots=True)
 class RunRow:
     """Settings in the model's layout, and what had to be assumed to get there.
@@ -94,10 +90,7 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
 
     Raises RunError where neither is known.
     """
-    try:
-        model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
-    except UnknownModelError as error:
-        raise RunError(str(error)) from error
+    model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
     read.settings["model"] = model
     if size is not None:
         read.scaled_to = size
@@ -134,17 +127,11 @@ def _check_targets(text: str) -> None:
         raise RunError(f"lora_targets: '{unknown[0]}' is not one of {', '.join(LORA_TARGETS)}, joined with +")
 
 
-def check_parallelism(settings: Settings) -> None:
-    """Raise RunError where a model is split over more GPUs than the run has."""
+def check_sharding(settings: Settings) -> None:
+    """Raise RunError where nothing says what a run has more GPUs for than its model is split over."""
     gpus = float(settings.get("gpu_count") or 1)
-    split = 1.0
-    for column in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
-        split *= float(settings.get(column) or 1)
-    if split > gpus:
-        raise RunError(
-            f"gpu_count: {gpus:g} GPUs cannot be split {split:g} ways (tensor_parallel x pipeline_parallel x "
-            "context_parallel)"
-        )
+    groups = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+    split = math.prod(float(settings.get(column) or 1) for column in groups)
     if settings.get("sharding") == "none" and split < gpus:
         raise RunError(
             f"sharding: none on {gpus:g} GPUs: ddp where each has a copy of the model, else zero1, "

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Answers, Estimator
 from pipeline.model.measuring.own_runs import OwnRun, OwnRuns, read_own_runs
-from pipeline.model.run_settings import SETTINGS, RunError, number
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
 
 PRIOR_RUNS = 2

@@ -21,7 +21,8 @@ from pipeline.model.given_models import model_of_config
 from pipeline.model.measuring import card
 from pipeline.model.measuring.report import CONFIG_MODEL, Report, report
 from pipeline.model.measuring.result import Failure, Measured, Request
-from pipeline.model.run_settings import RunError, RunRow
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import RunRow
 from pipeline.model.tracing.architectures import architecture_of
 
 EXTRA = "pip install 'gpufare[measure]'"
