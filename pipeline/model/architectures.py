@@ -11,18 +11,7 @@ from typing import Any
 
 from pipeline.catalog.model_shapes import Shape
 from pipeline.contracts.errors import GpufareError
-from pipeline.model.config_layouts import (
-    ALTERNATING,
-    DEFAULTS,
-    NOT_GATED,
-    NOT_UNDERSTOOD,
-    POSITIONS,
-    PREDICTS_TOKENS,
-    READ_TYPES,
-    SLIDING_UNLESS_SAID,
-    TEXT_TYPES,
-    TIED_BY_DEFAULT,
-)
+from pipeline.model.config_layouts import layouts
 from pipeline.parsing.printable import printable
 
 Config = dict[str, Any]
@@ -78,17 +67,17 @@ def _layout_of(config: Config) -> tuple[str, Config]:
     """The type of a language model whose layers are like its own, and its fields with their defaults."""
     text = language_model_of(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
-    kind = TEXT_TYPES.get(kind, kind)
-    if kind not in READ_TYPES:
+    kind = layouts().like.get(kind, kind)
+    if kind not in layouts().read_types:
         raise ValueError(
             f"model_type {shown(kind)} is not one whose layers are known; where they are those of another, "
             "such as llama or qwen3_moe, name that one as model_type"
         )
-    for name, why in NOT_UNDERSTOOD.items():
+    for name, why in layouts().not_understood.items():
         if text.get(name):
             raise ValueError(f"{name} means {why}, which is not modelled")
-    tied = {"tie_word_embeddings": kind in TIED_BY_DEFAULT}
-    return kind, {**tied, **DEFAULTS.get(kind, {}), **_given(text)}
+    tied = {"tie_word_embeddings": kind in layouts().tied_by_default}
+    return kind, {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
 
 
 def _refuse_other_heads(config: Config) -> None:
@@ -99,7 +88,9 @@ def _refuse_other_heads(config: Config) -> None:
             "quantized base with --method qlora"
         )
     classes = config.get("architectures") or ["ForCausalLM"]
-    if not isinstance(classes, list) or not any(str(each).endswith(PREDICTS_TOKENS) for each in classes):
+    if not isinstance(classes, list) or not any(
+        str(each).endswith(layouts().predicts_tokens) for each in classes
+    ):
         raise ValueError(
             f"architectures is {shown(classes)}, not a class that predicts tokens, such as LlamaForCausalLM; "
             "remove it where the same layers are trained as a language model"
@@ -107,7 +98,7 @@ def _refuse_other_heads(config: Config) -> None:
 
 
 def _decoder(kind: str, text: Config, sizes: Config) -> Shape:
-    shape = Shape(**sizes, gated_mlp=int(kind not in NOT_GATED), max_context=_context(text))
+    shape = Shape(**sizes, gated_mlp=int(kind not in layouts().not_gated), max_context=_context(text))
     for part in (_multi_query, _latent_attention, _experts, _kinds_of_layers, _linear_mixers, _extras):
         shape = shape.model_copy(update=part(kind, text, shape))
     return shape
@@ -249,12 +240,12 @@ def _window(kind: str, text: Config, layers: int) -> Config:
         window = first(text, "attention_chunk_size")
         return {"sliding_window": window, "full_attention_layers": layers // interval}
     said = text.get("sliding_window")
-    if not said or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
+    if not said or text.get("use_sliding_window", kind in layouts().sliding) is False:
         return {}
     window = whole_number("sliding_window", said)
     if window >= (_context(text) or MAX_SIZE):
         return {}
-    pattern = text.get("sliding_window_pattern") or ALTERNATING.get(kind)
+    pattern = text.get("sliding_window_pattern") or layouts().alternating.get(kind)
     if text.get("use_sliding_window") and "max_window_layers" in text:
         full = min(layers, first(text, "max_window_layers", least=0))
     elif isinstance(pattern, str):
@@ -311,9 +302,9 @@ def _extras(kind: str, text: Config, base: Shape) -> Config:
     if kind == "gemma4_text":
         more_linear, embedding = _gemma_4_extras(text, base)
         linear += more_linear
-    if kind in POSITIONS:
+    if kind in layouts().learned_positions:
         names = ("n_positions", "max_position_embeddings")
-        embedding += h * (first(text, *names) + POSITIONS[kind])
+        embedding += h * (first(text, *names) + layouts().learned_positions[kind])
     return {"extra_linear_params": linear or None, "extra_embedding_params": embedding or None}
 
 

@@ -7,7 +7,7 @@ a row that cannot be estimated says why and never stops the rest.
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -299,12 +299,14 @@ class Estimator:
 
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
         """Write the estimates of rows into their answers, and why GPUs cannot be grouped as a row says."""
-        if not settings:
-            return
+        names = ("job", "carried", *SETTINGS)
+        rows = [{name: row.get(name) for name in names} for row in settings]
         self.connection.execute(
             "CREATE OR REPLACE TEMP TABLE estimate_rows AS SELECT unnest($rows, recursive := TRUE)",
-            {"rows": [{name: row.get(name) for name in ("job", "carried", *SETTINGS)} for row in settings]},
+            {"rows": rows or [dict.fromkeys(names)]},  # no rows have no columns
         )
+        if not rows:
+            return
         refused = dict(self.connection.execute(_IMPOSSIBLE).fetchall())
         for job, reason in refused.items():
             answers[job]["error"] = reason
@@ -351,27 +353,19 @@ class EstimateError(GpufareError):
     """A file that cannot be estimated at all; the message says what is wrong with it."""
 
 
-def _rows_of(path: Path, needed: Set[str]) -> tuple[list[dict[str, str]], list[str]]:
-    """The rows of a file and its columns, their names in lower case. Raises CsvError and EstimateError."""
-    table = read_csv(path, lower_case=True)
-    if not needed <= set(table.columns):
-        wanted = " and ".join(name for name in ("model", "gpu") if name in needed)
-        raise EstimateError(f"{path} has no columns {wanted}: it is not a file of runs")
-    rows = [
-        row.values | ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {})
-        for row in table.rows
-    ]
-    return rows, table.columns
-
-
 def estimate_file(estimator: Estimator, path: Path) -> Answers:
-    """Estimate every row of a CSV file.
+    """Estimate every row of a CSV file, whose columns may be in any case.
 
     Raises CsvError and EstimateError where the file is not a CSV of runs; a single bad row only fills its
     ``error``.
     """
-    rows, columns = _rows_of(path, {"gpu"} if estimator.given else {"model", "gpu"})
+    table = read_csv(path, lower_case=True)
+    needed = ["gpu"] if estimator.given else ["model", "gpu"]
+    if not set(needed) <= set(table.columns):
+        raise EstimateError(f"{path} has no columns {' and '.join(needed)}: it is not a file of runs")
+    problems = ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {} for row in table.rows)
+    rows = [row.values | problem for row, problem in zip(table.rows, problems, strict=True)]
     try:
-        return estimator.estimate(rows, columns)
+        return estimator.estimate(rows, table.columns)
     except duckdb.Error as error:
         raise EstimateError(f"{path}: the model cannot be evaluated: {error}") from error

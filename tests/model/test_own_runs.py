@@ -173,3 +173,5 @@ def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
     assert good["memory_gib_corrected"] > good["memory_gib"]
     assert (bad["memory_gib_corrected"], bad["corrections"]) == ("", "")
     assert bad["error"]
+    estimator.estimate([RUN | {"model": "no such"}], list(RUN))
+    assert kinds_of(estimator) == {}

@@ -67,7 +67,7 @@ def shrunken(ratios: Sequence[float]) -> Correction:
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
     """GPU, method and stack of the rows of the last estimate, by their place."""
     found = estimator.connection.execute(
-        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows')"
+        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()
     return {job: (gpu, method, stack) for job, gpu, method, stack in found}
 
