@@ -109,14 +109,10 @@ def _context(text: Config) -> int | None:
 
 
 def _multi_query(kind: str, text: Config, base: Shape) -> Config:
-    if kind == "falcon" and not text.get("new_decoder_architecture"):
-        return {"kv_heads": 1 if text.get("multi_query", True) else base.heads}
-    if kind == "gpt_bigcode" and text.get("multi_query", True):
+    if text.get("multi_query") and not text.get("new_decoder_architecture"):
         return {"kv_heads": 1}
-    if kind == "mpt" and text.get("expansion_ratio"):
+    if text.get("expansion_ratio"):
         return {"intermediate": whole_number("expansion_ratio", text["expansion_ratio"]) * base.hidden}
-    if kind in ("bloom", "falcon") and "ffn_hidden_size" not in text:
-        return {"intermediate": 4 * base.hidden}
     if kind == "lfm2" and text.get("block_auto_adjust_ff_dim", True):
         multiple = first(text, "block_multiple_of", default=256)
         width = int(float(text.get("block_ffn_dim_multiplier") or 1) * (2 * base.intermediate // 3))

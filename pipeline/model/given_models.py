@@ -1,5 +1,6 @@
 """Models that a user gives: a config.json by path or hub id, and those of models.csv in the home."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ from pydantic import ValidationError
 from pipeline.catalog.own import OwnModel
 from pipeline.catalog.tables import first_problem
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
-from pipeline.model.hub import MAX_BYTES, parse_config
 from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
+
+MAX_BYTES = 1 << 20
+"""Of a config.json; the longest published are some 100 kB."""
 
 
 def model_of_config(
@@ -34,6 +37,19 @@ def model_of_config(
         return model, left_out
     # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
     raise ConfigError(f"{printable(name)}: {problem}")
+
+
+def parse_config(body: bytes, name: str) -> dict[str, Any]:
+    """A config.json's fields. Raises ConfigError where it is no JSON object of at most MAX_BYTES."""
+    if len(body) > MAX_BYTES:
+        raise ConfigError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
+    try:
+        config = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name} is not JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"{name} is not a JSON object")
+    return config
 
 
 def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[str]]:

@@ -14,7 +14,8 @@ from pipeline.catalog.own import OwnModel, read_own_catalogue
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.model.architectures import ConfigError, shape_of
-from pipeline.model.hub import MAX_BYTES, fetch_config, is_hub_id
+from pipeline.model.given_models import MAX_BYTES
+from pipeline.model.hub import fetch_config, is_hub_id
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_catalogue
 from tests.conftest import gpufare, with_plans
