@@ -1,14 +1,16 @@
-"""The CSV files of the catalogue, checked when they are loaded."""
+"""The CSV and YAML files of the catalogue, checked when they are loaded."""
 
 from typing import TypeVar
 
-from pydantic import BaseModel, ValidationError
+import yaml
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, read_csv
 
 Row = TypeVar("Row", bound=BaseModel)
+Content = TypeVar("Content")
 
 
 def catalog_rows(name: str) -> list[dict[str, str]]:
@@ -28,6 +30,17 @@ def catalog_table(name: str, kind: type[Row]) -> list[Row]:
         except ValidationError as error:
             raise CatalogError(f"catalog/{name}, line {line}: {first_problem(error)}") from error
     return rows
+
+
+def catalog_yaml(name: str, kind: type[Content]) -> Content:
+    """Return what is in catalog/<name>, checked. Raises CatalogError naming file, entry and value."""
+    try:
+        content = yaml.safe_load((paths.CATALOG_DIR / name).read_text(encoding="utf-8"))
+        return TypeAdapter(kind).validate_python(content)
+    except ValidationError as error:
+        raise CatalogError(f"catalog/{name}: {first_problem(error)}") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CatalogError(f"catalog/{name}: {error}: reinstall gpufare or restore the file") from error
 
 
 def _numbered(name: str) -> list[tuple[int, dict[str, str]]]:

@@ -3,10 +3,9 @@
 from functools import cache
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_yaml
 
 
 class Layouts(BaseModel):
@@ -28,6 +27,5 @@ class Layouts(BaseModel):
 
 @cache
 def layouts() -> Layouts:
-    """Return the reviewed layouts."""
-    path = paths.CATALOG_DIR / "config_layouts.yaml"
-    return Layouts.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    """Return the reviewed layouts. Raises CatalogError."""
+    return catalog_yaml("config_layouts.yaml", Layouts)

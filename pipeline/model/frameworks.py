@@ -4,15 +4,11 @@ import re
 from functools import cache
 from typing import Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.catalog.source_config import CatalogError
-from pipeline.home import paths
+from pipeline.catalog.tables import catalog_yaml
 from pipeline.model.model_names import RunError
 from pipeline.model.run_settings import RunRow
-
-FRAMEWORKS_FILE = "frameworks.yaml"
 
 
 class Framework(BaseModel):
@@ -42,14 +38,7 @@ class Framework(BaseModel):
 @cache
 def frameworks() -> list[Framework]:
     """Every framework, in the order in which they are tried. Raises CatalogError naming row and value."""
-    path = paths.CATALOG_DIR / FRAMEWORKS_FILE
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))
-    try:
-        return TypeAdapter(list[Framework]).validate_python(rows)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = " ".join(map(str, problem["loc"]))
-        raise CatalogError(f"{path}, entry {place}: {problem['msg']}") from error
+    return catalog_yaml("frameworks.yaml", list[Framework])
 
 
 # Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
