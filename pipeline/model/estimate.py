@@ -14,13 +14,12 @@ from typing import Any
 
 import duckdb
 
-from pipeline.catalog.own import OwnModel
+from pipeline.catalog.own import OwnCatalogue, OwnModel
 from pipeline.contracts.errors import GpufareError
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
-from pipeline.model.given_models import insert_model
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
 from pipeline.model.run_settings import (
@@ -32,7 +31,7 @@ from pipeline.model.run_settings import (
 )
 from pipeline.parsing.printable import printable
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_catalogue
+from pipeline.warehouse.load import load_other_models, load_own_catalogue
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -176,11 +175,11 @@ class Estimator:
         """``given`` is the model of rows that name none. What cannot be read of the user's own models goes to
         stderr."""
         self.connection = in_memory("memory_of", "speed_of")
-        for problem in load_own_catalogue(self.connection, paths.home()):
-            print(problem, file=sys.stderr)
         self.given = given
         if given is not None:
-            insert_model(self.connection, given)
+            load_other_models(self.connection, OwnCatalogue(models=[given]))
+        for problem in load_own_catalogue(self.connection, paths.home()):
+            print(problem, file=sys.stderr)
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
         self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}

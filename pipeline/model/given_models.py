@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from pydantic import ValidationError
 
 from pipeline.catalog.own import OwnModel
@@ -67,11 +66,3 @@ def name_of_file(path: Path) -> str:
     absolute = path.absolute()
     stem = absolute.stem if absolute.stem.lower() != "config" else absolute.parent.name
     return canonical(stem) or "config"
-
-
-def insert_model(connection: duckdb.DuckDBPyConnection, model: OwnModel) -> None:
-    """Add a model to main.models."""
-    row = model.row()
-    names = ", ".join(row)
-    marks = ", ".join("?" for _ in row)
-    connection.execute(f"INSERT INTO main.models ({names}) VALUES ({marks})", list(row.values()))  # noqa: S608
