@@ -6,7 +6,7 @@
 | 06:30 | capture_again | the sources that failed, once more |
 | 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
 | 07:15 | morning_digest | what moved, what broke and what is held is posted |
-| 07:30 | plan_ahead | plans for the next publication are computed, and the model's errors checked |
+| 07:30 | plan_ahead | plans for the next publication are computed |
 
 GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
 publishing then runs every hour, too.
