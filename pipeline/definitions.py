@@ -10,7 +10,6 @@ from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import daily_partitions, source_assets
 from pipeline.orchestration.tables import (
     calibration,
-    model_does_not_get_worse,
     morning_digest,
     plans_ahead,
     published_tables,
@@ -28,7 +27,6 @@ defs = dg.Definitions(
         morning_digest,
         calibration,
     ],
-    asset_checks=[model_does_not_get_worse],
     schedules=schedules(),
     sensors=[failed_runs, canceled_runs],
     resources={"home": GpufareHome()},

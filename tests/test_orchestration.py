@@ -32,7 +32,7 @@ from pipeline.orchestration.source_assets import (
     markdown_of,
     source_assets,
 )
-from pipeline.orchestration.tables import model_does_not_get_worse, morning_digest, published_tables
+from pipeline.orchestration.tables import morning_digest, published_tables
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, rows_of, write_days
 from pipeline.record.records import Records
@@ -181,8 +181,7 @@ def _check_specs() -> dict[dg.AssetCheckKey, dg.AssetCheckSpec]:
 
 def test_the_models_error_is_a_check_of_its_table() -> None:
     checks = {(key.asset_key, key.name) for key in defs.resolve_asset_graph().asset_check_keys}
-    assert (table_key("model_accuracy"), "model_does_not_get_worse") in checks
-    assert model_does_not_get_worse().passed
+    assert (table_key("model_accuracy_summary"), "model_errors_do_not_grow") in checks
 
 
 # The schedules.
@@ -215,10 +214,7 @@ def test_each_part_of_the_morning_is_a_run_of_few_steps() -> None:
     assert steps_of("capture") == {"capture_and_read"}
     assert steps_of("morning_digest") == {"morning"}
     assert steps_of("publish_tables") == {"publish", "report"}
-    assert steps_of("plan_ahead") == {
-        "model__plans_ahead",
-        "published__model_accuracy_model_does_not_get_worse",
-    }
+    assert steps_of("plan_ahead") == {"model__plans_ahead"}
     graph = defs.resolve_asset_graph()
     assert dg.AssetKey(["model", "plans_ahead"]) not in graph.get_ancestor_asset_keys(dg.AssetKey("report"))
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from docs.generate import (
+    accuracy,
     codes,
     commands,
     names,
@@ -29,6 +30,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/reasons.md": codes.page,
     "reference/cost-parameters.md": parameters.page,
     "reference/recipes.md": recipes.page,
+    "explanation/accuracy.md": accuracy.page,
     "explanation/price-gates.md": price_gates.page,
 }
 """The function that makes each page, by the page's path in ``DOCS``."""

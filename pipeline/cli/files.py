@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -15,7 +16,7 @@ from pipeline.home import paths
 
 if TYPE_CHECKING:
     from pipeline.contracts.rates import Rate
-    from pipeline.model.estimate import Answers, Estimator
+    from pipeline.model.estimate import Answers
 
 
 SHOWN_REJECTS = 10
@@ -187,20 +188,17 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @ALL
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
-    from pipeline.model.estimate import OUTPUT_COLUMNS, estimate_file
+    from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator, estimate_file
     from pipeline.model.given_models import model_of_file
     from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
-    problems = [f"{config}: {line}" for line in left_out]
-
-    def correct(estimator: "Estimator", answers: "Answers") -> "Answers":
-        answers, unread = with_own_runs(paths.home(), estimator, answers)
-        problems.extend(unread)
-        return answers
-
-    rows = estimate_file(file, correct, given) if own else estimate_file(file, given=given)
-    for problem in problems:
+    with closing(Estimator(given)) as estimator:
+        unread: list[str] = []
+        rows = estimate_file(estimator, file)
+        if own:
+            rows, unread = with_own_runs(paths.home(), estimator, rows)
+    for problem in [*(f"{config}: {line}" for line in left_out), *unread]:
         say(problem)
     _show_estimates(rows, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), form, every)
     if any("stack: " in row["assumptions"] or "micro_batch: " in row["assumptions"] for row in rows):

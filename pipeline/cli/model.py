@@ -20,7 +20,7 @@ def calibrate(check: bool, output: Path | None) -> None:
     import yaml
 
     from pipeline.model.calibrate import calibrate as fit
-    from pipeline.model.calibrate import changed_constants, in_words
+    from pipeline.model.calibrate import changed_constants
 
     if check:
         with progress_shown("fitting the constants again"):
@@ -32,7 +32,6 @@ def calibrate(check: bool, output: Path | None) -> None:
     with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
         record = fit(datetime.now(UTC).date(), output)
     click.echo(yaml.safe_dump(record, sort_keys=False))
-    tell(in_words(record))
 
 
 @click.command("learn-traces")

@@ -51,7 +51,8 @@ def add(config: str, name: str | None, pages: str | None) -> None:
 
 def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":
     from pipeline.capture.http.client import Client, ReplayServer
-    from pipeline.model.given_models import GivenModelError, model_of_config
+    from pipeline.model.architectures import ConfigError
+    from pipeline.model.given_models import model_of_config
     from pipeline.model.hub import fetch_config, is_hub_id
     from pipeline.model.model_names import canonical
 
@@ -61,5 +62,5 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
         config = fetch_config(hub_id, client)
     own_name = name or canonical(hub_id.rpartition("/")[2])
     if not own_name:
-        raise GivenModelError(f"{hub_id} gives no name: give one with --name")
+        raise ConfigError(f"{hub_id} gives no name: give one with --name")
     return model_of_config(config, own_name, f"config.json of {hub_id} on huggingface.co", hub_id)

@@ -5,25 +5,13 @@ understood is refused by the name of its field.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
-
-from pydantic import ValidationError
 
 from pipeline.catalog.model_shapes import Shape
 from pipeline.contracts.errors import GpufareError
-from pipeline.model.config_layouts import (
-    ALTERNATING,
-    DEFAULTS,
-    NOT_GATED,
-    NOT_UNDERSTOOD,
-    POSITIONS,
-    PREDICTS_TOKENS,
-    READ_TYPES,
-    SLIDING_UNLESS_SAID,
-    TEXT_TYPES,
-    TIED_BY_DEFAULT,
-)
+from pipeline.model.config_layouts import layouts
 from pipeline.parsing.printable import printable
 
 Config = dict[str, Any]
@@ -43,7 +31,19 @@ EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token
 
 
 class ConfigError(GpufareError):
-    """A config.json from which no shape can be read: says which field, and of which model."""
+    """A config.json that cannot be had, or gives no model: says of which model or file, and why."""
+
+
+@contextmanager
+def named(model: str) -> Iterator[None]:
+    """Raise what is wrong with the config.json of a model as a ConfigError that names the model."""
+    try:
+        yield
+    except (ValueError, TypeError, OverflowError) as error:
+        # A TypeError's words are Python's.
+        is_ours = isinstance(error, ValueError)
+        text = str(error) if is_ours else f"a field is not of the type of its name ({error})"
+        raise ConfigError(f"config of {shown(model)}: {printable(text)[:300]}") from error
 
 
 def shape_of(model: str, config: Config) -> Shape:
@@ -51,76 +51,57 @@ def shape_of(model: str, config: Config) -> Shape:
 
     Raises ConfigError naming what is missing, wrong or not understood.
     """
-    kind, text = _known_kind(model, config)
-    sizes = basic_sizes(model, text)
-    try:
+    with named(model):
+        check_config(config)
+        _refuse_other_heads(config)
+        kind, text = _layout_of(config)
+        sizes = sizes_of(text)
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
             return _encoder_decoder(kind, text, sizes)
         if kind == "nemotron_h":
             return _blocks(text, sizes)
         return _decoder(kind, text, sizes)
-    except KeyError as error:
-        raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
-    except ValidationError as error:
-        wrong = error.errors()[0]["loc"][0]
-    except (ValueError, TypeError, OverflowError) as error:
-        raise ConfigError(f"config of {shown(model)}: {_line(error)}") from error
-    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
-    raise ConfigError(f"config of {shown(model)}: {wrong} is not a number")
 
 
-def _line(error: Exception) -> str:
-    """What was wrong; a TypeError's words are Python's, for a field that is not of the type of its name."""
-    text = printable(str(error).splitlines()[0])[:200]
-    return text if isinstance(error, ValueError) else f"a field is not of the type of its name ({text})"
-
-
-def _known_kind(model: str, config: Config) -> tuple[str, Config]:
-    check_config(model, config)
-    _refuse_other_heads(model, config)
+def _layout_of(config: Config) -> tuple[str, Config]:
+    """The type of a language model whose layers are like its own, and its fields with their defaults."""
     text = language_model_of(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
-    kind = TEXT_TYPES.get(kind, kind)
-    text = {**DEFAULTS.get(kind, {}), **_given(text)}
-    text.setdefault("tie_word_embeddings", kind in TIED_BY_DEFAULT)
-    if kind not in READ_TYPES:
-        raise ConfigError(
-            f"config of {shown(model)}: model_type {shown(kind)} is not one whose layers are known; where "
-            "they are those of another, such as llama or qwen3_moe, name that one as model_type"
+    kind = layouts().like.get(kind, kind)
+    if kind not in layouts().read_types:
+        raise ValueError(
+            f"model_type {shown(kind)} is not one whose layers are known; where they are those of another, "
+            "such as llama or qwen3_moe, name that one as model_type"
         )
-    for name, why in NOT_UNDERSTOOD.items():
+    for name, why in layouts().not_understood.items():
         if text.get(name):
-            raise ConfigError(f"config of {shown(model)}: {name} means {why}, which is not modelled")
-    return kind, text
+            raise ValueError(f"{name} means {why}, which is not modelled")
+    tied = {"tie_word_embeddings": kind in layouts().tied_by_default}
+    return kind, {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
 
 
-def _refuse_other_heads(model: str, config: Config) -> None:
+def _refuse_other_heads(config: Config) -> None:
     """Quantized checkpoints, and classes that do not predict tokens: their shape is not what is trained."""
     if config.get("quantization_config") is not None:
-        raise ConfigError(
-            f"config of {shown(model)}: quantization_config is not read; remove it for the shape before "
-            "quantization, and choose a quantized base with --method qlora"
+        raise ValueError(
+            "quantization_config is not read; remove it for the shape before quantization, and choose a "
+            "quantized base with --method qlora"
         )
-    classes = config.get("architectures")
-    if classes is None or classes == []:
-        return
-    if not isinstance(classes, list) or not any(str(each).endswith(PREDICTS_TOKENS) for each in classes):
-        raise ConfigError(
-            f"config of {shown(model)}: architectures is {shown(classes)}, not a class that predicts tokens, "
-            "such as LlamaForCausalLM; remove it where the same layers are trained as a language model"
+    classes = config.get("architectures") or ["ForCausalLM"]
+    if not isinstance(classes, list) or not any(
+        str(each).endswith(layouts().predicts_tokens) for each in classes
+    ):
+        raise ValueError(
+            f"architectures is {shown(classes)}, not a class that predicts tokens, such as LlamaForCausalLM; "
+            "remove it where the same layers are trained as a language model"
         )
 
 
-def _decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
-    base = Shape(
-        **{name: value for name, value in sizes.items() if name not in ("experts", "experts_active")},
-        gated_mlp=int(kind not in NOT_GATED),
-        max_context=_context(text),
-    )
-    changes: dict[str, Any] = {}
+def _decoder(kind: str, text: Config, sizes: Config) -> Shape:
+    shape = Shape(**sizes, gated_mlp=int(kind not in layouts().not_gated), max_context=_context(text))
     for part in (_multi_query, _latent_attention, _experts, _kinds_of_layers, _linear_mixers, _extras):
-        changes |= part(kind, text, base.model_copy(update=changes))
-    return base.model_copy(update=changes)
+        shape = shape.model_copy(update=part(kind, text, shape))
+    return shape
 
 
 def _context(text: Config) -> int | None:
@@ -128,14 +109,10 @@ def _context(text: Config) -> int | None:
 
 
 def _multi_query(kind: str, text: Config, base: Shape) -> Config:
-    if kind == "falcon" and not text.get("new_decoder_architecture"):
-        return {"kv_heads": 1 if text.get("multi_query", True) else base.heads}
-    if kind == "gpt_bigcode" and text.get("multi_query", True):
+    if text.get("multi_query") and not text.get("new_decoder_architecture"):
         return {"kv_heads": 1}
-    if kind == "mpt" and text.get("expansion_ratio"):
+    if text.get("expansion_ratio"):
         return {"intermediate": whole_number("expansion_ratio", text["expansion_ratio"]) * base.hidden}
-    if kind in ("bloom", "falcon") and "ffn_hidden_size" not in text:
-        return {"intermediate": 4 * base.hidden}
     if kind == "lfm2" and text.get("block_auto_adjust_ff_dim", True):
         multiple = first(text, "block_multiple_of", default=256)
         width = int(float(text.get("block_ffn_dim_multiplier") or 1) * (2 * base.intermediate // 3))
@@ -172,7 +149,7 @@ def _experts(kind: str, text: Config, base: Shape) -> Config:
         "intermediate": width,
         "shared_intermediate": _shared_width(kind, text, base, width) or None,
     }
-    dense = _dense_layers(kind, text, base.layers)
+    dense = _dense_layers(text, base.layers)
     if dense:
         names = ("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
         changes |= {"dense_layers": dense, "dense_intermediate": first(text, *names)}
@@ -194,7 +171,7 @@ def _shared_width(kind: str, text: Config, base: Shape, width: int) -> int:
     return first(text, *named, default=shared * width, least=0)
 
 
-def _dense_layers(kind: str, text: Config, layers: int) -> int:
+def _dense_layers(text: Config, layers: int) -> int:
     """Layers of a mixture of experts that have none."""
     if kinds := text.get("mlp_layer_types"):
         return _strings("mlp_layer_types", kinds, layers).count("dense")
@@ -202,9 +179,8 @@ def _dense_layers(kind: str, text: Config, layers: int) -> int:
         return sum(not each for each in text["moe_layer_freq"])
     if isinstance(text.get("moe_layers"), list):
         return layers - len(text["moe_layers"])
-    if kind == "llama4_text":
-        return layers - layers // first(text, "interleave_moe_layer_step", default=1)
-    if (every := first(text, "decoder_sparse_step", "moe_layer_interval", default=1)) != 1:
+    steps = ("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval")
+    if (every := first(text, *steps, default=1)) != 1:
         return layers - layers // every
     only = text.get("mlp_only_layers")
     if isinstance(only, list) and only:
@@ -226,54 +202,52 @@ _LINEAR = ("linear_attention", "mamba", "conv", "lightning")
 
 def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
     """How many layers attend to all, to a window, or have a mixer in linear time."""
-    layers, listed = base.layers, text.get("layer_types") or text.get("layers_block_type")
-    if listed is None and isinstance(text.get("full_attn_idxs"), list):
-        full = len(text["full_attn_idxs"])
-        return {"full_attention_layers": full, "linear_attention_layers": layers - full}
-    if listed is None and kind in ("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"):
-        full = layers // first(text, "full_attention_interval", default=4)
-        return {"full_attention_layers": full, "linear_attention_layers": layers - full}
-    if listed is not None:
-        kinds = _strings("layer_types", listed, layers)
-        unknown = set(kinds) - {*_FULL, *_SLIDING, *_LINEAR}
-        if unknown:
-            raise ValueError(f"layer_types: {shown(min(unknown))} is no kind of layer that is modelled")
-        sliding, linear = (sum(kinds.count(each) for each in names) for names in (_SLIDING, _LINEAR))
-        if not sliding and not linear:
-            return {}
-        window = first(text, "sliding_window", "attention_chunk_size") if sliding else None
-        return {
-            "full_attention_layers": layers - sliding - linear,
-            "linear_attention_layers": linear or None,
-            "sliding_window": window,
-        }
-    return _window(kind, text, layers)
+    listed = text.get("layer_types") or text.get("layers_block_type")
+    if listed is None:
+        full = _full_among_linear(text, base.layers)
+        if full is None:
+            return _window(kind, text, base.layers)
+        return {"full_attention_layers": full, "linear_attention_layers": base.layers - full}
+    kinds = _strings("layer_types", listed, base.layers)
+    if unknown := set(kinds) - {*_FULL, *_SLIDING, *_LINEAR}:
+        raise ValueError(f"layer_types: {shown(min(unknown))} is no kind of layer that is modelled")
+    sliding, linear = (sum(each in names for each in kinds) for names in (_SLIDING, _LINEAR))
+    if not sliding and not linear:
+        return {}
+    return {
+        "full_attention_layers": base.layers - sliding - linear,
+        "linear_attention_layers": linear or None,
+        "sliding_window": first(text, "sliding_window", "attention_chunk_size") if sliding else None,
+    }
+
+
+def _full_among_linear(text: Config, layers: int) -> int | None:
+    """The layers with attention of a config that says which they are among mixers in linear time."""
+    if isinstance(text.get("full_attn_idxs"), list):
+        return len(text["full_attn_idxs"])
+    interval = first(text, "full_attention_interval", default=0, least=0)
+    return layers // interval if interval else None
 
 
 def _window(kind: str, text: Config, layers: int) -> Config:
     """The window of a config without a list of its layers."""
     if kind == "llama4_text":
         interval = first(text, "no_rope_layer_interval", default=4)
-        return {
-            "sliding_window": first(text, "attention_chunk_size"),
-            "full_attention_layers": layers // interval,
-        }
-    window = text.get("sliding_window")
-    if not window or text.get("use_sliding_window", kind in SLIDING_UNLESS_SAID) is False:
+        window = first(text, "attention_chunk_size")
+        return {"sliding_window": window, "full_attention_layers": layers // interval}
+    said = text.get("sliding_window")
+    if not said or text.get("use_sliding_window", kind in layouts().sliding) is False:
         return {}
-    window = whole_number("sliding_window", window)
+    window = whole_number("sliding_window", said)
     if window >= (_context(text) or MAX_SIZE):
         return {}
+    pattern = text.get("sliding_window_pattern") or layouts().alternating.get(kind)
     if text.get("use_sliding_window") and "max_window_layers" in text:
-        return {
-            "sliding_window": window,
-            "full_attention_layers": min(layers, first(text, "max_window_layers", least=0)),
-        }
-    pattern = text.get("sliding_window_pattern") or ALTERNATING.get(kind)
-    if isinstance(pattern, str):
+        full = min(layers, first(text, "max_window_layers", least=0))
+    elif isinstance(pattern, str):
         full = sum(pattern[i % len(pattern)] == "G" for i in range(layers))
-        return {"sliding_window": window, "full_attention_layers": full}
-    full = layers // whole_number("sliding_window_pattern", pattern) if pattern else 0
+    else:
+        full = layers // whole_number("sliding_window_pattern", pattern) if pattern else 0
     return {"sliding_window": window, "full_attention_layers": full}
 
 
@@ -324,9 +298,9 @@ def _extras(kind: str, text: Config, base: Shape) -> Config:
     if kind == "gemma4_text":
         more_linear, embedding = _gemma_4_extras(text, base)
         linear += more_linear
-    if kind in POSITIONS:
+    if kind in layouts().learned_positions:
         names = ("n_positions", "max_position_embeddings")
-        embedding += h * (first(text, *names) + POSITIONS[kind])
+        embedding += h * (first(text, *names) + layouts().learned_positions[kind])
     return {"extra_linear_params": linear or None, "extra_embedding_params": embedding or None}
 
 
@@ -355,7 +329,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     return extra, first(text, "vocab_size_per_layer_input") * base.layers * per_layer
 
 
-def _blocks(text: Config, sizes: dict[str, Any]) -> Shape:
+def _blocks(text: Config, sizes: Config) -> Shape:
     """Nemotron-H: each block is a mixer or an MLP; a mixer and the MLP after it are one layer here."""
     listed = text.get("layers_block_type")
     if listed is None:
@@ -368,18 +342,15 @@ def _blocks(text: Config, sizes: dict[str, Any]) -> Shape:
     layers, mlps = mamba + attention, len(kinds) - mamba - attention
     if mlps > layers:
         raise ValueError("hybrid_override_pattern: more MLPs than mixers are not modelled")
-    changes: Config = {}
     if "moe" in kinds:
-        width = first(text, "moe_intermediate_size")
         shared = first(text, "moe_shared_expert_intermediate_size", default=0, least=0)
-        changes = {
+        sizes |= {
             "experts": first(text, *EXPERTS), "experts_active": first(text, *EXPERTS_ACTIVE),
-            "intermediate": width,
+            "intermediate": first(text, "moe_intermediate_size"),
             "shared_intermediate": shared * first(text, "n_shared_experts", default=1, least=0) or None,
         }  # fmt: skip
-    base = {name: value for name, value in sizes.items() if name not in ("experts", "experts_active")}
     return Shape(
-        **{**base, "layers": layers, "gated_mlp": 0, **changes},
+        **(sizes | {"layers": layers, "gated_mlp": 0}),
         full_attention_layers=attention,
         linear_attention_layers=mamba,
         linear_mixer_params=_mamba_params(text, sizes["hidden"]),
@@ -392,11 +363,10 @@ def _blocks(text: Config, sizes: dict[str, Any]) -> Shape:
 _ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "marian", "blenderbot", "plbart"))
 
 
-def _encoder_decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
+def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
     """Layers of encoder and decoder are counted together; the decoder's attend twice."""
     if kind not in _ENCODER_DECODERS:
         raise ValueError(f"model_type: encoder-decoders of type {shown(kind)} are not modelled")
-    base = {name: value for name, value in sizes.items() if name not in ("experts", "experts_active")}
     if kind == "t5":
         encoder = sizes["layers"]
         decoder = first(text, "num_decoder_layers", default=encoder, most=MAX_LAYERS)
@@ -406,11 +376,11 @@ def _encoder_decoder(kind: str, text: Config, sizes: dict[str, Any]) -> Shape:
         widths = {first(text, f"{part}_ffn_dim") for part in ("encoder", "decoder")}
         if len(widths) > 1:
             raise ValueError("encoder_ffn_dim and decoder_ffn_dim differ, which is not modelled")
-        base |= {"intermediate": widths.pop()}
+        sizes |= {"intermediate": widths.pop()}
         learned = kind in ("bart", "mbart", "plbart", "blenderbot")
         gated, positions = False, 2 * first(text, "max_position_embeddings") + (4 if learned else 0)
     return Shape(
-        **{**base, "layers": encoder + decoder, "gated_mlp": int(gated)},
+        **(sizes | {"layers": encoder + decoder, "gated_mlp": int(gated)}),
         cross_attention_layers=decoder,
         extra_embedding_params=positions * sizes["hidden"] or None,
         max_context=_context(text),
@@ -440,31 +410,22 @@ def towers_of(config: Config) -> list[str]:
     ]
 
 
-def basic_sizes(model: str, config: Config) -> dict[str, Any]:
+def sizes_of(text: Config) -> Config:
     """The sizes that every framework asks for, without what makes a layer unlike its neighbours.
 
-    Raises ConfigError naming the field that is missing or wrong.
+    Raises ValueError naming the field that is missing or wrong.
     """
-    check_config(model, config)
-    text = language_model_of(config)
-    try:
-        hidden, heads = first(text, *HIDDEN), first(text, *HEADS)
-        return {
-            "hidden": hidden,
-            "heads": heads,
-            "layers": first(text, *LAYERS, default=_pattern_length(text), most=MAX_LAYERS),
-            "intermediate": first(text, *INTERMEDIATE, default=4 * hidden),
-            "kv_heads": first(text, "num_key_value_heads", "num_kv_heads", default=heads),
-            "head_dim": first(text, "head_dim", "d_kv", "attention_head_dim", default=hidden // heads),
-            "vocab": first(text, "vocab_size"),
-            "tied_embeddings": bool(text.get("tie_word_embeddings") or False),
-            "experts": first(text, *EXPERTS, default=1, least=0),
-            "experts_active": first(text, *EXPERTS_ACTIVE, default=1, least=0),
-        }
-    except KeyError as error:
-        raise ConfigError(f"config of {shown(model)} has none of {error.args[0]}") from error
-    except ValueError as error:
-        raise ConfigError(f"config of {shown(model)}: {error}") from error
+    hidden, heads = first(text, *HIDDEN), first(text, *HEADS)
+    return {
+        "hidden": hidden,
+        "heads": heads,
+        "layers": first(text, *LAYERS, default=_pattern_length(text), most=MAX_LAYERS),
+        "intermediate": first(text, *INTERMEDIATE, default=4 * hidden),
+        "kv_heads": first(text, "num_key_value_heads", "num_kv_heads", default=heads),
+        "head_dim": first(text, "head_dim", "d_kv", "attention_head_dim", default=hidden // heads),
+        "vocab": first(text, "vocab_size"),
+        "tied_embeddings": bool(text.get("tie_word_embeddings") or False),
+    }
 
 
 def _pattern_length(text: Config) -> int | None:
@@ -473,21 +434,18 @@ def _pattern_length(text: Config) -> int | None:
     return len(listed) if isinstance(listed, str | list) else None
 
 
-def check_config(model: str, config: Config) -> None:
+def check_config(config: Config) -> None:
     """Refuse a config.json, which anybody may have written, whose fields are not of the type of their names.
 
-    Raises ConfigError naming the field.
+    Raises ValueError naming the field.
     """
     for name, kind, words in (("model_type", str, "text"), ("text_config", dict, "an object")):
         if config.get(name) is not None and not isinstance(config[name], kind):
-            raise ConfigError(f"config of {shown(model)}: {name} is {shown(config[name])}, not {words}")
+            raise ValueError(f"{name} is {shown(config[name])}, not {words}")
     for part in (config, language_model_of(config)):
         for name, value in part.items():
             if _SIZE.search(name) and isinstance(value, int | float | str) and not isinstance(value, bool):
-                try:
-                    whole_number(name, value, least=0)
-                except ValueError as error:
-                    raise ConfigError(f"config of {shown(model)}: {error}") from error
+                whole_number(name, value, least=0)
 
 
 def first(
@@ -497,12 +455,12 @@ def first(
     least: int = 1,
     most: int = MAX_SIZE,
 ) -> int:
-    """The first of some fields that is given. Raises KeyError where none is, ValueError for no size."""
+    """The first of some fields that is given. Raises ValueError where none is, and for no size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, config[name], least, most)
     if default is None:
-        raise KeyError(", ".join(names))
+        raise ValueError(f"it has none of {', '.join(names)}")
     return whole_number(names[0], default, least, most)
 
 

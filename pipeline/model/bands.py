@@ -7,12 +7,13 @@ Ramdas 2018, arXiv 1809.07441).
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from pipeline.contracts.training import EVIDENCES, METHODS
 from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
@@ -35,36 +36,17 @@ WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
 Names = npt.NDArray[np.str_]
 Group = tuple[str, str, str]
 """Method, GPU class, evidence."""
+COLUMNS_OF_GROUP = ("method", "gpu_class", "evidence")
+
+Residuals = pl.DataFrame
+"""Held-out runs: the columns of their groups, their family, and as value ln(measured / predicted)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Residuals:
-    """Held-out runs: their groups, their families and ln(measured / predicted)."""
-
-    method: Names
-    gpu_class: Names
-    evidence: Names
-    family: Names
-    value: Array
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    def where(self, mask: Mask) -> "Residuals":
-        """The runs of the mask."""
-        return Residuals(*(getattr(self, field.name)[mask] for field in fields(self)))
-
-    def without(self, *families: str) -> "Residuals":
-        """The runs of the other families."""
-        return self.where(~np.isin(self.family, families))
-
-    def families(self) -> list[str]:
-        """The families, sorted."""
-        return [str(family) for family in np.unique(self.family)]
-
-    def groups(self) -> list[Group]:
-        """The group of each run."""
-        return list(zip(self.method, self.gpu_class, self.evidence, strict=True))
+def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]]:
+    """Yield each family, its runs, and those of the other families."""
+    for family in residuals["family"].unique().sort():
+        is_of_family = pl.col("family") == family
+        yield family, residuals.filter(is_of_family), residuals.filter(~is_of_family)
 
 
 def weighted_quantile(values: Array, weights: Array, share: float) -> float:
@@ -84,22 +66,21 @@ def residuals_of(
 ) -> Residuals:
     """Held-out residuals with the groups that a band is looked up by, as an unseen run would meet them."""
     fitter = calibrations.fitter
-    groups: dict[str, Group] = {
-        run_id: (method, gpu_class, evidence)
-        for run_id, method, gpu_class, evidence in connection.execute(
-            "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
-            f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
-            f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
-            f"_evidence AS (SELECT * FROM evidence_of('_terms', '{quantity}')) "
-            f"SELECT t.run_id, t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
-            "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
-            "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
-            "AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1) "
-            "AND e.weight_form = weight_form(t.method, t.quantization)"
-        ).fetchall()
-    }
-    methods, classes, evidences = np.array([groups[run_id] for run_id in fitter.run_ids]).T
-    return Residuals(methods, classes, evidences, fitter.families, fitter.measured - calibrations.held_out)
+    rows = connection.execute(
+        "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
+        f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
+        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
+        f"_evidence AS (SELECT * FROM evidence_of('_terms', '{quantity}')) "
+        f"SELECT t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
+        "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
+        "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
+        "AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1) "
+        "AND e.weight_form = weight_form(t.method, t.quantization) ORDER BY t.run_id"
+    ).fetchall()
+    return pl.DataFrame(rows, schema=COLUMNS_OF_GROUP, orient="row").with_columns(
+        family=pl.Series(fitter.families.tolist()),
+        value=pl.Series(fitter.measured - calibrations.held_out),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +98,12 @@ class Band:
 
 
 def _quantiles(residuals: Residuals, parent: tuple[float, float]) -> tuple[float, float]:
-    if not len(residuals):
+    if residuals.is_empty():
         return parent
-    weights = family_weights(residuals.family)
-    families = len(residuals.families())
+    values, weights = residuals["value"].to_numpy(), family_weights(residuals["family"].to_numpy())
+    families = residuals["family"].n_unique()
     share = families / (families + PARENT_FAMILIES)
-    own = (weighted_quantile(residuals.value, weights, level) for level in (LOW, HIGH))
+    own = (weighted_quantile(values, weights, level) for level in (LOW, HIGH))
     low, high = (share * at + (1 - share) * above for at, above in zip(own, parent, strict=True))
     return low, high
 
@@ -132,7 +113,7 @@ def band(residuals: Residuals, group: Group) -> Band:
     method, gpu_class, evidence = group
     low, high = _quantiles(residuals, PRIOR_BAND)
     for column, value in (("evidence", evidence), ("gpu_class", gpu_class), ("method", method)):
-        residuals = residuals.where(getattr(residuals, column) == value)
+        residuals = residuals.filter(pl.col(column) == value)
         low, high = _quantiles(residuals, (low, high))
     return Band(low, high, len(residuals))
 
@@ -142,51 +123,37 @@ def coverage(inside: Mask, families: Names) -> float:
     return float(np.average(inside, weights=family_weights(families))) if len(inside) else float("nan")
 
 
-@dataclass(frozen=True, slots=True)
-class _LeftOut:
-    """Runs with the unwidened band that they would have had without their own family."""
-
-    residuals: Residuals
-    middle: Array
-    half: Array
-
-    def inside(self, widening: float) -> Mask:
-        return np.asarray(np.abs(self.residuals.value - self.middle) <= self.half * widening)
-
-
-def _bands_of(residuals: Residuals, seen: Residuals) -> list[Band]:
-    """The band of each run's group, made of the runs seen."""
-    groups = residuals.groups()
+def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
+    """The runs with the ``low`` and ``high`` end of their group's band, made of the runs seen."""
+    groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
-    return [found[group] for group in groups]
+    return runs.with_columns(
+        low=pl.Series([found[group].low for group in groups]),
+        high=pl.Series([found[group].high for group in groups]),
+    )
 
 
-def _left_out(residuals: Residuals) -> _LeftOut:
-    edges = np.empty((len(residuals), 2))
-    for family in residuals.families():
-        mask = residuals.family == family
-        made = _bands_of(residuals.where(mask), residuals.without(family))
-        edges[mask] = [(at.low, at.high) for at in made]
-    return _LeftOut(residuals, edges.mean(axis=1), (edges[:, 1] - edges[:, 0]) / 2)
+def _inside(runs: Residuals, widening: float | pl.Series) -> Mask:
+    """Which runs are inside their bands, stretched about their middle."""
+    middle, half = (runs["low"] + runs["high"]) / 2, (runs["high"] - runs["low"]) / 2
+    return ((runs["value"] - middle).abs() <= half * widening).to_numpy()
 
 
-def _best_widening(left_out: _LeftOut, mask: Mask) -> float:
-    families = left_out.residuals.family[mask]
-    missed = {
-        float(w): abs(coverage(left_out.inside(float(w))[mask], families) - (HIGH - LOW)) for w in WIDENINGS
-    }
+def _best_widening(runs: Residuals) -> float:
+    families = runs["family"].to_numpy()
+    missed = {float(w): abs(coverage(_inside(runs, float(w)), families) - (HIGH - LOW)) for w in WIDENINGS}
     return min(missed, key=lambda w: (round(missed[w], 6), w))
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
     """By evidence level: the stretch with which bands hold four fifths of the runs of unseen families."""
-    left_out = _left_out(residuals)
-    everywhere = _best_widening(left_out, np.ones(len(residuals), dtype=bool))
+    unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
+    everywhere = _best_widening(unseen)
     found = {}
     for evidence in EVIDENCES:
-        mask = residuals.evidence == evidence
-        enough = len(np.unique(residuals.family[mask])) >= LEAST_FAMILIES
-        found[evidence] = _best_widening(left_out, mask) if enough else everywhere
+        runs = unseen.filter(pl.col("evidence") == evidence)
+        enough = runs["family"].n_unique() >= LEAST_FAMILIES
+        found[evidence] = _best_widening(runs) if enough else everywhere
     return found
 
 
@@ -200,17 +167,19 @@ def _band_rows(
         yield [calibration, quantity, *group, *ratios, at.runs]
 
 
-def _record(inside: Mask, residuals: Residuals) -> dict[str, Any]:
+def _record(runs: Residuals) -> dict[str, Any]:
+    """How often the bands of the runs hold, each stretched by its ``widening``."""
+    inside, families = _inside(runs, runs["widening"]), runs["family"].to_numpy()
     by_evidence = {
-        evidence: round(coverage(inside[mask], residuals.family[mask]), 4)
+        evidence: round(coverage(inside[mask], families[mask]), 4)
         for evidence in EVIDENCES
-        if (mask := residuals.evidence == evidence).any()
+        if (mask := (runs["evidence"] == evidence).to_numpy()).any()
     }
     return {
         "held_out_coverage": round(float(inside.mean()), 4),
-        "held_out_coverage_by_family": round(coverage(inside, residuals.family), 4),
+        "held_out_coverage_by_family": round(coverage(inside, families), 4),
         "held_out_coverage_by_family_and_evidence": by_evidence,
-        "runs": len(residuals),
+        "runs": len(runs),
     }
 
 
@@ -229,17 +198,14 @@ def calibrate_bands(
     for quantity, fitted in calibrations.items():
         residuals = residuals_of(connection, quantity, fitted)
         stretched = widenings(residuals)
-        unseen = {f"without {family}" for family in residuals.families()}
+        unseen = {f"without {family}" for family in residuals["family"].unique()}
         for calibration in ("all", *(name for name in others if name not in unseen)):
             rows += _band_rows(residuals, calibration, quantity, stretched)
-        inside = np.empty(len(residuals), dtype=bool)
-        for family in residuals.families():
-            seen, mask = residuals.without(family), residuals.family == family
-            stretched_here = widenings(seen)
-            rows += _band_rows(seen, f"without {family}", quantity, stretched_here)
-            here = residuals.where(mask)
-            stretches = [stretched_here[evidence] for evidence in here.evidence]
-            made = [at.widened(by) for at, by in zip(_bands_of(here, seen), stretches, strict=True)]
-            inside[mask] = [at.low <= value <= at.high for at, value in zip(made, here.value, strict=True)]
-        record[quantity] = {"widening": stretched, **_record(inside, residuals)}
+        held_out = []
+        for family, runs, others_seen in by_family(residuals):
+            stretched_here = widenings(others_seen)
+            rows += _band_rows(others_seen, f"without {family}", quantity, stretched_here)
+            widening = pl.col("evidence").replace_strict(stretched_here, return_dtype=pl.Float64)
+            held_out.append(_with_bands(runs, others_seen).with_columns(widening=widening))
+        record[quantity] = {"widening": stretched, **_record(pl.concat(held_out))}
     return rows, record

@@ -1,14 +1,13 @@
 """Fits everything that the model takes from measurements: constants, the fit threshold and error bands."""
 
-import csv
 import hashlib
-from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import yaml
 
 from pipeline.catalog.tables import catalog_rows
@@ -115,9 +114,12 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
         for name, fitted in calibrations.items():
             record[name] = summarize(fitted)
         sets = _constant_sets(connection, calibrations)
-        thresholds = calibrate_threshold(connection, sets)
-        sets = _rounded({name: constants | thresholds.constants[name] for name, constants in sets.items()})
-        record["fit_verdicts"] = thresholds.record
+        thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
+        # Six digits, as they are written: bands are of what answers use.
+        sets = {
+            name: {key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds[name]).items()}
+            for name in sets
+        }
         insert_constants(connection, sets)
         rows, record["bands"] = bands.calibrate_bands(
             connection, calibrations, [name for name in sets if name != "all"]
@@ -125,43 +127,12 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
     constants = [
         (name, constant, f"{value:.6g}") for name in sets for constant, value in sorted(sets[name].items())
     ]
-    _write(output / CONSTANTS_FILE, ("calibration", "name", "value"), constants)
-    _write(output / BANDS_FILE, bands.COLUMNS, rows)
+    columns = ("calibration", "name", "value")
+    pl.DataFrame(constants, schema=columns, orient="row").write_csv(output / CONSTANTS_FILE)
+    pl.DataFrame(rows, schema=bands.COLUMNS, orient="row").write_csv(output / BANDS_FILE)
     with (output / RECORD_FILE).open("w", encoding="utf-8") as file:
         yaml.safe_dump(record, file, sort_keys=False)
     return record
-
-
-def in_words(record: dict[str, Any]) -> str:
-    """The figures of a record that a stranger should know, as docs/explanation/accuracy.md says them."""
-    own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
-    return (
-        f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
-        f"{_off_by(record['speed'])}. Bands made without a family hold "
-        f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its "
-        f"speeds. Of {own['died']} runs that died for lack of memory, {own['died_as_predicted']} are "
-        f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
-        f"{own['balanced_accuracy']:.0%} of verdicts are right, both kinds alike, and "
-        f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most deaths are one "
-        f"lab's. Of {others['died']} cards one size too small for a measured peak, "
-        f"{others['died_as_predicted']} are predicted not to fit; of {others['ran']} large enough, "
-        f"{others['ran_as_predicted']} to fit."
-    )
-
-
-def _held(bands_hold: dict[str, Any]) -> str:
-    by_evidence = bands_hold["held_out_coverage_by_family_and_evidence"]
-    levels = ", ".join(f"{level} {share:.0%}" for level, share in by_evidence.items())
-    return f"{bands_hold['held_out_coverage_by_family']:.0%} ({levels})"
-
-
-def _off_by(errors: dict[str, Any]) -> str:
-    stranger, pooled = errors["of_a_stranger"], errors["leave_one_family_out"]
-    return (
-        f"{stranger['median']:.1%} in the median and {stranger['mean']:.1%} on average, the mean over "
-        f"{stranger['sources']} sources (over all {pooled['runs']:,} runs alike: {pooled['median']:.1%} and "
-        f"{pooled['mean']:.1%})"
-    )
 
 
 def _constant_sets(
@@ -182,26 +153,13 @@ def _constant_sets(
     return sets
 
 
-def _rounded(sets: ConstantSets) -> ConstantSets:
-    return {
-        calibration: {name: float(f"{value:.6g}") for name, value in constants.items()}
-        for calibration, constants in sets.items()
-    }
-
-
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
-
-
 def changed_constants() -> list[str]:
     """Constants that answers use and that a fit on all runs would change; none when they are reproduced.
 
     The sets with runs held out, and the bands, are not fitted again: `gpufare calibrate` does that too.
     """
-    reviewed = _reviewed_constants()
+    rows = catalog_rows(CONSTANTS_FILE)
+    reviewed = {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}
     with in_memory("memory_of", "speed_of", "measured_sources") as connection:
         parameters, fixed = read_parameters(), gemm_ratio(connection)
         changed = []
@@ -213,8 +171,3 @@ def changed_constants() -> list[str]:
                 name for name in names if abs(fitted[name] / reviewed[name] - 1) > REPRODUCTION_TOLERANCE
             ]
     return changed
-
-
-def _reviewed_constants() -> dict[str, float]:
-    rows = catalog_rows(CONSTANTS_FILE)
-    return {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}

@@ -7,34 +7,31 @@ a row that cannot be estimated says why and never stops the rest.
 import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
-from pipeline.catalog.own import OwnModel
+from pipeline.catalog.own import OwnCatalogue, OwnModel
 from pipeline.contracts.errors import GpufareError
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
-from pipeline.home.disk import is_exhaustion
-from pipeline.model.given_models import insert_model
-from pipeline.model.model_names import Architecture
+from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
 from pipeline.model.run_settings import (
     MODEL_COLUMNS,
-    SETTING_TYPES,
-    RunError,
+    SETTINGS,
     RunRow,
-    check_parallelism,
+    check_sharding,
     read_run,
 )
 from pipeline.parsing.printable import printable
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_catalogue
+from pipeline.warehouse.load import load_other_models, load_own_catalogue
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -48,6 +45,8 @@ OUTPUT_COLUMNS = (
     "assumptions",
     "error",
 )
+Answers = list[dict[str, Any]]
+
 _PROBLEM = "_problem"
 """The key of what is wrong with a row of the file."""
 
@@ -114,6 +113,18 @@ SELECT * EXCLUDE (embeddings, depth, ratio) REPLACE (
 FROM _likeness
 """
 
+_IMPOSSIBLE = """
+SELECT
+    s.job::INTEGER AS job,
+    impossible_groups(
+        s.gpu_count, s.node_count, s.tensor_parallel, s.pipeline_parallel, s.context_parallel,
+        s.expert_parallel, m.layers, m.experts
+    ) AS reason
+FROM assumed_settings('estimate_rows') AS s
+JOIN main.models AS m USING (model)
+WHERE reason IS NOT NULL
+"""
+
 # The band of a row whose shape is a likeness, or whose framework is not known, is that of evidence far away,
 # or its own where that is wider.
 _ESTIMATES = """
@@ -133,7 +144,7 @@ _far AS (
 )
 
 SELECT
-    m.job::INTEGER, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
+    m.job::INTEGER, r.carried, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
     s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
     concat_ws('; ', nullif(m.assumptions, ''), CASE
         WHEN m.evidence = 'extrapolated' AND s.evidence = 'extrapolated' THEN 'far from any published run'
@@ -147,9 +158,6 @@ JOIN estimate_rows AS r USING (job)
 LEFT JOIN _far AS f ON f.gpu = m.gpu AND f.method = coalesce(r.method, 'lora')
 ORDER BY m.job::INTEGER
 """
-
-
-_KINDS = "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,20 +175,18 @@ class Estimator:
         """``given`` is the model of rows that name none. What cannot be read of the user's own models goes to
         stderr."""
         self.connection = in_memory("memory_of", "speed_of")
-        for problem in load_own_catalogue(self.connection, paths.home()):
-            print(problem, file=sys.stderr)
         self.given = given
         if given is not None:
-            insert_model(self.connection, given)
+            load_other_models(self.connection, OwnCatalogue(models=[given]))
+        for problem in load_own_catalogue(self.connection, paths.home()):
+            print(problem, file=sys.stderr)
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
-        self.kinds: dict[int, tuple[str, str, str]] = {}
-        """GPU, method and stack of the rows of the last estimate, by their place; not of rows with errors."""
         self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}
         described = self.connection.execute(
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
         ).fetchall()
-        self.columns = {row[0] for row in described} | {*SETTING_TYPES, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
+        self.columns = {row[0] for row in described} | {*SETTINGS, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
         """The columns of a file of runs, those of the answers among them: they may be asked again."""
 
     def close(self) -> None:
@@ -235,12 +241,11 @@ class Estimator:
         ignored = [printable(name)[:100] for name in columns if name and name not in known]
         return f"ignored columns: {', '.join(ignored)}" if ignored else ""
 
-    def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> list[dict[str, Any]]:
+    def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> Answers:
         """One output row per input row, in order."""
         published = is_published_layout(columns)
         ignored = self._ignored(columns, published)
-        self.kinds.clear()
-        answers: list[dict[str, Any]] = []
+        answers: Answers = []
         settings: list[dict[str, Any]] = []
         for number, row in enumerate(rows):
             answer = dict.fromkeys(OUTPUT_COLUMNS, "")
@@ -257,15 +262,14 @@ class Estimator:
                 continue
             answer["assumptions"] = "; ".join(read.assumptions)
             far = read.extrapolated or read.settings["model"] in self.likenesses
-            settings.append({**read.settings, "job": str(number), "far": far})
+            settings.append({**read.settings, "job": str(number), "carried": far})
         self._fill(answers, settings)
         for answer in answers:
             if not answer["error"] and not answer["memory_gib"]:
                 answer["error"] = "the settings give no estimate"
             answer["assumptions"] = "; ".join(filter(None, (answer["assumptions"], ignored)))
-            for column in ("assumptions", "error"):
-                answer[column] = printable(answer[column])
-        return answers
+        # What people wrote goes to a terminal and to spreadsheets.
+        return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
         """The settings of a row, its model in the database. Raises RunError."""
@@ -274,7 +278,7 @@ class Estimator:
         if self.given is not None and not (row.get("model") or "").strip():
             row = {**row, "model": self.given.model}
         read = reader(row, self.models, self.gpu_of)
-        check_parallelism(read.settings)
+        check_sharding(read.settings)
         self._check_precision(read)
         self._shape(read)
         return read
@@ -292,45 +296,26 @@ class Estimator:
             self.likenesses.add(name)
         read.settings["model"] = name
 
-    def _fill(self, answers: list[dict[str, Any]], settings: Sequence[dict[str, Any]]) -> None:
-        """Write the estimates of rows into their answers; rows with which the model fails into their error.
-
-        Where the model fails, the rows are halved until those with which it does are alone.
-        """
-        if not settings:
-            return
-        try:
-            estimates = self._evaluate(settings)
-        except duckdb.Error as error:
-            if is_exhaustion(error):
-                raise
-            if len(settings) == 1:
-                reason = printable(str(error).splitlines()[0])
-                answers[int(settings[0]["job"])]["error"] = f"the model cannot be evaluated: {reason}"
-                return
-            middle = len(settings) // 2
-            self._fill(answers, settings[:middle])
-            self._fill(answers, settings[middle:])
-            return
-        is_far = {int(row["job"]): row["far"] for row in settings}
-        for job, *values, defaults, far_memory, far_speed in estimates:
-            far = (far_memory, far_speed) if is_far[job] else None
-            _write_answer(answers[job], values, defaults, far)
-
-    def _evaluate(self, settings: Sequence[dict[str, Any]]) -> list[Any]:
-        names = ["job", *SETTING_TYPES]
-        columns = ", ".join(f"{name} {SETTING_TYPES.get(name, 'VARCHAR')}" for name in names)
-        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE estimate_rows ({columns})")
-        unnested = ", ".join(
-            f"unnest(${i + 1}::{SETTING_TYPES.get(name, 'VARCHAR')}[])" for i, name in enumerate(names)
-        )
+    def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
+        """Write the estimates of rows into their answers, and why GPUs cannot be grouped as a row says."""
+        names = ("job", "carried", *SETTINGS)
+        rows = [{name: row.get(name) for name in names} for row in settings]
         self.connection.execute(
-            f"INSERT INTO estimate_rows SELECT {unnested}",
-            [[row.get(name) for row in settings] for name in names],
+            "CREATE OR REPLACE TEMP TABLE estimate_rows AS SELECT unnest($rows, recursive := TRUE)",
+            {"rows": rows or [dict.fromkeys(names)]},  # no rows have no columns
+        )
+        if not rows:
+            return
+        refused = dict(self.connection.execute(_IMPOSSIBLE).fetchall())
+        for job, reason in refused.items():
+            answers[job]["error"] = reason
+        self.connection.execute(
+            "DELETE FROM estimate_rows WHERE list_contains($refused, job::INTEGER)",
+            {"refused": list(refused)},
         )
         estimates = self.connection.execute(_ESTIMATES).fetchall()
-        self.kinds.update((job, tuple(kind)) for job, *kind in self.connection.execute(_KINDS).fetchall())
-        return estimates
+        for job, is_far, *values, defaults, far_memory, far_speed in estimates:
+            _write_answer(answers[job], values, defaults, (far_memory, far_speed) if is_far else None)
 
 
 Ratios = dict[str, float]
@@ -363,44 +348,23 @@ def _text(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.4f}"
 
 
-Answers = list[dict[str, Any]]
-
-
 class EstimateError(GpufareError):
     """A file that cannot be estimated at all; the message says what is wrong with it."""
 
 
-def _rows_of(path: Path, needed: Set[str]) -> tuple[list[dict[str, str]], list[str]]:
-    """The rows of a file and its columns, their names in lower case. Raises CsvError and EstimateError."""
-    table = read_csv(path, lower_case=True)
-    if not needed <= set(table.columns):
-        wanted = " and ".join(name for name in ("model", "gpu") if name in needed)
-        raise EstimateError(f"{path} has no columns {wanted}: it is not a file of runs")
-    rows = [
-        row.values | ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {})
-        for row in table.rows
-    ]
-    return rows, table.columns
-
-
-def estimate_file(
-    path: Path,
-    after: Callable[[Estimator, Answers], Answers] = lambda _, answers: answers,
-    given: OwnModel | None = None,
-) -> Answers:
-    """Estimate every row of a CSV file, and let ``after`` add to the answers; ``given`` is the model of rows
-    that name none.
+def estimate_file(estimator: Estimator, path: Path) -> Answers:
+    """Estimate every row of a CSV file, whose columns may be in any case.
 
     Raises CsvError and EstimateError where the file is not a CSV of runs; a single bad row only fills its
-    ``error``. Cells are safe to print and to open in a spreadsheet.
+    ``error``.
     """
-    rows, columns = _rows_of(path, {"gpu"} if given else {"model", "gpu"})
-    estimator = Estimator(given)
+    table = read_csv(path, lower_case=True)
+    needed = ["gpu"] if estimator.given else ["model", "gpu"]
+    if not set(needed) <= set(table.columns):
+        raise EstimateError(f"{path} has no columns {' and '.join(needed)}: it is not a file of runs")
+    problems = ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {} for row in table.rows)
+    rows = [row.values | problem for row, problem in zip(table.rows, problems, strict=True)]
     try:
-        answers = after(estimator, estimator.estimate(rows, columns))
+        return estimator.estimate(rows, table.columns)
     except duckdb.Error as error:
         raise EstimateError(f"{path}: the model cannot be evaluated: {error}") from error
-    finally:
-        estimator.close()
-    # What people wrote goes to a terminal and to spreadsheets.
-    return [{column: safe_text(printable(value)) for column, value in row.items()} for row in answers]

@@ -79,14 +79,6 @@ SELECT needed_gib FROM memory_terms_of('_trials') ORDER BY right(calibration, 4)
 
 
 @dataclass(frozen=True, slots=True)
-class FitThresholds:
-    """The constants that decide "fits", by calibration, and the record of how well they decide."""
-
-    constants: ConstantSets
-    record: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class _Verdicts:
     """Runs on cards, their own (real) or others; ``fits`` is trials x verdicts."""
 
@@ -112,8 +104,11 @@ class _Verdicts:
         return np.asarray((self.fits[:, self.died] * weights[self.died]).sum(axis=1) / np.maximum(said, 1e-9))
 
 
-def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> FitThresholds:
-    """Choose the threshold at which a predicted peak counts as fitting, for each calibration.
+def calibrate_threshold(
+    connection: duckdb.DuckDBPyConnection, sets: ConstantSets
+) -> tuple[ConstantSets, dict[str, Any]]:
+    """Choose the threshold at which a predicted peak counts as fitting, for each calibration: its constants,
+    and the record of how well they decide.
 
     Every trial threshold is a set of constants, so what is needed is the macro's own. A calibration without a
     family gets the threshold that is best on the other families, and the record is of those: no run in it had
@@ -131,7 +126,7 @@ def calibrate_threshold(connection: duckdb.DuckDBPyConnection, sets: ConstantSet
     constants = {
         name: dict(zip(THRESHOLD_GRID, trials[chosen.get(name, chosen["all"])], strict=True)) for name in sets
     }
-    return FitThresholds(constants, _record(replace(verdicts, fits=unseen[None, :])))
+    return constants, _record(replace(verdicts, fits=unseen[None, :]))
 
 
 def _verdicts(

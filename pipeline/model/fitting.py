@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 import duckdb
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
 from scipy.optimize import least_squares
 
-from pipeline.catalog.tables import catalog_rows
+from pipeline.catalog.tables import catalog_table
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -48,9 +49,10 @@ TRUST_RADIUS = 2.0
 """Relative widths that a constant may move before the macros are linearized anew."""
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(BaseModel):
     """A constant of the model: its expected value and how far the runs may move it (0: fixed)."""
+
+    model_config = ConfigDict(frozen=True)
 
     name: str
     quantity: str
@@ -76,10 +78,7 @@ QUANTITIES = (
 
 def read_parameters() -> list[Parameter]:
     """Return the reviewed expectations of all constants. Raises CatalogError."""
-    return [
-        Parameter(row["name"], row["quantity"], float(row["prior"]), float(row["relative_width"]))
-        for row in catalog_rows(PARAMETERS_FILE)
-    ]
+    return catalog_table(PARAMETERS_FILE, Parameter)
 
 
 ConstantSets = dict[str, dict[str, float]]

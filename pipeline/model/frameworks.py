@@ -4,14 +4,11 @@ import re
 from functools import cache
 from typing import Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.catalog.source_config import CatalogError
-from pipeline.home import paths
-from pipeline.model.run_settings import RunError, RunRow
-
-FRAMEWORKS_FILE = "frameworks.yaml"
+from pipeline.catalog.tables import catalog_yaml
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import RunRow
 
 
 class Framework(BaseModel):
@@ -41,14 +38,7 @@ class Framework(BaseModel):
 @cache
 def frameworks() -> list[Framework]:
     """Every framework, in the order in which they are tried. Raises CatalogError naming row and value."""
-    path = paths.CATALOG_DIR / FRAMEWORKS_FILE
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))
-    try:
-        return TypeAdapter(list[Framework]).validate_python(rows)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        place = " ".join(map(str, problem["loc"]))
-        raise CatalogError(f"{path}, entry {place}: {problem['msg']}") from error
+    return catalog_yaml("frameworks.yaml", list[Framework])
 
 
 # Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
@@ -91,22 +81,18 @@ def find_framework(text: str, source: str = "") -> Framework | None:
     return None
 
 
-def loss_kernel_of(text: str, framework: Framework | None) -> str | None:
-    """The loss kernel that a row names, or its framework's own."""
-    for pattern, kernel in _LOSS_KERNELS:
-        if re.search(pattern, text.lower()) and (framework is None or framework.loss_kernel == "hf"):
-            return kernel
-    return framework.loss_kernel if framework else None
-
-
 def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
     """Set stack and loss kernel from free text; one that is not known is an assumption. Returns it."""
     framework = find_framework(text, source)
     read.settings["stack"] = framework.stack if framework else "hf"
-    read.settings["loss_kernel"] = loss_kernel_of(text, framework)
+    kernel = framework.loss_kernel if framework else None
+    if framework is None or kernel == "hf":
+        named = (each for pattern, each in _LOSS_KERNELS if re.search(pattern, text.lower()))
+        kernel = next(named, kernel)
+    read.settings["loss_kernel"] = kernel
     if framework is None:
-        named = f"'{text}' is not known" if text.strip() else "none given"
-        read.assumptions.append(f"framework: {named}, read as the Transformers Trainer: bands doubled")
+        why = f"'{text}' is not known" if text.strip() else "none given"
+        read.assumptions.append(f"framework: {why}, read as the Transformers Trainer: bands doubled")
         read.extrapolated = True
     elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
         read.settings["stack"] = "compile"

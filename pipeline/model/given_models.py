@@ -1,22 +1,19 @@
 """Models that a user gives: a config.json by path or hub id, and those of models.csv in the home."""
 
+import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 from pydantic import ValidationError
 
 from pipeline.catalog.own import OwnModel
 from pipeline.catalog.tables import first_problem
-from pipeline.contracts.errors import GpufareError
 from pipeline.model.architectures import ConfigError, shape_of, towers_of
-from pipeline.model.hub import HubError, parse_config
 from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
-
-class GivenModelError(GpufareError):
-    """A config.json that gives no model: says why."""
+MAX_BYTES = 1 << 20
+"""Of a config.json; the longest published are some 100 kB."""
 
 
 def model_of_config(
@@ -24,7 +21,7 @@ def model_of_config(
 ) -> tuple[OwnModel, list[str]]:
     """The model that a config.json describes, and what is left out of it, in words.
 
-    Raises ConfigError naming the field, and GivenModelError where the name or the shape cannot be a model's.
+    Raises ConfigError naming the field, also where the name or the shape cannot be a model's.
     """
     shape = shape_of(name, config)
     try:
@@ -38,17 +35,30 @@ def model_of_config(
         left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
         return model, left_out
     # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
-    raise GivenModelError(f"{printable(name)}: {problem}")
+    raise ConfigError(f"{printable(name)}: {problem}")
+
+
+def parse_config(body: bytes, name: str) -> dict[str, Any]:
+    """A config.json's fields. Raises ConfigError where it is no JSON object of at most MAX_BYTES."""
+    if len(body) > MAX_BYTES:
+        raise ConfigError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
+    try:
+        config = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name} is not JSON: {error}") from error
+    if not isinstance(config, dict):
+        raise ConfigError(f"{name} is not a JSON object")
+    return config
 
 
 def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[str]]:
-    """The model of a config.json on this machine, named after its file or folder. Raises GivenModelError."""
+    """The model of a config.json on this machine, named after its file or folder. Raises ConfigError."""
     try:
         with path.open("rb") as file:
-            config = parse_config(file.read((1 << 20) + 1), str(path))
-        return model_of_config(config, name or name_of_file(path), f"{path.name} given by path")
-    except (OSError, HubError, ConfigError) as error:
-        raise GivenModelError(str(error)) from error
+            config = parse_config(file.read(MAX_BYTES + 1), str(path))
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+    return model_of_config(config, name or name_of_file(path), f"{path.name} given by path")
 
 
 def name_of_file(path: Path) -> str:
@@ -56,11 +66,3 @@ def name_of_file(path: Path) -> str:
     absolute = path.absolute()
     stem = absolute.stem if absolute.stem.lower() != "config" else absolute.parent.name
     return canonical(stem) or "config"
-
-
-def insert_model(connection: duckdb.DuckDBPyConnection, model: OwnModel) -> None:
-    """Add a model to main.models."""
-    row = model.row()
-    names = ", ".join(row)
-    marks = ", ".join("?" for _ in row)
-    connection.execute(f"INSERT INTO main.models ({names}) VALUES ({marks})", list(row.values()))  # noqa: S608

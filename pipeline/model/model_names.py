@@ -11,8 +11,8 @@ SMALLEST_B, LARGEST_B = 0.001, 10_000.0
 """Sizes that a language model may have, in 10^9 parameters."""
 
 
-class UnknownModelError(ValueError):
-    """A model of which neither shape nor size is known; the message says what to add."""
+class RunError(ValueError):
+    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,6 @@ class Size:
     active_b: float
 
 
-@dataclass(frozen=True, slots=True)
-class NamedSize:
-    """What a name says of a size, in 10^9 parameters: ``30b-a3b``, ``8x7b``, ``135m``."""
-
-    params_b: float | None = None
-    active_b: float | None = None
-    experts: int | None = None
-    expert_b: float | None = None
-
-
 _UNITS = {"m": 1e-3, "b": 1.0, "t": 1e3}
 _START, _END = r"(?<![a-z0-9.])", r"(?![a-z0-9])"
 _NUMBER = r"(\d+(?:\.\d+)?)"
@@ -81,16 +71,17 @@ def canonical(name: str) -> str:
     return re.sub(r"[^a-z0-9.\-]", "", text).strip("-")
 
 
-def named_size(name: str) -> NamedSize:
-    """What a canonical name says of the size. Effective sizes (``e4b``) are not a count of parameters."""
-    if times := _TIMES.search(name):
-        return NamedSize(experts=int(times.group(1)), expert_b=float(times.group(2)))
+def named_size(name: str) -> tuple[float | None, float | None]:
+    """What a canonical name says of all and of the active parameters, in 10^9: ``30b-a3b``, ``135m``.
+
+    Effective sizes (``e4b``) and those of each expert (``8x7b``) are not a count of parameters.
+    """
     active = _ACTIVE.search(name)
-    active_b = float(active.group(1)) * _UNITS[active.group(2)] if active else None
+    active_b = float(active[1]) * _UNITS[active[2]] if active else None
     if by_experts := _ACTIVE_OF_EXPERTS.search(name):
-        return NamedSize(active_b=float(by_experts.group(1)))
+        return None, float(by_experts[1])
     total = _TOTAL.search(name)
-    return NamedSize(float(total.group(1)) * _UNITS[total.group(2)] if total else None, active_b)
+    return float(total[1]) * _UNITS[total[2]] if total else None, active_b
 
 
 # Models that are no decoders of text, or whose layers no likeness in the catalogue has.
@@ -128,25 +119,22 @@ def find_model(
     """Return (model id, None) for a known model named in free text, or (its likeness, its size).
 
     The likeness is the known model nearest in size, of the family that is named or else a plain decoder: a
-    mixture of experts for a mixture of experts. Raises UnknownModelError where neither the name nor a size
+    mixture of experts for a mixture of experts. Raises RunError where neither the name nor a size
     says enough, and for models that are no decoders of text.
     """
-    wanted = canonical(name)
+    wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):
         return same, None
-    if other := _NO_LIKENESS.search(canonical(name.rpartition("/")[2])):
-        raise UnknownModelError(
+    if other := _NO_LIKENESS.search(last):
+        raise RunError(
             f"model '{name}' is not in the catalogue and no language model of attention is like {other[1]}"
         )
     size = _size_of(name, wanted, params_b, active_b, known.values())
-    likenesses = [
-        each
-        for each in known.values()
-        if each.is_decoder and (each.experts > 1) == (size.active_b < size.params_b)
-    ]
+    is_mixture = size.active_b < size.params_b
+    likenesses = [each for each in known.values() if each.is_decoder and (each.experts > 1) == is_mixture]
     if not likenesses:
-        raise UnknownModelError(f"model '{name}' is not in the catalogue, nor one like it")
-    return _nearest(canonical(name.rpartition("/")[2]), size, likenesses).model, size
+        raise RunError(f"model '{name}' is not in the catalogue, nor one like it")
+    return _nearest(last, size, likenesses).model, size
 
 
 def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
@@ -190,17 +178,17 @@ def _same_model(
             if model.replace("-", "") == without_dashes:
                 return model
     # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.
-    said = named_size(last)
-    total = params_b or said.params_b
+    said_b, active_b = named_size(last)
+    total = params_b or said_b
     stems = [
         each.model
         for each in known.values()
         if _stem(each.model) == _stem(last)
         and (total is None or _is_near(each.params_total, total * 1e9))
-        and (not said.active_b or not each.params_active or _is_near(each.active, said.active_b * 1e9))
+        and (not active_b or not each.params_active or _is_near(each.active, active_b * 1e9))
     ]
     if total is None and len(stems) > 1:
-        raise UnknownModelError(f"model '{name}' may be {', '.join(sorted(stems))}: say which")
+        raise RunError(f"model '{name}' may be {', '.join(sorted(stems))}: say which")
     return min(stems, default=None)
 
 
@@ -211,34 +199,33 @@ def _size_of(
     active_b: float | None,
     known: Iterable[Architecture],
 ) -> Size:
-    said = named_size(wanted)
-    if said.experts is not None and said.expert_b is not None and (params_b is None or active_b is None):
-        size = _size_by_experts(said.experts, said.expert_b, known)
-        params_b, active_b = params_b or size.params_b, active_b or size.active_b
-    params_b, active_b = params_b or said.params_b, active_b or said.active_b
+    said_b, said_active_b = named_size(wanted)
+    if (times := _TIMES.search(wanted)) and (params_b is None or active_b is None):
+        said_b, said_active_b = _size_by_experts(int(times[1]), float(times[2]), known)
+    params_b, active_b = params_b or said_b, active_b or said_active_b
     if params_b is None:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}' is not in the catalogue and its size is not given: add column params_b, or the "
             "model with gpufare model add"
         )
     if _EFFECTIVE.search(wanted) and active_b is None:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}': an effective size is not that of the active parameters (column active_params_b)"
         )
     size = Size(params_b, min(params_b, active_b or params_b))
     if not SMALLEST_B <= size.active_b <= size.params_b <= LARGEST_B:
-        raise UnknownModelError(
+        raise RunError(
             f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are no size of a "
             f"language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
         )
     return size
 
 
-def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> Size:
+def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> tuple[float, float]:
     """Sizes of ``8x7b``: attention and embeddings are there once, as in the known mixture nearest to it."""
     named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
     if not named:
-        raise UnknownModelError("no mixture of experts is known to take the shares of its parts from")
+        raise RunError("no mixture of experts is known to take the shares of its parts from")
     like = min(
         named,
         key=lambda each: (
@@ -247,4 +234,4 @@ def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture
         ),
     )
     share = like.expert_params / (like.params_total - (like.experts - 1) * like.expert_params)
-    return Size(expert_b * (1 + (experts - 1) * share), expert_b * (1 + (like.experts_active - 1) * share))
+    return expert_b * (1 + (experts - 1) * share), expert_b * (1 + (like.experts_active - 1) * share)

@@ -5,20 +5,15 @@ listed in its assumptions.
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
 from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
-from pipeline.model.model_names import Architecture
-from pipeline.model.run_settings import (
-    MOST,
-    Row,
-    RunError,
-    RunRow,
-    Settings,
-    number,
-    set_model,
-)
+from pipeline.model.model_names import Architecture, RunError
+from pipeline.model.run_settings import MOST, Row, RunRow, Settings, number, set_model
+
+Meaning = TypeVar("Meaning")
 
 _MARKS = {"id", "framework", "parallelism", "precision", "grad_checkpointing"}
 PUBLISHED_COLUMNS = {
@@ -63,30 +58,41 @@ def _parallelism(text: str, notes: str) -> dict[str, float]:
     return found
 
 
+_SHARDINGS = (
+    (r"zero-?3|zero.*fsdp|fsdp.*zero", "zero3"),
+    (r"fsdp", "fsdp"),
+    (r"zero-?2", "zero2"),
+    (r"zero-?1|\bddp\b", "ddp"),
+    (r"single(?![ -]node)", "none"),
+)
+_NOT_ESTIMATED = (
+    (
+        r"(tensor|pipeline|expert)[ -]((model|data)[ -])?parallel(ism)?(?! size)(?![ =:]*\d)",
+        "the size of the group is missing",
+    ),
+    (r"nvme", "offloading to NVMe is not estimated"),
+    (r"naive|device_map", "layers spread over GPUs that wait for each other are not estimated"),
+)
+
+
+def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
+    """What the first pattern that is found in a text means, None where none is."""
+    return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
+
+
 def _sharding(text: str, framework: str, gpus: float, nodes: float | None) -> str | None:
-    if re.search(r"(tensor|pipeline|expert)[ -]((model|data)[ -])?parallel(ism)?(?! size)(?![ =:]*\d)", text):
-        raise RunError(f"parallelism '{text}': the size of the group is missing")
-    if re.search(r"nvme", text):
-        raise RunError(f"parallelism '{text}': offloading to NVMe is not estimated")
+    if problem := _meant(_NOT_ESTIMATED, text):
+        raise RunError(f"parallelism '{text}': {problem}")
     if re.search(r"hsdp|hybrid[ _-]?shard", text):
         if gpus > 8 or (nodes or 1) > 1:
             raise RunError(f"parallelism '{text}': shards within each of several nodes are not estimated")
         return "fsdp"
-    for pattern, sharding in (
-        (r"naive|device_map", "pipeline of whole layers"),
-        (r"zero-?3|fsdp", "fsdp"),
-        (r"zero-?2", "zero2"),
-        (r"zero-?1|\bddp\b", "ddp"),
-        (r"single(?![ -]node)", "none"),
-    ):
-        if re.search(pattern, text):
-            if sharding == "pipeline of whole layers":
-                raise RunError(
-                    f"parallelism '{text}' spreads layers over GPUs that wait for each other: unknown"
-                )
-            return "zero3" if sharding == "fsdp" and "zero" in text else sharding
+    if found := _meant(_SHARDINGS, text):
+        return found
     if "zero-1" in framework.lower():
         return "zero1"
+    if re.search(r"(?<!megatron-)deepspeed", framework.lower()):
+        return "zero3" if gpus > 1 else "none"
     return "none" if text == "none" and gpus == 1 else None
 
 
@@ -126,18 +132,18 @@ def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
 # Words for what is stored and what is computed again, and what is offloaded with it. Megatron's selective
 # recomputation of attention, norms and activation functions is what flash attention and fused kernels do
 # anyway.
-_CHECKPOINTING = (
-    (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", None, None),
-    (r"^selective: *(.*[+, ])?(mlp|moe)\b", "sac", None),
-    (r"^selective:", "none", None),
-    (r"^(unsloth|yes.*(unsloth|offloaded to cpu))", "full", "act"),
-    (r"^(partial|selective|sac\b)", "sac", None),
-    (r"^((yes|true|full|enabled|on|all)\b|(y|1|1\.0)$|fsdp activation)", "full", None),
-    (r"^((no|none|false|disabled|off|without|not used|not enabled)\b|(n|0|0\.0)$)", "none", None),
+_CHECKPOINTING: tuple[tuple[str, tuple[str | None, str | None]], ...] = (
+    (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", (None, None)),
+    (r"^selective: *(.*[+, ])?(mlp|moe)\b", ("sac", None)),
+    (r"^selective:", ("none", None)),
+    (r"^(unsloth|yes.*(unsloth|offloaded to cpu))", ("full", "act")),
+    (r"^(partial|selective|sac\b)", ("sac", None)),
+    (r"^((yes|true|full|enabled|on|all)\b|(y|1|1\.0)$|fsdp activation)", ("full", None)),
+    (r"^((no|none|false|disabled|off|without|not used|not enabled)\b|(n|0|0\.0)$)", ("none", None)),
 )
-_OPEN = re.compile(r"^(unknown|not stated|n/a)")
+_OPEN = r"^(unknown|not stated|n/a)|^$"
 _FLASH_ATTENTION = (
-    (r"^(unknown|not stated|n/a)", 1.0),
+    (_OPEN, 1.0),
     (r"^((no|none|false|off|disabled|eager|math|naive|vanilla|without)\b|(n|0|0\.0)$)|\bmath\b", 0.0),
     (r"^((yes|true|on|enabled|auto|te|fa-?[234])\b|(y|1|1\.0)$)|flash|sdpa|cudnn|flex|xformers", 1.0),
 )
@@ -186,7 +192,7 @@ def _memory_metric(kind: str) -> str:
 
 _OPTIMIZERS = (
     # Their states are not AdamW's: sums over rows and columns, one moment, none, or a preconditioner.
-    (r"adafactor|sgd|lion|muon|soap|shampoo|sophia|adagrad|rmsprop|galore|lomo|schedule|apollo|came", None),
+    (r"adafactor|sgd|lion|muon|soap|shampoo|sophia|adagrad|rmsprop|galore|lomo|schedule|apollo|came", ""),
     (r"paged.*8.*(in bwd|in backward)", "paged8bit_inbwd"),
     (r"paged.*(in bwd|in backward)", "paged32_inbwd"),
     (r"paged.*8", "paged8bit"),
@@ -204,11 +210,8 @@ def _optimizer(text: str) -> str | None:
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
-    for pattern, optimizer in _OPTIMIZERS:
-        if re.search(pattern, lowered):
-            if optimizer is None:
-                break
-            return optimizer
+    if optimizer := _meant(_OPTIMIZERS, lowered):
+        return optimizer
     raise RunError(f"optimizer '{text}': the size of its state is not known (AdamW and its 8-bit forms are)")
 
 
@@ -310,8 +313,6 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
         read.assumptions.append("tensor_parallel: the least with which the weights fit")
     settings["sharding"] = _sharding(text, framework, gpus, number(row, "nodes"))
-    if re.search(r"(?<!megatron-)deepspeed", framework.lower()) and settings["sharding"] is None:
-        settings["sharding"] = "zero3" if gpus > 1 else "none"
     offloaded = re.search(r"(?<!no )(?<!without )(?<!not )\boffload(?!\w* setting)", text) or re.search(
         r"\(cpu", (row.get("optimizer") or "").lower()
     )
@@ -372,21 +373,22 @@ def _read_deepspeed(read: RunRow) -> None:
 def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     settings = read.settings
     text = (row.get("grad_checkpointing") or "").strip().lower()
-    found: Sequence[str | None] | None = next(
-        (means for pattern, *means in _CHECKPOINTING if re.search(pattern, text)), None
-    )
+    found = _meant(_CHECKPOINTING, text)
     if found is None:
         raise RunError(f"grad_checkpointing '{text}' is not understood: yes, no, partial or unknown")
-    if found[0] is None:
-        found = [framework.checkpointing, framework.offload] if framework else ["none", None]
-        read.assumptions.append(f"checkpointing: {found[0]}")
     settings["checkpointing"], offload = found
+    if found[0] is None:
+        settings["checkpointing"], offload = _checkpointing_of(framework)
+        read.assumptions.append(f"checkpointing: {settings['checkpointing']}")
     if offload:
         settings["offload"] = "cpu+act" if settings["offload"] == "cpu" else offload
-    text = (row.get("flash_attention") or "").strip().lower() or "unknown"
-    flash = next((means for pattern, means in _FLASH_ATTENTION if re.search(pattern, text)), None)
-    if flash is None:
+    text = (row.get("flash_attention") or "").strip().lower()
+    settings["flash_attention"] = _meant(_FLASH_ATTENTION, text)
+    if settings["flash_attention"] is None:
         raise RunError(f"flash_attention '{text}' is not understood: yes, no or unknown")
-    settings["flash_attention"] = flash
-    if _OPEN.search(text):
+    if re.search(_OPEN, text):
         read.assumptions.append("flash_attention: 1")
+
+
+def _checkpointing_of(framework: Framework | None) -> tuple[str, str | None]:
+    return (framework.checkpointing, framework.offload) if framework else ("none", None)

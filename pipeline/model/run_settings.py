@@ -1,50 +1,15 @@
 """A row of a run file as the settings of a run, in the columns of catalog/measured_runs.csv."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
-from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
+from pipeline.model.model_names import Architecture, RunError, Size, find_model
 
 Row = Mapping[str, str]
 Settings = dict[str, str | float | None]
 
-# The settings of a run, as memory_of and speed_of take them.
-SETTING_TYPES = {
-    "run_id": "VARCHAR",
-    "model": "VARCHAR",
-    "gpu": "VARCHAR",
-    "gpu_count": "DOUBLE",
-    "node_count": "DOUBLE",
-    "node_network_gbps": "DOUBLE",
-    "method": "VARCHAR",
-    "quantization": "VARCHAR",
-    "kbit_upcast": "DOUBLE",
-    "autocast": "DOUBLE",
-    "lora_rank": "DOUBLE",
-    "lora_targets": "VARCHAR",
-    "lora_dropout": "DOUBLE",
-    "adapter_bytes": "DOUBLE",
-    "training_precision": "VARCHAR",
-    "weight_bytes": "DOUBLE",
-    "fp8": "DOUBLE",
-    "optimizer": "VARCHAR",
-    "sharding": "VARCHAR",
-    "tensor_parallel": "DOUBLE",
-    "pipeline_parallel": "DOUBLE",
-    "context_parallel": "DOUBLE",
-    "expert_parallel": "DOUBLE",
-    "micro_batch": "DOUBLE",
-    "seq_len": "DOUBLE",
-    "grad_accum": "DOUBLE",
-    "checkpointing": "VARCHAR",
-    "flash_attention": "DOUBLE",
-    "stack": "VARCHAR",
-    "loss_kernel": "VARCHAR",
-    "offload": "VARCHAR",
-    "memory_metric": "VARCHAR",
-}
 OPTIMIZERS = {
     **{each: each for each in ("adamw", "adamw_fused", "adamw8bit", "adamw_inbwd", "adamw8bit_inbwd")},
     **{each: each for each in ("paged8bit", "paged32", "paged8bit_inbwd", "paged32_inbwd")},
@@ -54,35 +19,38 @@ OPTIMIZERS = {
 """Optimizers as people and the Transformers Trainer name them, to the names of sql/model."""
 MODEL_COLUMNS = ("params_b", "active_params_b")
 """Columns that say the size of a model that the catalogue lacks, in 10^9 parameters."""
-_ALLOWED: Mapping[str, set[str]] = {
-    "method": set(METHODS),
-    "quantization": {"none", "nf4", "nf4dq", "gptq", "int8"},
-    "training_precision": {"bf16", "amp", "deepspeed_bf16", "fp32", "fp16"},
-    "sharding": {"none", "ddp", "zero1", "zero2", "zero3", "fsdp"},
-    "checkpointing": set(CHECKPOINTINGS),
-    "stack": set(STACKS),
-    "offload": {"act", "cpu", "cpu+act"},
+TEXTS: Mapping[str, Collection[str]] = {
+    "run_id": (),
+    "model": (),
+    "gpu": (),
+    "lora_targets": (),
+    "method": METHODS,
+    "quantization": ("none", "nf4", "nf4dq", "gptq", "int8"),
+    "training_precision": ("bf16", "amp", "deepspeed_bf16", "fp32", "fp16"),
     "optimizer": set(OPTIMIZERS.values()),
-    "loss_kernel": {"hf", "fp32std", "16bit", "liger", "fused", "chunked", "litgpt", "titan", "outside"},
-    "memory_metric": {"alloc", "reserved", "smi"},
+    "sharding": ("none", "ddp", "zero1", "zero2", "zero3", "fsdp"),
+    "checkpointing": CHECKPOINTINGS,
+    "stack": STACKS,
+    "loss_kernel": ("hf", "fp32std", "16bit", "liger", "fused", "chunked", "litgpt", "titan", "outside"),
+    "offload": ("act", "cpu", "cpu+act"),
+    "memory_metric": ("alloc", "reserved", "smi"),
 }
-_MAY_BE_ZERO = {"kbit_upcast", "autocast", "lora_rank", "lora_dropout", "fp8", "flash_attention"}
-_SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
-"""The settings that are a choice, with their largest value."""
-_WHOLE = {
+"""The settings of a run that are words, as memory_of and speed_of take them, and which they may be."""
+_WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
-}  # fmt: skip
+)  # fmt: skip
+_SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
+"""The settings that are a choice, with their largest value."""
+_MAY_BE_ZERO = {*_SWITCHES, "lora_rank", "lora_dropout"}
+SETTINGS = (*TEXTS, *_WHOLE, *_SWITCHES, "lora_dropout", "adapter_bytes", "weight_bytes", "node_network_gbps")
+"""All settings of a run."""
 LORA_TARGETS = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_fused", "gate_proj", "up_proj", "down_proj", "lm_head",
 )  # fmt: skip
 """The layers that ``adapter_width`` of sql/model knows, and the head."""
 MOST = 1e9
 """No setting of a run is larger: more GPUs, tokens or steps would be a slip."""
-
-
-class RunError(ValueError):
-    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
 
 
 @dataclass(slots=True)
@@ -122,10 +90,7 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
 
     Raises RunError where neither is known.
     """
-    try:
-        model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
-    except UnknownModelError as error:
-        raise RunError(str(error)) from error
+    model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
     read.settings["model"] = model
     if size is not None:
         read.scaled_to = size
@@ -140,13 +105,13 @@ def _setting(row: Row, column: str) -> str | float | None:
     text = (row.get(column) or "").strip()
     if not text:
         return None
-    if SETTING_TYPES[column] == "VARCHAR":
-        if column in _ALLOWED:
+    if column in TEXTS:
+        if allowed := TEXTS[column]:
             text = text.lower()
         if column == "optimizer":
             text = OPTIMIZERS.get(text, text)
-        if text not in _ALLOWED.get(column, {text}):
-            raise RunError(f"{column}: '{text}' is not one of {', '.join(sorted(_ALLOWED[column]))}")
+        if allowed and text not in allowed:
+            raise RunError(f"{column}: '{text}' is not one of {', '.join(sorted(allowed))}")
         if column == "lora_targets":
             _check_targets(text)
         return text
@@ -162,17 +127,11 @@ def _check_targets(text: str) -> None:
         raise RunError(f"lora_targets: '{unknown[0]}' is not one of {', '.join(LORA_TARGETS)}, joined with +")
 
 
-def check_parallelism(settings: Settings) -> None:
-    """Raise RunError where a model is split over more GPUs than the run has."""
+def check_sharding(settings: Settings) -> None:
+    """Raise RunError where nothing says what a run has more GPUs for than its model is split over."""
     gpus = float(settings.get("gpu_count") or 1)
-    split = 1.0
-    for column in ("tensor_parallel", "pipeline_parallel", "context_parallel"):
-        split *= float(settings.get(column) or 1)
-    if split > gpus:
-        raise RunError(
-            f"gpu_count: {gpus:g} GPUs cannot be split {split:g} ways (tensor_parallel x pipeline_parallel x "
-            "context_parallel)"
-        )
+    groups = ("tensor_parallel", "pipeline_parallel", "context_parallel")
+    split = math.prod(float(settings.get(column) or 1) for column in groups)
     if settings.get("sharding") == "none" and split < gpus:
         raise RunError(
             f"sharding: none on {gpus:g} GPUs: ddp where each has a copy of the model, else zero1, "
@@ -194,9 +153,7 @@ def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str,
 
     Raises RunError where model, GPU or method are missing or a value cannot be meant.
     """
-    read = RunRow(
-        {column: _setting(row, column) for column in SETTING_TYPES if column not in ("model", "gpu")}
-    )
+    read = RunRow({column: _setting(row, column) for column in SETTINGS if column not in ("model", "gpu")})
     if read.settings["method"] is None:
         raise RunError(f"method is missing: one of {', '.join(METHODS)}")
     for name in ("model", "gpu"):

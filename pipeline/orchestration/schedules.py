@@ -6,7 +6,7 @@
 | 06:30 | capture_again | the sources that failed, once more |
 | 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
 | 07:15 | morning_digest | what moved, what broke and what is held is posted |
-| 07:30 | plan_ahead | plans for the next publication are computed, and the model's errors checked |
+| 07:30 | plan_ahead | plans for the next publication are computed |
 
 GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
 publishing then runs every hour, too.
@@ -25,7 +25,6 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import (
-    model_does_not_get_worse,
     plans_ahead,
     published_tables,
     report,
@@ -47,8 +46,7 @@ capture_job = dg.define_asset_job(
 
 publish_job = dg.define_asset_job(
     "publish_tables",
-    selection=dg.AssetSelection.assets(*published_tables.keys, report.key)
-    - dg.AssetSelection.checks(model_does_not_get_worse),
+    selection=dg.AssetSelection.assets(*published_tables.keys, report.key),
     description="Build every table from what was accepted, swap the published file, and write the report.",
 )
 
@@ -60,9 +58,8 @@ morning_job = dg.define_asset_job(
 
 plan_job = dg.define_asset_job(
     "plan_ahead",
-    selection=dg.AssetSelection.assets(plans_ahead) | dg.AssetSelection.checks(model_does_not_get_worse),
-    description="Compute plans for jobs that people ask for most, which the next publication has, and "
-    "compare the model's errors with those reviewed.",
+    selection=dg.AssetSelection.assets(plans_ahead),
+    description="Compute plans for jobs that people ask for most, which the next publication has.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]

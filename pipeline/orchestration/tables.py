@@ -13,7 +13,6 @@ from pipeline.health.digest import digest_of
 from pipeline.health.webhook import send_digest
 from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
-from pipeline.model.accuracy import worsened
 from pipeline.orchestration.keys import (
     MODEL_TEAM,
     MORNING,
@@ -28,7 +27,6 @@ from pipeline.page.write import write_report
 from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.warehouse.checks import Check, CheckFailedError, CheckResult, checks
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage, PublishedTable, table_lineage
 from pipeline.warehouse.plan_grid import TABLE, complete
 from pipeline.warehouse.sql_files import BuildError
@@ -243,11 +241,3 @@ def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
             "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
         }
     )
-
-
-@dg.asset_check(asset=table_key("model_accuracy"), description="Held-out errors against the reviewed record.")
-def model_does_not_get_worse() -> dg.AssetCheckResult:
-    """Fails when a held-out error is more than a tenth above what was reviewed."""
-    with in_memory("memory_of", "speed_of") as connection:
-        reasons = worsened(connection)
-    return dg.AssetCheckResult(passed=not reasons, description="; ".join(reasons) or "as reviewed, or better")

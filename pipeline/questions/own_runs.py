@@ -4,6 +4,7 @@ Rankings keep to the model, in all faces: a published file knows nothing of a us
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,5 @@ def _learned(home: Home, changed_ns: int) -> "Corrections":
     from pipeline.model.measuring.corrections import learn
     from pipeline.model.measuring.own_runs import read_own_runs
 
-    estimator = Estimator()
-    try:
+    with closing(Estimator()) as estimator:
         return learn(estimator, read_own_runs(home))
-    finally:
-        estimator.close()

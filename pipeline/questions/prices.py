@@ -52,12 +52,13 @@ def prices_of(
 
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
     """A model of the same name, of the catalogue or the user's own, gives way in the copy, with its plans."""
-    from pipeline.model.given_models import insert_model
+    from pipeline.catalog.own import OwnCatalogue
+    from pipeline.warehouse.load import load_other_models
 
     try:
         for table in ("models", "plans", "plan_grid"):
             copy.execute(f"DELETE FROM main.{table} WHERE model = ?", [given.model])  # noqa: S608
-        insert_model(copy, given)
+        load_other_models(copy, OwnCatalogue(models=[given]))
     except duckdb.Error as error:
         raise JobError(
             f"the published file is of an earlier version: run `gpufare refresh` ({error})"

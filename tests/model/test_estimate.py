@@ -3,6 +3,7 @@ import io
 import math
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,8 @@ import pytest
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.estimate import OUTPUT_COLUMNS, EstimateError, Estimator, estimate_file
 from pipeline.model.frameworks import find_framework
-from pipeline.model.model_names import Architecture, Size, UnknownModelError, find_model
+from pipeline.model.model_names import Architecture, RunError, Size, find_model
 from pipeline.model.published_runs import lora_targets_of, read_published
-from pipeline.model.run_settings import RunError
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,12 @@ PUBLISHED_HEADER = (
 def _estimate(tmp_path: Path, text: str) -> list[dict[str, str]]:
     file = tmp_path / "runs.csv"
     file.write_text(text, encoding="utf-8")
-    return estimate_file(file)
+    return _estimated(file)
+
+
+def _estimated(file: Path) -> list[dict[str, str]]:
+    with closing(Estimator()) as estimator:
+        return estimate_file(estimator, file)
 
 
 def test_a_run_is_estimated_and_a_bad_row_says_why(tmp_path: Path) -> None:
@@ -118,9 +123,9 @@ def test_a_file_that_is_no_file_of_runs_says_so(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("a,b\n1,2\n")
     with pytest.raises(EstimateError, match="no columns model and gpu"):
-        estimate_file(file)
+        _estimated(file)
     with pytest.raises(GpufareError, match="cannot be read"):
-        estimate_file(tmp_path / "missing.csv")
+        _estimated(tmp_path / "missing.csv")
 
 
 def test_rows_do_not_influence_each_other() -> None:
@@ -253,7 +258,7 @@ def test_a_bad_row_never_stops_a_file(tmp_path: Path) -> None:
             writer = csv.DictWriter(out, header)
             writer.writeheader()
             writer.writerows(asked)
-        return {row["run_id"]: row for row in estimate_file(file)}
+        return {row["run_id"]: row for row in _estimated(file)}
 
     mixed = answers("mixed.csv", rows)
     assert list(mixed) == [row["run_id"] for row in rows]
@@ -290,20 +295,34 @@ def test_free_text_never_stops_a_file(estimator: Estimator) -> None:
     assert all(bool(row["error"]) != bool(row["memory_gib"]) for row in answers)
 
 
-def test_rows_with_which_the_model_fails_are_found_by_halving() -> None:
-    estimator = Estimator()
-    estimator.connection.execute(
-        "CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) AS "
-        "CASE WHEN hidden = 3072 THEN error('the model\x1b failed') ELSE hidden + intermediate END"
-    )
-    names = ["llama-3-8b", "llama-3.2-3b", "llama-3.2-3b"]
-    rows = [{"run_id": str(i), "model": name, "gpu": "t4", "method": "lora"} for i, name in enumerate(names)]
+def test_groups_that_gpus_cannot_form_are_refused(estimator: Estimator) -> None:
+    good = {"run_id": "a", "model": "llama-3-8b", "gpu": "t4", "gpu_count": "8", "method": "lora"}
+    changes: list[dict[str, str]] = [
+        {},
+        {"node_count": "3"},
+        {"pipeline_parallel": "8"},
+        {"expert_parallel": "2"},
+    ]
+    rows = [
+        dict.fromkeys({*good, *changes[1], *changes[2], *changes[3]}, "") | good | more for more in changes
+    ]
     answers = estimator.estimate(rows, list(rows[0]))
-    (alone,) = estimator.estimate(rows[:1], list(rows[0]))
-    estimator.close()
-    assert answers[0] == alone
-    assert [bool(row["memory_gib"]) for row in answers] == [True, False, False]
-    assert "the model cannot be evaluated: Invalid Input Error: the model\ufffd failed" in answers[1]["error"]
+    assert answers[0] == estimator.estimate(rows[:1], list(rows[0]))[0]
+    assert [row["error"] for row in answers] == [
+        "", "node_count: 8 GPUs are not spread evenly over 3 nodes", "",
+        "expert_parallel: 2 ranks, but the model has 1 expert: it is dense",
+    ]  # fmt: skip
+
+
+def test_a_model_that_fails_is_the_files_error(tmp_path: Path) -> None:
+    (tmp_path / "runs.csv").write_text("model,gpu,method\nllama-3-8b,t4,lora\n")
+    with closing(Estimator()) as estimator:
+        estimator.connection.execute(
+            "CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) "
+            "AS error('the model failed')"
+        )
+        with pytest.raises(EstimateError, match=r"the model cannot be evaluated: .*the model failed"):
+            estimate_file(estimator, tmp_path / "runs.csv")
 
 
 def test_a_damaged_row_is_its_own_error(tmp_path: Path) -> None:
@@ -312,7 +331,7 @@ def test_a_damaged_row_is_its_own_error(tmp_path: Path) -> None:
         b"run_id,model,gpu,method\n"
         b"good,llama-3-8b,t4,lora\nbytes,llama-3-\xff8b,t4,lora\nlong,llama-3-8b,t4,lora,more,,\n"
     )
-    good, unreadable, long = estimate_file(file)
+    good, unreadable, long = _estimated(file)
     assert not good["error"]
     assert unreadable["error"] == "line 3: it has bytes that are not UTF-8"
     assert long["error"] == "line 4: it has 7 values for 4 columns"
@@ -350,7 +369,7 @@ def test_size_of_an_unknown_model(estimator: Estimator, name: str, total: float,
 )
 def test_a_model_of_unknown_size_is_refused(estimator: Estimator, name: str, words: str) -> None:
     if words:
-        with pytest.raises(UnknownModelError, match=words):
+        with pytest.raises(RunError, match=words):
             find_model(name, None, estimator.models)
     else:
         assert find_model(name, None, estimator.models)[1] == Size(3, 3)
@@ -399,7 +418,7 @@ def test_a_row_says_once_how_far_it_is_from_published_runs(estimator: Estimator)
 def test_parts_of_a_run_that_do_not_go_together_are_refused(estimator: Estimator) -> None:
     row = {"model": "llama-3-8b", "gpu": "t4", "method": "lora", "gpu_count": "2", "tensor_parallel": "8"}
     (answer,) = estimator.estimate([row], list(row))
-    assert "2 GPUs cannot be split 8 ways" in answer["error"]
+    assert answer["error"] == "tensor_parallel 8: does not divide gpu_count 2"
 
 
 def test_a_framework_that_is_not_known_has_bands_twice_as_wide(estimator: Estimator) -> None:
@@ -523,7 +542,7 @@ def test_a_file_of_another_form_is_named_for_what_it_is(tmp_path: Path, content:
     file = tmp_path / "runs.csv"
     file.write_bytes(content)
     with pytest.raises(GpufareError, match=reason):
-        estimate_file(file)
+        _estimated(file)
 
 
 def test_a_file_of_a_spreadsheet_is_read(tmp_path: Path) -> None:
@@ -596,5 +615,5 @@ def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator, name: str, l
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_decoder_of_text_is_refused(estimator: Estimator, name: str) -> None:
-    with pytest.raises(UnknownModelError, match="no language model of attention is like"):
+    with pytest.raises(RunError, match="no language model of attention is like"):
         find_model(name, None, estimator.models)

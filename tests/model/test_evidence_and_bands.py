@@ -1,14 +1,15 @@
 """The limits of evidence levels, pipeline bubble and error bands, on both sides and exactly on them."""
 
 from collections.abc import Iterator
-from dataclasses import fields
 from typing import Any
 
 import duckdb
 import numpy as np
+import polars as pl
 import pytest
 
 from pipeline.model.bands import (
+    COLUMNS_OF_GROUP,
     PARENT_FAMILIES,
     PRIOR_BAND,
     Band,
@@ -163,12 +164,14 @@ def test_the_pipeline_bubble(
 
 
 def _residuals(values: np.ndarray, *group: str, family: str = "a") -> Residuals:
-    columns = (np.full(len(values), name) for name in (*group, family))
-    return Residuals(*columns, np.asarray(values, dtype=np.float64))
+    names = dict(zip((*COLUMNS_OF_GROUP, "family"), (*group, family), strict=True))
+    return pl.DataFrame({"value": values}, schema={"value": pl.Float64}).with_columns(
+        **{column: pl.lit(name) for column, name in names.items()}
+    )
 
 
 def _together(*parts: Residuals) -> Residuals:
-    return Residuals(*(np.concatenate([getattr(p, f.name) for p in parts]) for f in fields(Residuals)))
+    return pl.concat(parts)
 
 
 def test_each_family_counts_alike_however_many_runs_it_has() -> None:
@@ -232,8 +235,8 @@ def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_hav
     found = widenings(every)
     assert found["extrapolated"] == found["measured"]  # no family of its own: as all
     at = band(every, ("full", "pcie", "measured")).widened(found["measured"])
-    inside = (at.low <= every.value) & (every.value <= at.high)
-    assert 0.75 <= coverage(inside, every.family) <= 0.9
+    inside = every["value"].is_between(at.low, at.high).to_numpy()
+    assert 0.75 <= coverage(inside, every["family"].to_numpy()) <= 0.9
     assert at.high - at.low == pytest.approx(2 * 1.28 * 0.3, rel=0.25)
 
 

@@ -89,7 +89,7 @@ def test_the_row_is_in_the_layout_of_the_catalogue_and_is_estimated_as_it_was_be
     assert (row["lora_dropout"], row["lora_rank"], row["optimizer"]) == ("0.1", "64", "paged32")
     assert (row["memory_metric"], row["measured_memory_gib"], row["out_of_memory"]) == ("alloc", "11", "0")
     assert row["measured_tokens_per_second_per_gpu"] == "2048"
-    (answer,) = estimate_file(tmp_path / "row.csv")
+    (answer,) = estimate_file(estimator, tmp_path / "row.csv")
     assert answer["error"] == ""
     memory, speed = done.comparisons
     assert f"{memory.estimated:.4f}" == answer["memory_gib"]

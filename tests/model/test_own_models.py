@@ -13,8 +13,9 @@ from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.catalog.own import OwnModel, read_own_catalogue
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.model.architectures import shape_of
-from pipeline.model.hub import MAX_BYTES, HubError, fetch_config, is_hub_id
+from pipeline.model.architectures import ConfigError, shape_of
+from pipeline.model.given_models import MAX_BYTES
+from pipeline.model.hub import fetch_config, is_hub_id
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own_catalogue
 from tests.conftest import gpufare, with_plans
@@ -297,7 +298,7 @@ def test_a_hostile_hub_is_a_clear_error(
     httpserver: HTTPServer, client: Client, status: int, body: bytes, headers: dict[str, str], words: str
 ) -> None:
     httpserver.expect_request(ADDRESS).respond_with_data(body, status, headers)
-    with pytest.raises(HubError, match=words):
+    with pytest.raises(ConfigError, match=words):
         fetch_config("somebody/mine-1b", client)
 
 

@@ -9,7 +9,7 @@ import pytest
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator
-from pipeline.model.measuring.corrections import Kind, corrected, learn, shrunken
+from pipeline.model.measuring.corrections import Kind, corrected, kinds_of, learn, shrunken
 from pipeline.model.measuring.own_runs import (
     MORE_COLUMNS,
     OwnRun,
@@ -169,7 +169,9 @@ def test_runs_that_cannot_be_used_are_named_by_their_line(estimator: Estimator) 
 def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
     found = learn(estimator, own(measured(estimator, 1.1, 1.0)))
     answers = estimator.estimate([RUN, RUN | {"model": "no such"}], list(RUN))
-    good, bad = corrected(answers, estimator.kinds, found)
+    good, bad = corrected(answers, kinds_of(estimator), found)
     assert good["memory_gib_corrected"] > good["memory_gib"]
     assert (bad["memory_gib_corrected"], bad["corrections"]) == ("", "")
     assert bad["error"]
+    estimator.estimate([RUN | {"model": "no such"}], list(RUN))
+    assert kinds_of(estimator) == {}

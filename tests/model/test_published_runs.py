@@ -3,8 +3,9 @@
 import pytest
 
 from pipeline.model.frameworks import find_framework, frameworks
+from pipeline.model.model_names import Architecture, RunError, find_model
 from pipeline.model.published_runs import lora_targets_of, read_published
-from pipeline.model.run_settings import Architecture, RunError, RunRow, find_model
+from pipeline.model.run_settings import RunRow
 
 KNOWN = {
     name: Architecture(name, size)

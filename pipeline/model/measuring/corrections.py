@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Answers, Estimator
 from pipeline.model.measuring.own_runs import OwnRun, OwnRuns, read_own_runs
-from pipeline.model.run_settings import SETTING_TYPES, RunError, number
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
 
 PRIOR_RUNS = 2
@@ -63,6 +64,14 @@ def shrunken(ratios: Sequence[float]) -> Correction:
     return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
 
 
+def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
+    """GPU, method and stack of the rows of the last estimate, by their place."""
+    found = estimator.connection.execute(
+        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
+    ).fetchall()
+    return {job: (gpu, method, stack) for job, gpu, method, stack in found}
+
+
 def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
     """The factors that the user's runs say; runs with a reason in ``not_ready`` say nothing about others.
 
@@ -71,8 +80,8 @@ def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
     """
     found = Corrections(problems=list(own.problems))
     ready = [run for run in own.runs if not run.row.get("not_ready")]
-    answers = estimator.estimate([run.row for run in ready], list(SETTING_TYPES))
-    kinds = dict(estimator.kinds)
+    answers = estimator.estimate([run.row for run in ready], list(SETTINGS))
+    kinds = kinds_of(estimator)
     logs: dict[Kind, dict[tuple[Any, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
     for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
         if answer["error"]:
@@ -99,7 +108,7 @@ def _left_out(run: OwnRun, reason: str) -> str:
 
 
 def _settings(row: Mapping[str, str]) -> tuple[Any, ...]:
-    return tuple(row.get(name, "") for name in SETTING_TYPES if name != "run_id")
+    return tuple(row.get(name, "") for name in SETTINGS if name != "run_id")
 
 
 OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "corrections")
@@ -110,7 +119,7 @@ def corrected(
 ) -> list[dict[str, Any]]:
     """Answers of an ``Estimator`` with ``OWN_COLUMNS``: empty where no run of yours is like a row.
 
-    ``kinds`` are the estimator's. Estimates, bands and verdicts stay the model's own.
+    ``kinds`` are those of the same rows. Estimates, bands and verdicts stay the model's own.
     """
     more = []
     for place, answer in enumerate(answers):
@@ -129,6 +138,6 @@ def corrected(
 
 def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
     """The estimator's last answers corrected by the user's own runs, and which of those were left out."""
-    kinds = dict(estimator.kinds)
+    kinds = kinds_of(estimator)
     found = learn(estimator, read_own_runs(home))
     return corrected(answers, kinds, found), found.problems

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from datetime import datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,7 +21,8 @@ from pipeline.model.given_models import model_of_config
 from pipeline.model.measuring import card
 from pipeline.model.measuring.report import CONFIG_MODEL, Report, report
 from pipeline.model.measuring.result import Failure, Measured, Request
-from pipeline.model.run_settings import RunError, RunRow
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import RunRow
 from pipeline.model.tracing.architectures import architecture_of
 
 EXTRA = "pip install 'gpufare[measure]'"
@@ -41,8 +43,7 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
     """
     check(request)
     given, problem = _given_model(request)
-    estimator = Estimator(given)
-    try:
+    with closing(Estimator(given)) as estimator:
         if gpu is not None:
             _check_gpu(gpu, estimator)
         before, notes = _cards(request)
@@ -50,8 +51,6 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
         notes += [f"{name}={os.environ[name]}" for name in ALLOCATOR if os.environ.get(name)]
         measured = run_in_another_process(request)
         return report(request, measured, before, estimator, home, now, gpu=gpu, notes=notes)
-    finally:
-        estimator.close()
 
 
 def _given_model(request: Request) -> tuple[OwnModel | None, str]:

@@ -13,7 +13,8 @@ from pipeline.model.measuring.card import Card
 from pipeline.model.measuring.corrections import with_own_runs
 from pipeline.model.measuring.own_runs import add_own_run, catalogue_columns
 from pipeline.model.measuring.result import Measured, Request
-from pipeline.model.run_settings import RunError, RunRow
+from pipeline.model.model_names import RunError
+from pipeline.model.run_settings import RunRow
 from pipeline.model.tracing.recipes import Recipe
 from pipeline.model.tracing.settings import run_settings
 from pipeline.parsing.printable import printable

@@ -77,7 +77,14 @@ def hugging_face_id(shape: TraceShape) -> str:
 def _of_config(model: str, config: dict[str, Any]) -> Architecture:
     check_config(model, config)
     try:
-        return Architecture(model=model, **architectures.basic_sizes(model, config))
+        with architectures.named(model):
+            text = architectures.language_model_of(config)
+            return Architecture(
+                model=model,
+                **architectures.sizes_of(text),
+                experts=architectures.first(text, *architectures.EXPERTS, default=1, least=0),
+                experts_active=architectures.first(text, *architectures.EXPERTS_ACTIVE, default=1, least=0),
+            )
     except architectures.ConfigError as error:
         raise CannotTraceError(str(error)) from error
 
@@ -93,6 +100,7 @@ def check_config(model: str, config: dict[str, Any]) -> None:
             "quantization, e.g. --recipe hf-qlora"
         )
     try:
-        architectures.check_config(model, config)
+        with architectures.named(model):
+            architectures.check_config(config)
     except architectures.ConfigError as error:
         raise CannotTraceError(str(error)) from error

@@ -13,7 +13,7 @@ from typing import Any
 
 import transformers
 
-from pipeline.model.config_layouts import ALTERNATING
+from pipeline.model.config_layouts import layouts
 from pipeline.model.tracing.architectures import (
     Architecture,
     architecture_of,
@@ -300,7 +300,7 @@ def layer_pattern(model: str) -> tuple[int, int]:
     if config := catalogue_configs().get(model):
         if any(name in config for name in LAYER_BY_LAYER):
             return 0, architecture_of(TraceShape(model=model)).layers
-        every = config.get("full_attention_interval") or ALTERNATING.get(config["model_type"], 1)
+        every = config.get("full_attention_interval") or layouts().alternating.get(config["model_type"], 1)
         return config.get("first_k_dense_replace", 0), every
     family = family_of(model)
     return family.dense_layers, family.period

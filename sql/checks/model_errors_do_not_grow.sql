@@ -1,0 +1,18 @@
+-- warn: a held-out error of the model is more than a tenth above what was last reviewed
+-- Every measured run estimated with constants fitted without its family. Reviewed on 2026-11-22.
+WITH _reviewed (quantity, runs, stranger_median, stranger_mean, held_out_median, held_out_mean) AS (
+    VALUES ('memory', 814, 0.0986, 0.1235, 0.0618, 0.0864), ('speed', 1101, 0.1468, 0.1626, 0.0999, 0.1416)
+)
+
+FROM (
+    SELECT r.quantity, unnest([
+        {'average': 'stranger median', 'error': s.stranger_median_error, 'reviewed': r.stranger_median},
+        {'average': 'stranger mean', 'error': s.stranger_mean_error, 'reviewed': r.stranger_mean},
+        {'average': 'median', 'error': s.median_error_held_out, 'reviewed': r.held_out_median},
+        {'average': 'mean', 'error': s.mean_error_held_out, 'reviewed': r.held_out_mean}
+    ], recursive := TRUE)
+    FROM _reviewed AS r
+    JOIN main.model_accuracy_summary AS s
+        ON s.quantity = r.quantity AND s.grouped_by = 'all' AND s.runs >= r.runs
+)
+WHERE error > 1.1 * reviewed
