@@ -15,7 +15,6 @@ from pipeline.catalog.tables import catalog_rows
 from pipeline.export.cells import safe_text
 from pipeline.export.folder import replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import resource_name
 from pipeline.warehouse.query import ask
 
 OFFERS = """
@@ -190,8 +189,7 @@ def _write(
         writer.writerow(columns)
         writer.writerows([safe_text(value(row)) for _, _, value in columns.values()] for row in rows)
     fields = [{"name": name, "type": kind, "description": text} for name, (kind, text, _) in columns.items()]
-    name = resource_name(path.removesuffix(".csv").replace("/", "-"))
-    return resource(name, file, folder, description, {"fields": fields})
+    return resource(file, folder, description, {"fields": fields})
 
 
 def decimal(number: Any) -> str:

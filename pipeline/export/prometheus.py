@@ -104,7 +104,7 @@ def export_prometheus(connection: duckdb.DuckDBPyConnection, folder: Path) -> li
     with replaced(folder) as new:
         lines = [line for gauge in GAUGES for line in _lines(gauge, ask(connection, gauge.query).rows)]
         (new / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
-        file = resource("gpufare", new / FILE, new, "Gauges in Prometheus' text format.")
+        file = resource(new / FILE, new, "Gauges in Prometheus' text format.")
         write_descriptor(new, "Cloud-GPU prices for Prometheus", [file], ())
     samples = sum(not line.startswith("#") for line in lines)
     return [f"{samples} samples of {len(GAUGES)} metrics in {folder / FILE}"]

@@ -14,7 +14,7 @@ import duckdb
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import BY_DAY, Table, described, published_names, resource_name
+from pipeline.export.tables import BY_DAY, Table, described, published_names
 from pipeline.home.disk import naming
 from pipeline.warehouse.query import ask
 
@@ -92,11 +92,10 @@ def export(
                 resources += (
                     writer.days(table, description) if name in BY_DAY else [writer.whole(table, description)]
                 )
-        if LATEST in wanted:
-            resources += [
-                writer.small(name, small, described(connection, small.table, keyed, only=small.columns))
-                for name, small in SMALL.items()
-            ]
+        for name, small in SMALL.items() if LATEST in wanted else ():
+            table = described(connection, small.table, keyed, only=small.columns)
+            path = f"{LATEST}/{name}.csv"
+            resources.append(writer.part(table, small.rows, path, small.description, table.schema))
         write_descriptor(new, TITLE, resources, _sources_of(connection))
         when = f" since {since}" if since else ""
         return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (new / name).exists()]
@@ -130,38 +129,27 @@ class _Writer:
     def whole(self, table: Table, description: str) -> dict[str, Any]:
         """Write a table in one file. Returns the resource."""
         rows = f"day >= DATE '{self.since}'" if self.since and "day" in table.types else "TRUE"
-        path = f"{table.name}.{self.form}"
-        return self._write(table, rows, path, resource_name(table.name), description, table.schema)
+        return self.part(table, rows, f"{table.name}.{self.form}", description, table.schema)
 
     def days(self, table: Table, description: str) -> list[dict[str, Any]]:
         """Write a table in a file per day, and one that describes the columns of all; none where it has no
         rows. Returns the resources."""
         query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
         days = [day for (day,) in ask(self.connection, query, [self.since or date.min]).rows]
-        schema = self.folder / "schemas" / f"{table.name}.json"
+        schema = f"schemas/{table.name}.json"
         if days:
-            schema.parent.mkdir(exist_ok=True)
-            schema.write_text(json.dumps(table.schema, indent=1) + "\n", encoding="utf-8")
+            (self.folder / "schemas").mkdir(exist_ok=True)
+            text = json.dumps(table.schema, indent=1) + "\n"
+            (self.folder / schema).write_text(text, encoding="utf-8")
+        files = {day: f"{table.name}/{day}.{self.form}" for day in days}
         return [
-            self._write(
-                table,
-                f"day = DATE '{day}'",
-                f"{table.name}/{day}.{self.form}",
-                f"{resource_name(table.name)}-{day}",
-                description,
-                f"schemas/{schema.name}",
-            )
-            for day in days
+            self.part(table, f"day = DATE '{day}'", file, description, schema) for day, file in files.items()
         ]
 
-    def small(self, name: str, small: Small, table: Table) -> dict[str, Any]:
-        """Write a table of the small set, in CSV whatever the form. Returns the resource."""
-        path = f"{LATEST}/{name}.csv"
-        return self._write(table, small.rows, path, f"{LATEST}-{name}", small.description, table.schema)
-
-    def _write(
-        self, table: Table, rows: str, path: str, name: str, description: str, schema: dict[str, Any] | str
+    def part(
+        self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str
     ) -> dict[str, Any]:
+        """Write some rows of a table in a file, in the form that its name ends in. Returns the resource."""
         file = self.folder / path
         file.parent.mkdir(exist_ok=True)
         csv = file.suffix == ".csv"
@@ -172,4 +160,4 @@ class _Writer:
                 self.connection.sql(query).write_csv(str(file), timestamp_format=DATETIME)
             else:
                 self.connection.sql(query).write_parquet(str(file), compression="zstd")
-        return resource(name, file, self.folder, description, schema)
+        return resource(file, self.folder, description, schema)
