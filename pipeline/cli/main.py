@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli import (
-    ask,
     daily,
     database,
     files,
@@ -143,8 +142,8 @@ for command in (
     questions.explain,
     questions.history,
     questions.watch,
-    ask.fit,
-    ask.compare,
+    questions.fit,
+    questions.compare,
     database.sql,
     database.export,
     report.report,

@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from pipeline.questions.explanation import OLD_PRICE_DAYS, machine_lines, nothing_fits
@@ -40,12 +39,12 @@ class Explanation:
     machines: tuple[str, ...] = ()
 
 
-def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation | None:
-    """Explain the answer with this rank; None where nothing runs the job. Raises JobError for a rank or a GPU
+def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
+    """Explain the answer with this rank. Raises JobError where nothing runs the job, and for a rank or a GPU
     that there is not."""
     ranked = session.rank(job)
     if not ranked.rows:
-        return None
+        raise JobError(nothing_fits(job, session))
     if len(ranked.rows) < rank:
         raise JobError(f"the ranking has {len(ranked.rows)} rows, none with rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
@@ -127,9 +126,9 @@ WATCHED = (
 """What a watch says of the cheapest answer."""
 
 
-def watched(session: Session, job: Job, limit_usd: float, config: Path | None = None) -> dict[str, Any]:
-    """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there is
-    none, ``reason`` says why. ``config`` is the file that gave the model. Raises JobError."""
+def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
+    """Say whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there
+    is none, ``reason`` says why. Raises JobError."""
     if not 0 < limit_usd < math.inf:
         raise JobError(f"the limit must be above 0 US dollars and finite, not {limit_usd}")
     rows = list(session.cheapest(job, 1).dicts())
@@ -137,5 +136,5 @@ def watched(session: Session, job: Job, limit_usd: float, config: Path | None = 
     age_days = best["price_age_days"]
     best["stale"] = None if age_days is None else age_days > OLD_PRICE_DAYS
     below = bool(rows) and rows[0]["total_usd"] < limit_usd
-    reason = None if rows else nothing_fits(job, session, config)
+    reason = None if rows else nothing_fits(job, session)
     return {"below": below, "limit_usd": limit_usd, **best, "reason": reason}

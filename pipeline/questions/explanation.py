@@ -4,7 +4,6 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pipeline.contracts.training import ADAPTER_METHODS
@@ -20,9 +19,9 @@ OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
 
 
-def nothing_fits(job: Job, session: Session, config: Path | None = None, more: Sequence[str] = ()) -> str:
-    """Why the ranking of a job is empty, what would have to change, and the command with the cheapest such
-    change and all else that was asked: with the file that gave the model, and ``more`` words."""
+def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
+    """Say why the ranking of a job is empty, what would have to change, and the command with the cheapest
+    such change, all else that was asked and ``more`` words."""
     ((day, newest, ranked),) = session.ask(
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
@@ -34,7 +33,7 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
         needs = [row["way"] for row in nearest] or ["no offer runs it at all"]
-        return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), config, 'fit'))}"
+        return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
     lines += [
         f"  {_change(job, row)}: {row['way']} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
@@ -45,7 +44,7 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     # Rather one that keeps every constraint, with another value, than one that leaves a constraint open, and
     # rather another constraint than another recipe, or a run that may die.
     easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_run(row)))
-    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
+    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest)), *more])}"])
 
 
 def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
@@ -108,15 +107,15 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
 
 def _to_fit(job: Job) -> Job:
     recipe = {name: value for name, value in job.settings.items() if name in RECIPE_SETTINGS}
-    return Job(**recipe, gpu="h100-sxm-80gb", gpus=8)
+    return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 
 
-def command_line(job: Job, config: Path | None = None, command: str = "cheapest") -> list[str]:
+def command_line(job: Job, command: str = "cheapest") -> list[str]:
     """The words of the command that asks a job, with all of its settings."""
     words = ["gpufare", command]
     for name, value in job.settings.items():
-        if name == "model" and config is not None:
-            words += ["--config", str(config)]
+        if name == "model" and job.config is not None:
+            words += ["--config", str(job.config)]
         elif value is True:
             words.append(f"--{name.replace('_', '-')}")
         elif value is not False:

@@ -5,11 +5,15 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any, Literal, TypedDict, Unpack, cast, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, get_type_hints
 
 from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.query import QueryError
+
+if TYPE_CHECKING:
+    from pipeline.catalog.own import OwnModel
 
 
 class JobError(GpufareError):
@@ -88,33 +92,51 @@ RECIPE_SETTINGS = (
 
 _TYPES = get_type_hints(JobSettings)
 
-_OLDER_NAMES = {"max_gpus": "gpus", "price_kind": "kind"}
-"""Names that only SQL still takes."""
+_OTHER_NAMES = {"max_gpus": "gpus", "price_kind": "kind"}
+"""Names that only SQL takes."""
 
 
 class Job:
-    """A job as ``JobSettings`` describes it. Its names and types are checked here, the rest by the macros."""
+    """A job as ``JobSettings`` describes it. Its names and types are checked here, the rest by the macros.
+    ``config`` is the config.json that its model was read from, if any."""
 
-    def __init__(self, **settings: Unpack[JobSettings]) -> None:
+    def __init__(self, config: Path | None = None, **settings: Unpack[JobSettings]) -> None:
         """Raises JobError for a setting that there is not, for one that is given and names nothing, and for a
         value that is of another type."""
         unknown = [name for name in settings if name not in JOB_SETTINGS]
         if unknown:
-            older = _OLDER_NAMES.get(unknown[0])
-            nearest = [older] if older else get_close_matches(unknown[0], JOB_SETTINGS, n=3)
+            other = _OTHER_NAMES.get(unknown[0])
+            nearest = [other] if other else get_close_matches(unknown[0], JOB_SETTINGS, n=3)
             hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
             raise JobError(f"a job has no setting {unknown[0]!r}{hint}")
+        self.config = config
         self.settings: dict[str, Any] = {
             name: _checked(name, value) for name, value in settings.items() if value is not None
         }
 
     def but(self, **changes: Unpack[JobSettings]) -> "Job":
         """The same job with other settings; None leaves one out."""
-        return Job(**(cast(JobSettings, self.settings) | changes))
+        return Job(self.config, **(cast(JobSettings, self.settings) | changes))
 
     def __getitem__(self, name: str) -> Any:
         """A setting, None where it is left open."""
         return self.settings.get(name)
+
+
+def given_job(
+    model: str | None, config: Path | None, settings: dict[str, Any]
+) -> "tuple[Job, OwnModel | None, list[str]]":
+    """Return the job of a model of the catalogue, or of a config.json: its model, and what is left out of it.
+
+    Raises JobError, and GivenModelError for a config.json that is not understood.
+    """
+    if config is None:
+        return Job(model=model, **settings), None, []
+    from pipeline.model.given_models import model_of_file
+
+    given, left_out = model_of_file(config)
+    job = Job(config, model=given.model, **settings)
+    return job, given, [f"{config}: {line}" for line in left_out]
 
 
 def _checked(name: str, value: Any) -> Any:
