@@ -1,10 +1,12 @@
 """What ``import gpufare`` gives: questions to the published file, answered as rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
 
 Row = dict[str, Any]
+Asked = ParamSpec("Asked")
+Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
@@ -207,51 +211,24 @@ def open(home: str | Path | None = None) -> Prices:
     return Prices(home)
 
 
-def cheapest(
-    *, config: str | Path | None = None, limit: int | None = None, **job: Unpack[JobSettings]
-) -> Answer:
-    """``Prices.cheapest`` of the newest published file."""
-    with Prices() as prices:
-        return prices.cheapest(config=config, limit=limit, **job)
+def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
+    """Make a method of Prices a function that asks the newest published file."""
+
+    @wraps(method)
+    def ask(*args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
+        with Prices() as prices:
+            return method(prices, *args, **kwargs)
+
+    _, *parameters = signature(method).parameters.values()
+    ask.__signature__ = signature(method).replace(parameters=parameters)  # type: ignore[attr-defined]
+    ask.__doc__ = f"``Prices.{method.__name__}`` of the newest published file."
+    return ask
 
 
-def fit(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
-    """``Prices.fit`` of the newest published file."""
-    with Prices() as prices:
-        return prices.fit(config=config, **job)
-
-
-def fits_on(gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
-    """``Prices.fits_on`` of the newest published file."""
-    with Prices() as prices:
-        return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len)
-
-
-def compare(one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
-    """``Prices.compare`` of the newest published file."""
-    with Prices() as prices:
-        return prices.compare(one, other, config=config, **job)
-
-
-def explain(
-    *,
-    rank: int = 1,
-    not_gpu: str | None = None,
-    config: str | Path | None = None,
-    **job: Unpack[JobSettings],
-) -> Explanation:
-    """``Prices.explain`` of the newest published file."""
-    with Prices() as prices:
-        return prices.explain(rank=rank, not_gpu=not_gpu, config=config, **job)
-
-
-def history(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
-    """``Prices.history`` of the newest published file."""
-    with Prices() as prices:
-        return prices.history(config=config, **job)
-
-
-def watch(*, below: float, config: str | Path | None = None, **job: Unpack[JobSettings]) -> dict[str, Any]:
-    """``Prices.watch`` of the newest published file."""
-    with Prices() as prices:
-        return prices.watch(below=below, config=config, **job)
+cheapest = _of_newest(Prices.cheapest)
+fit = _of_newest(Prices.fit)
+fits_on = _of_newest(Prices.fits_on)
+compare = _of_newest(Prices.compare)
+explain = _of_newest(Prices.explain)
+history = _of_newest(Prices.history)
+watch = _of_newest(Prices.watch)
