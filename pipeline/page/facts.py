@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.page.answers import Gpu, Index, answers, differences
+from pipeline.page.answers import Index, answers, differences
 from pipeline.page.queries import cents, digits, dollars_per_hour, exact, plain, query, rows, table
 from pipeline.warehouse.query import ask
 
@@ -22,7 +22,7 @@ def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     machines, offers = Index(), Index()
     tables = {name: table(connection, name) for name in TABLES}
     jobs = _workloads(connection)
-    gpus = [Gpu(*each) for each in zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True)]
+    gpus = dict(zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True))
     found = {
         "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
         **tables,
