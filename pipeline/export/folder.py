@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -99,18 +100,13 @@ def _swap(new: Path, target: Path) -> None:
 def _finish_earlier(target: Path) -> None:
     """Sweep what an interrupted export left; the lock is held, so none of it is at work. One that ended
     between the two renames left its former one under another name: that comes back."""
-    for former in target.parent.glob(f".{_escaped(target.name)}{_FORMER}*"):
+    for former in target.parent.glob(f".{escape(target.name)}{_FORMER}*"):
         if target.exists():
             shutil.rmtree(former, ignore_errors=True)
         else:
             former.rename(target)
-    for unfinished in target.parent.glob(f".{_escaped(target.name)}{_UNFINISHED}*"):
+    for unfinished in target.parent.glob(f".{escape(target.name)}{_UNFINISHED}*"):
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _escaped(name: str) -> str:
-    """A name in which a pattern of names finds nothing but itself."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def check_ours(target: Path) -> None:

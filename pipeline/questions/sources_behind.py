@@ -53,12 +53,8 @@ def not_asked_note(
 
 def _choices(home: Home) -> tuple[dict[str, bool], str | None]:
     """Whether each source that the user enabled or disabled is asked, and why that cannot be known."""
-    try:
-        home.permissions.stat()
-    except FileNotFoundError:
+    if not home.permissions.exists():
         return {}, None
-    except OSError:
-        pass  # read_choices says what is wrong
     from pipeline.capture.permissions import read_choices
 
     choices = read_choices(home)
