@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
-from pipeline.questions.explain import Explanation
-from pipeline.questions.explanation import assumptions, machine_lines, nothing_fits
+from pipeline.questions import why
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, JobSettings, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
+from pipeline.questions.why import Explanation
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
 
 if TYPE_CHECKING:
@@ -143,16 +143,16 @@ class Prices:
         the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
         rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
-        return explaining.explain(session, asked, rank, not_gpu)
+        return why.explain(session, asked, rank, not_gpu)
 
     def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
         """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
         ``cost_history``. Raises JobError for a job that cannot be."""
         session, asked = self._asked(config, job)
-        found = explaining.history(session, asked)
+        found = why.history(session, asked)
         if not found.rows:
             return Answer(found, [nothing_fits(asked, session)])
-        notes = (explaining.HISTORY_LEAVES_OUT, explaining.age_of_newest(found, _today()))
+        notes = (why.HISTORY_LEAVES_OUT, why.age_of_newest(found, _today()))
         return Answer(found, [*notes, *self._notes(session)])
 
     def watch(
@@ -162,7 +162,7 @@ class Prices:
         ``limit_usd``, the cheapest answer's columns, and where there is none, ``reason``. Raises JobError for
         a job that cannot be, and for a limit that is no amount of money."""
         session, asked = self._asked(config, job)
-        return explaining.watched(session, asked, number("below", below))
+        return why.watched(session, asked, number("below", below))
 
     def compare(
         self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]

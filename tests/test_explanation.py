@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, ranking_for_people, show
-from pipeline.questions.explanation import explained, percent_text
+from pipeline.questions.words import explained, percent_text
 from pipeline.warehouse.query import Result
 
 ROW: dict[str, Any] = {

@@ -157,7 +157,7 @@ def ranking_for_people(ranking: Result) -> Result:
 
 def with_percent(answer: Result) -> Result:
     """The same with the column P(fits) in words."""
-    from pipeline.questions.explanation import percent_text
+    from pipeline.questions.words import percent_text
 
     return with_text(answer, "P(fits)", percent_text)
 

@@ -68,9 +68,9 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
-    from pipeline.questions.explanation import explained, machine_lines, nothing_fits
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
+    from pipeline.questions.words import explained, machine_lines, nothing_fits
 
     with question(settings, day.date() if day else None) as (job, session):
         result = session.cheapest(job, limit)
@@ -101,10 +101,10 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
 def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
     from pipeline.cli.printing import show, show_object, with_text
-    from pipeline.questions.explain import explain as explanation_of
-    from pipeline.questions.explain import why_not_sentences
-    from pipeline.questions.explanation import explained
     from pipeline.questions.sources_behind import replayed_sources
+    from pipeline.questions.why import explain as explanation_of
+    from pipeline.questions.why import why_not_sentences
+    from pipeline.questions.words import explained
 
     with question(settings) as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
@@ -144,9 +144,9 @@ COLUMNS_OF_HISTORY = (
 def history(form: Any, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
     from pipeline.cli.printing import show, with_text
-    from pipeline.questions.explain import HISTORY_LEAVES_OUT, age_of_newest
-    from pipeline.questions.explain import history as history_of
-    from pipeline.questions.explanation import nothing_fits
+    from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
+    from pipeline.questions.why import history as history_of
+    from pipeline.questions.words import nothing_fits
 
     with question(settings) as (job, session):
         found = history_of(session, job)
@@ -184,7 +184,7 @@ def watch(limit_usd: float, **settings: Any) -> None:
     asked for: "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
-    from pipeline.questions.explain import watched
+    from pipeline.questions.why import watched
 
     if not math.isfinite(limit_usd):
         raise click.UsageError("--below must be a number of US dollars")
@@ -311,7 +311,7 @@ def compare(one: str, other: str, form: Any, **settings: Any) -> None:
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
     """The facts under the names of the cards, numbers in four digits, P(fits) in words."""
-    from pipeline.questions.explanation import percent_text
+    from pipeline.questions.words import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
         if fact == "job_fit_probability" and value is not None:

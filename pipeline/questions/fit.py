@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.questions.explanation import assumed, percent_text
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.session import Session
+from pipeline.questions.words import assumed, percent_text
 from pipeline.warehouse.query import Result
 
 

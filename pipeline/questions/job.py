@@ -28,23 +28,11 @@ Amount = float | str
 """A number, or a text such as 100M, as the options of the command take it."""
 
 
-class JobSettings(TypedDict, total=False):
-    """A training job and what its answers must meet, by the names of the options of ``gpufare cheapest`` and
-    of the columns that ``cheapest_for`` takes; what is left out has its documented default.
-
-    ``tokens`` are those of one epoch; they and the other amounts may be texts such as "100M". ``gpus`` (the
-    most), ``min_gpus`` and ``max_nodes`` count GPUs and machines; ``max_usd`` is in US dollars, ``max_hours``
-    in hours, ``max_term_days`` and ``max_age_days`` in days; ``min_fit_probability`` is a share from 0 to 1;
-    a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and ``own`` like "2 x rtx-4090 at 0.12", in US dollars per
-    GPU and hour.
-    """
+class RecipeSettings(TypedDict, total=False):
+    """How a model is trained: not how much, where or for what."""
 
     model: str | None
     method: str | None
-    tokens: Amount | None
-    examples: Amount | None
-    tokens_per_example: Amount | None
-    epochs: float | None
     seq_len: int | None
     lora_rank: int | None
     lora_targets: Names | None
@@ -56,6 +44,23 @@ class JobSettings(TypedDict, total=False):
     optimizer: str | None
     training_precision: str | None
     quantization: str | None
+
+
+class JobSettings(RecipeSettings, total=False):
+    """A training job and what its answers must meet, by the names of the options of ``gpufare cheapest`` and
+    of the columns that ``cheapest_for`` takes; what is left out has its documented default.
+
+    ``tokens`` are those of one epoch; they and the other amounts may be texts such as "100M". ``gpus`` (the
+    most), ``min_gpus`` and ``max_nodes`` count GPUs and machines; ``max_usd`` is in US dollars, ``max_hours``
+    in hours, ``max_term_days`` and ``max_age_days`` in days; ``min_fit_probability`` is a share from 0 to 1;
+    a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and ``own`` like "2 x rtx-4090 at 0.12", in US dollars per
+    GPU and hour.
+    """
+
+    tokens: Amount | None
+    examples: Amount | None
+    tokens_per_example: Amount | None
+    epochs: float | None
     gpu: Names | None
     exclude_gpu: Names | None
     gpus: int | None
@@ -82,13 +87,6 @@ class JobSettings(TypedDict, total=False):
 
 
 JOB_SETTINGS: tuple[str, ...] = tuple(JobSettings.__annotations__)
-
-RECIPE_SETTINGS = (
-    "model", "method", "seq_len", "lora_rank", "lora_targets", "micro_batch", "global_batch_tokens",
-    "checkpointing", "offload", "stack", "optimizer", "training_precision", "quantization",
-)  # fmt: skip
-"""Those that say how a model is trained, and not how much, where or for what."""
-
 
 _TYPES = get_type_hints(JobSettings)
 

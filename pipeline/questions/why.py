@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from pipeline.questions.explanation import OLD_PRICE_DAYS, machine_lines, nothing_fits
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
+from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd, how FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608

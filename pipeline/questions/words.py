@@ -8,7 +8,7 @@ from typing import Any
 
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
-from pipeline.questions.job import RECIPE_SETTINGS, Job
+from pipeline.questions.job import Job, RecipeSettings
 from pipeline.questions.session import Session
 from pipeline.warehouse.replays import observed_day
 
@@ -73,7 +73,9 @@ def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
 
 
 def _changes_the_run(row: Mapping[str, Any]) -> bool:
-    return not {*row["constraint"].split(" + ")}.isdisjoint({*RECIPE_SETTINGS, "min_fit_probability"})
+    return not {*row["constraint"].split(" + ")}.isdisjoint(
+        {*RecipeSettings.__annotations__, "min_fit_probability"}
+    )
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:
@@ -106,7 +108,7 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
 
 
 def _to_fit(job: Job) -> Job:
-    recipe = {name: value for name, value in job.settings.items() if name in RECIPE_SETTINGS}
+    recipe = {name: value for name, value in job.settings.items() if name in RecipeSettings.__annotations__}
     return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 
 
