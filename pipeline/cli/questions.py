@@ -67,7 +67,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
 
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
+    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import explained, machine_lines, nothing_fits
@@ -79,7 +79,8 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            show(ranking_for_people(result), form, first=first_of_cheapest(result))
+            shown = for_people(result, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
+            show(shown, form, first=first_of_cheapest(result))
             tell()
             for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
                 tell(line)
@@ -100,7 +101,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
-    from pipeline.cli.printing import show, show_object, with_text
+    from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.why import explain as explanation_of
     from pipeline.questions.why import why_not_sentences
@@ -115,7 +116,7 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
                 tell(line)
             tell()
             # As they are added: rounded to cents they would not add up.
-            parts = with_text(found.parts.only(COLUMNS_OF_PARTS), "USD", "{:,.4f}".format)
+            parts = for_people(found.parts, COLUMNS_OF_PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
             for line in (*why_not_sentences(found), *found.machines):
@@ -124,18 +125,18 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
             show(found.parts, form)
 
 
-COLUMNS_OF_PARTS = (("part", "part"), ("usd", "USD"), ("how", "how"))
-COLUMNS_OF_HISTORY = (
-    ("day", "day"),
-    ("total_usd", "total USD"),
-    ("hours", "hours"),
-    ("gpu", "GPU"),
-    ("gpu_count", "count"),
-    ("provider", "provider"),
-    ("price_kind", "kind"),
-    ("usd_per_gpu_hour", "USD/GPU hour"),
-    ("sources", "sources"),
-)
+COLUMNS_OF_PARTS = {"part": "part", "usd": "USD", "how": "how"}
+COLUMNS_OF_HISTORY = {
+    "day": "day",
+    "total_usd": "total USD",
+    "hours": "hours",
+    "gpu": "GPU",
+    "gpu_count": "count",
+    "provider": "provider",
+    "price_kind": "kind",
+    "usd_per_gpu_hour": "USD/GPU hour",
+    "sources": "sources",
+}
 
 
 @click.command()
@@ -143,7 +144,7 @@ COLUMNS_OF_HISTORY = (
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def history(form: Any, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
-    from pipeline.cli.printing import show, with_text
+    from pipeline.cli.printing import for_people, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
     from pipeline.questions.words import nothing_fits
@@ -152,12 +153,13 @@ def history(form: Any, **settings: Any) -> None:
         found = history_of(session, job)
         if not found.rows:
             raise click.ClickException(nothing_fits(job, session))
-        shown = found
-        if form == "table":
-            shown = found.only(COLUMNS_OF_HISTORY)
-            for heading in ("total USD", "USD/GPU hour"):
-                shown = with_text(shown, heading, _all_digits)
-        show(shown, form)
+        shown = for_people(
+            found,
+            COLUMNS_OF_HISTORY,
+            total_usd=lambda row: _all_digits(row["total_usd"]),
+            usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
+        )
+        show(shown if form == "table" else found, form)
         for line in (HISTORY_LEAVES_OUT, age_of_newest(found, today())):
             say(line)
 
@@ -198,22 +200,22 @@ def watch(limit_usd: float, **settings: Any) -> None:
         raise click.exceptions.Exit(NOT_BELOW)
 
 
-COLUMNS_OF_MICRO_BATCHES = (
-    ("checkpointing", "checkpointing"),
-    ("micro_batch", "largest micro-batch"),
-    ("memory_gib", "GiB/GPU"),
-    ("fit_probability", "P(fits)"),
-    ("tokens_per_second", "tokens/s"),
-)
-COLUMNS_OF_MEMORY = (("part", "memory"), ("gib", "GiB/GPU"), ("meaning", "meaning"))
-COLUMNS_OF_FITS_ON = (
-    ("model", "model"),
-    ("params_billion", "B params"),
-    ("method", "method"),
-    ("memory_gib", "GiB/GPU"),
-    ("fit_probability", "P(fits)"),
-    ("tokens_per_second", "tokens/s"),
-)
+COLUMNS_OF_MICRO_BATCHES = {
+    "checkpointing": "checkpointing",
+    "micro_batch": "largest micro-batch",
+    "memory_gib": "GiB/GPU",
+    "fit_probability": "P(fits)",
+    "tokens_per_second": "tokens/s",
+}
+COLUMNS_OF_MEMORY = {"part": "memory", "gib": "GiB/GPU", "meaning": "meaning"}
+COLUMNS_OF_FITS_ON = {
+    "model": "model",
+    "params_billion": "B params",
+    "method": "method",
+    "memory_gib": "GiB/GPU",
+    "fit_probability": "P(fits)",
+    "tokens_per_second": "tokens/s",
+}
 
 
 @click.command()
@@ -255,7 +257,7 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
 
 
 def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
-    from pipeline.cli.printing import show, with_percent
+    from pipeline.cli.printing import for_people, show
     from pipeline.questions.fit import only_what_fits
 
     if form != "table":
@@ -263,7 +265,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
         return
     some = only_what_fits(found)
     if some.rows:
-        show(with_percent(some.only(COLUMNS_OF_FITS_ON)), form)
+        show(for_people(some, COLUMNS_OF_FITS_ON), form)
     tell()
     tell(
         f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
@@ -272,7 +274,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
 
 
 def _show_fit(found: "Fit", form: Any) -> None:
-    from pipeline.cli.printing import show, show_object, with_percent
+    from pipeline.cli.printing import for_people, show, show_object
 
     if form == "json":
         lists = {"memory": found.memory, "micro_batches": found.micro_batches}
@@ -285,10 +287,10 @@ def _show_fit(found: "Fit", form: Any) -> None:
     for line in found.sentences():
         tell(line)
     tell()
-    show(found.memory.only(COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
+    show(for_people(found.memory, COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
     tell()
     if found.micro_batches.rows:
-        show(with_percent(found.micro_batches.only(COLUMNS_OF_MICRO_BATCHES)), form)
+        show(for_people(found.micro_batches, COLUMNS_OF_MICRO_BATCHES), form)
 
 
 @click.command()
