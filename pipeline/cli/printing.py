@@ -199,7 +199,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has for a value that it does not know."""
+    """Return what JSON has for a value that it does not know."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 

@@ -63,7 +63,7 @@ class Table:
 
 
 def resource_name(table: str) -> str:
-    """A table's name in a data package, where only small letters, digits and hyphens are safe."""
+    """Return a table's name in a data package, where only small letters, digits and hyphens are safe."""
     return table.replace("_", "-")
 
 
@@ -77,12 +77,12 @@ def field_type(kind: str) -> str:
 
 
 def unit_of(column: str) -> str | None:
-    """The unit that a column's name says; None for numbers without one."""
+    """Return the unit that a column's name says; None for numbers without one."""
     return next((unit for ending, unit in UNITS if re.search(ending, column)), None)
 
 
 def published_names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The name of every published table, in order, with what it is."""
+    """Return the name of every published table, in order, with what it is."""
     query = """SELECT table_name, comment FROM duckdb_tables()
                 WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"""
     return dict(ask(connection, query).rows)

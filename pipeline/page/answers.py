@@ -44,7 +44,7 @@ class Index:
     things: dict[Any, int] = field(default_factory=dict)
 
     def of(self, thing: Any) -> int:
-        """The number of a thing."""
+        """Return the number of a thing."""
         return self.things.setdefault(thing, len(self.things))
 
 
@@ -183,7 +183,7 @@ def _ways(grid: Grid) -> dict[str, list[Any]]:
 
 
 def differences(numbers: list[int]) -> list[int]:
-    """Each number less the one before it."""
+    """Return each number less the one before it."""
     return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
 
 

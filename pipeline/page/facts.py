@@ -18,7 +18,7 @@ TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "
 
 
 def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the page shows. Raises QueryError where the published file is of an earlier version."""
+    """Return what the page shows. Raises QueryError where the published file is of an earlier version."""
     machines, offers = Index(), Index()
     tables = {name: table(connection, name) for name in TABLES}
     jobs = _workloads(connection)
@@ -71,7 +71,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
 
 
 def tokens_text(tokens: float) -> str:
-    """A number of tokens as people write it, such as 100M or 1.5M; exact."""
+    """Return a number of tokens as people write it, such as 100M or 1.5M; exact."""
     for unit, size in (("B", 10**9), ("M", 10**6)):
         text = f"{tokens / size:.15g}"
         if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:

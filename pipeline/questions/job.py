@@ -113,7 +113,7 @@ class Job:
         }
 
     def but(self, **changes: Unpack[JobSettings]) -> "Job":
-        """The same job with other settings; None leaves one out."""
+        """Return the same job with other settings; None leaves one out."""
         return Job(self.config, **(cast(JobSettings, self.settings) | changes))
 
     def __getitem__(self, name: str) -> Any:
@@ -157,7 +157,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def number(name: str, value: Any) -> float:
-    """A number. Raises JobError."""
+    """Return a value as a number. Raises JobError."""
     if not isinstance(value, bool) and isinstance(value, Real | Decimal | str):
         try:
             return float(value)
@@ -167,7 +167,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """A number without a fraction, of at least ``least``. Raises JobError."""
+    """Return a value as a whole number, of at least ``least``. Raises JobError."""
     amount = number(name, value)
     if not amount.is_integer():
         raise JobError(f"{name} must be a whole number, not {value}")
@@ -190,7 +190,7 @@ def _names(name: str, value: Any, *, several: bool) -> str:
 
 
 def job_error(error: QueryError) -> JobError:
-    """What a macro says of a job that it refuses, in one line."""
+    """Return what a macro says of a job that it refuses, in one line."""
     if str(error).startswith(("Catalog Error", "Binder Error")):  # a macro, table or column is not there
         return JobError("the published file is of an earlier version of gpufare: run `gpufare refresh`")
     said = re.sub(r"^(Invalid Input Error: )?(Job [^:]*: )?", "", str(error).splitlines()[0])

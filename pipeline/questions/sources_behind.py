@@ -20,7 +20,7 @@ ORDER BY source
 
 
 def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """The sources whose prices are of saved pages and could pass for live ones."""
+    """Return the sources whose prices are of saved pages and could pass for live ones."""
     return frozenset(each.source for each in unlike_live(connection))
 
 

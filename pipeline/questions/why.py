@@ -79,7 +79,7 @@ HISTORY_LEAVES_OUT = (
 
 
 def history(session: Session, job: Job) -> Result:
-    """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
+    """Return what the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
     for name in ("quote", "own"):
         if job[name] is not None:
             raise JobError(f"{name}: machines of your own and quotes have no price history; leave {name} out")
@@ -89,7 +89,7 @@ def history(session: Session, job: Job) -> Result:
 
 
 def age_of_newest(days: Result, today: date) -> str:
-    """How old the newest price is that a history uses, in words."""
+    """Return how old the newest price is that a history uses, in words."""
     newest = max(row["price_day"] for row in days.dicts())
     age_days = (today - newest).days
     ago = "today" if age_days == 0 else f"{age_days} day{'' if age_days == 1 else 's'} ago"

@@ -113,7 +113,7 @@ def _to_fit(job: Job) -> Job:
 
 
 def command_line(job: Job, command: str = "cheapest") -> list[str]:
-    """The words of the command that asks a job, with all of its settings."""
+    """Return the words of the command that asks a job, with all of its settings."""
     words = ["gpufare", command]
     for name, value in job.settings.items():
         if name == "model" and job.config is not None:
