@@ -12,9 +12,9 @@ the published file; ``gpufare refresh`` makes it.
 
 from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open, watch
 from pipeline.contracts.errors import GpufareError
-from pipeline.questions.explain import Explanation
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import JobError
+from pipeline.questions.why import Explanation
 from pipeline.warehouse.query import NotPublishedError
 
 __all__ = [

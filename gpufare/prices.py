@@ -1,26 +1,33 @@
 """What ``import gpufare`` gives: questions to the published file, answered as rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
+from functools import wraps
+from inspect import signature
 from pathlib import Path
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
-from pipeline.questions import explain as explaining
 from pipeline.questions import fit as fitting
-from pipeline.questions.explain import Explanation
-from pipeline.questions.explanation import assumptions, machine_lines, nothing_fits
+from pipeline.questions import why
 from pipeline.questions.fit import Fit
-from pipeline.questions.job import Job, JobError, JobSettings, number, whole
+from pipeline.questions.job import Job, JobError, JobSettings, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
+from pipeline.questions.why import Explanation
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
 
+if TYPE_CHECKING:
+    from pipeline.catalog.own import OwnModel
+
 Row = dict[str, Any]
+Asked = ParamSpec("Asked")
+Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
@@ -104,9 +111,8 @@ class Prices:
         session, asked = self._asked(config, job)
         result = session.cheapest(asked, limit)
         notes = [*machine_lines(asked, session, limit), *self._notes(session)]
-        path = None if config is None else Path(config)
         if not result.rows:
-            notes.insert(0, nothing_fits(asked, session, path))
+            notes.insert(0, nothing_fits(asked, session))
         for row in result.first(1).dicts():
             notes = [*assumptions(row), *notes]
         notes += filter(None, [own_runs_note(self._home, result.dicts())])
@@ -137,19 +143,16 @@ class Prices:
         the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
         rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
-        found = explaining.explain(session, asked, rank, not_gpu)
-        if found is None:
-            raise JobError(nothing_fits(asked, session, None if config is None else Path(config)))
-        return found
+        return why.explain(session, asked, rank, not_gpu)
 
     def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
         """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
         ``cost_history``. Raises JobError for a job that cannot be."""
         session, asked = self._asked(config, job)
-        found = explaining.history(session, asked)
+        found = why.history(session, asked)
         if not found.rows:
-            return Answer(found, [nothing_fits(asked, session, None if config is None else Path(config))])
-        notes = (explaining.HISTORY_LEAVES_OUT, explaining.age_of_newest(found, _today()))
+            return Answer(found, [nothing_fits(asked, session)])
+        notes = (why.HISTORY_LEAVES_OUT, why.age_of_newest(found, _today()))
         return Answer(found, [*notes, *self._notes(session)])
 
     def watch(
@@ -159,8 +162,7 @@ class Prices:
         ``limit_usd``, the cheapest answer's columns, and where there is none, ``reason``. Raises JobError for
         a job that cannot be, and for a limit that is no amount of money."""
         session, asked = self._asked(config, job)
-        path = None if config is None else Path(config)
-        return explaining.watched(session, asked, number("below", below), path)
+        return why.watched(session, asked, number("below", below))
 
     def compare(
         self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]
@@ -175,32 +177,23 @@ class Prices:
     def _asked(self, config: str | Path | None, job: JobSettings) -> tuple[Session, Job]:
         if (config is None) == (job.get("model") is None):
             raise JobError("give either model or config")
-        session, model = self._session_with(config)
-        return session, Job(**job) if model is None else Job(**job).but(model=model)
+        settings: dict[str, Any] = {name: value for name, value in job.items() if name != "model"}
+        path = None if config is None else Path(config)
+        asked, given, _ = given_job(job.get("model"), path, settings)
+        return self._session(given), asked
 
-    def _session_with(self, config: str | Path | None) -> tuple[Session, str | None]:
-        """The session that knows the model of a config.json, and what the model is called there."""
-        if config is None:
-            return self._session(), None
-        from pipeline.model.given_models import model_of_file
-
-        given, _ = model_of_file(Path(config))
-        key = given.model_dump_json()
+    def _session(self, given: "OwnModel | None" = None) -> Session:
+        """Return the session that knows the model of a config.json, too."""
         self._refuse_where_closed()
+        key = None if given is None else given.model_dump_json()
         if key not in self._sessions:
             opened = prices_of(self._home, None, _today(), given)
             self._sessions[key] = Session(self._open.enter_context(opened))
-        return self._sessions[key], given.model
+        return self._sessions[key]
 
     def _refuse_where_closed(self) -> None:
         if self._is_closed:
             raise GpufareError("these prices are closed: gpufare.open() opens the newest")
-
-    def _session(self) -> Session:
-        self._refuse_where_closed()
-        if None not in self._sessions:
-            self._sessions[None] = Session(self._open.enter_context(prices_of(self._home, None, _today())))
-        return self._sessions[None]
 
     def _notes(self, session: Session) -> Iterator[str]:
         note = age_note(session.connection, _today())
@@ -218,51 +211,24 @@ def open(home: str | Path | None = None) -> Prices:
     return Prices(home)
 
 
-def cheapest(
-    *, config: str | Path | None = None, limit: int | None = None, **job: Unpack[JobSettings]
-) -> Answer:
-    """``Prices.cheapest`` of the newest published file."""
-    with Prices() as prices:
-        return prices.cheapest(config=config, limit=limit, **job)
+def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
+    """Make a method of Prices a function that asks the newest published file."""
+
+    @wraps(method)
+    def ask(*args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
+        with Prices() as prices:
+            return method(prices, *args, **kwargs)
+
+    _, *parameters = signature(method).parameters.values()
+    ask.__signature__ = signature(method).replace(parameters=parameters)  # type: ignore[attr-defined]
+    ask.__doc__ = f"``Prices.{method.__name__}`` of the newest published file."
+    return ask
 
 
-def fit(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
-    """``Prices.fit`` of the newest published file."""
-    with Prices() as prices:
-        return prices.fit(config=config, **job)
-
-
-def fits_on(gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
-    """``Prices.fits_on`` of the newest published file."""
-    with Prices() as prices:
-        return prices.fits_on(gpu, gpus=gpus, seq_len=seq_len)
-
-
-def compare(one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
-    """``Prices.compare`` of the newest published file."""
-    with Prices() as prices:
-        return prices.compare(one, other, config=config, **job)
-
-
-def explain(
-    *,
-    rank: int = 1,
-    not_gpu: str | None = None,
-    config: str | Path | None = None,
-    **job: Unpack[JobSettings],
-) -> Explanation:
-    """``Prices.explain`` of the newest published file."""
-    with Prices() as prices:
-        return prices.explain(rank=rank, not_gpu=not_gpu, config=config, **job)
-
-
-def history(*, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
-    """``Prices.history`` of the newest published file."""
-    with Prices() as prices:
-        return prices.history(config=config, **job)
-
-
-def watch(*, below: float, config: str | Path | None = None, **job: Unpack[JobSettings]) -> dict[str, Any]:
-    """``Prices.watch`` of the newest published file."""
-    with Prices() as prices:
-        return prices.watch(below=below, config=config, **job)
+cheapest = _of_newest(Prices.cheapest)
+fit = _of_newest(Prices.fit)
+fits_on = _of_newest(Prices.fits_on)
+compare = _of_newest(Prices.compare)
+explain = _of_newest(Prices.explain)
+history = _of_newest(Prices.history)
+watch = _of_newest(Prices.watch)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, ranking_for_people, show
-from pipeline.questions.explanation import explained, percent_text
+from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, for_people, gpus_paid, show
+from pipeline.questions.words import explained, percent_text
 from pipeline.warehouse.query import Result
 
 ROW: dict[str, Any] = {
@@ -221,7 +221,8 @@ def test_the_table_shows_paid_idle_gpus_and_the_country() -> None:
 def _table(**changes: Any) -> dict[str, Any]:
     row = ROW | changes
     names = tuple(row)
-    shown = ranking_for_people(Result(names, ("VARCHAR",) * len(names), [tuple(row.values())]))
+    answer = Result(names, ("VARCHAR",) * len(names), [tuple(row.values())])
+    shown = for_people(answer, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
     assert len(shown.columns) == len(COLUMNS_OF_CHEAPEST)
     return next(shown.dicts())
 

@@ -17,9 +17,9 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.model.estimate import Estimator
 from pipeline.model.measuring.corrections import Kind, learn
 from pipeline.model.measuring.own_runs import read_own_runs
-from pipeline.questions.explanation import percent_text
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
+from pipeline.questions.words import percent_text
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
 

@@ -261,13 +261,13 @@ def disable_sources(names: tuple[str, ...]) -> None:
 
 def _show_sources(form: Any) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, show
+    from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, for_people, show
     from pipeline.health.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
     if form == "table":
-        show(states.only(COLUMNS_OF_SOURCES), form, first=FIRST_OF_SOURCES)
+        show(for_people(states, COLUMNS_OF_SOURCES), form, first=FIRST_OF_SOURCES)
         tell()
         for row in states.dicts():
             if row["why"]:

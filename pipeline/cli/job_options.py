@@ -1,7 +1,6 @@
 """The options that describe a training job, and what its answers must meet: one list for all commands."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -27,11 +26,9 @@ def _names(option: str, text: str) -> Any:
     return click.option(option, multiple=True, metavar="NAME", help=text)
 
 
-MODEL = (
+RECIPE = (
     click.option("--model", help="For example llama-3.1-8b."),
     click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model."),
-)
-RECIPE = (
     click.option("--method", type=click.Choice(METHODS), help="By default lora."),
     click.option("--seq-len", type=_COUNT, help="Tokens of one packed sequence; by default 2048."),
     click.option("--lora-rank", type=_COUNT, help="By default 16."),
@@ -49,13 +46,12 @@ RECIPE = (
     click.option("--training-precision", help="Such as bf16, the default, amp or fp16."),
     click.option("--quantization", help="With qlora: nf4dq, the default, nf4, int8 or gptq."),
 )
-AMOUNT = (
+JOB = (
+    *RECIPE,
     click.option("--tokens", type=Tokens(), help="Tokens of one epoch, e.g. 100M."),
     click.option("--examples", type=Tokens(), help="Instead of --tokens: training examples ..."),
     click.option("--tokens-per-example", type=Tokens(), help="... of this many tokens."),
     click.option("--epochs", type=_ABOVE_0, help="Times that all of them are seen; by default 1."),
-)
-GPUS = (
     _names(
         "--gpu",
         "Only these GPUs: an id, which is that card alone (rtx-4090: not its 48 GB or laptop variants), or a "
@@ -65,8 +61,6 @@ GPUS = (
     click.option("--gpus", type=_COUNT, help="At most this many GPUs; by default 8."),
     click.option("--min-gpus", type=_COUNT, help="At least this many GPUs; exactly so many with --gpus."),
     click.option("--max-nodes", type=_COUNT, help="At most this many machines."),
-)
-PLACE = (
     _names("--provider", "Only these providers."),
     _names("--exclude-provider", "None of these providers."),
     _names("--source", "Only prices of these sources (gpufare sources lists them)."),
@@ -74,8 +68,6 @@ PLACE = (
     _names("--tier", f"Only machines of these classes: {', '.join(TIER_CLASSES)}."),
     _names("--country", "Only machines in these countries: two letters, a name, or eu for its members."),
     _names("--continent", "Only machines on these continents, such as europe or north_america."),
-)
-PRICE = (
     _names("--kind", f"{', '.join(PRICE_KINDS)}, or any (of all but reserved); by default on_demand."),
     click.option(
         "--max-term-days", type=click.IntRange(min=0), help="Longest term of a reservation, in days."
@@ -96,8 +88,6 @@ PRICE = (
         metavar="GPUS",
         help='Rank GPUs of your own, too: "2 x rtx-4090 at 0.12", electricity in USD per GPU and hour, or 0.',
     ),
-)
-ANSWER = (
     click.option(
         "--max-hours",
         type=_ABOVE_0,
@@ -126,42 +116,35 @@ ANSWER = (
         "(pareto).",
     ),
 )
-JOB = (*MODEL, *RECIPE, *AMOUNT, *GPUS, *PLACE, *PRICE, *ANSWER)
 
 
-def with_options(*groups: tuple[Any, ...]) -> Callable[[Command], Command]:
-    """Give a command the options of some groups, in their order."""
+def with_options(*options: Any) -> Callable[[Command], Command]:
+    """Give a command some options, in their order."""
 
     def decorate(command: Command) -> Command:
-        for option in reversed([option for group in groups for option in group]):
+        for option in reversed(options):
             command = option(command)
         return command
 
     return decorate
 
 
-def job_of(
-    model: str | None, config: Path | None, settings: dict[str, Any]
-) -> "tuple[Job, OwnModel | None, list[str]]":
-    """The job that options describe, the model of a config.json, and what is left out of that model."""
-    from pipeline.questions.job import Job
+def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
+    """Return the job that options describe, the model of a config.json, and what is left out of that."""
+    from pipeline.questions.job import given_job
 
+    model, config = settings["model"], settings["config"]
     if (model is None) == (config is None):
         raise click.UsageError("give either --model or --config")
-    settings = {name: value for name, value in settings.items() if value != ()}  # not given
-    if config is None:
-        return Job(model=model, **settings), None, []
-    from pipeline.model.given_models import model_of_file
-
-    given, left_out = model_of_file(config)
-    return Job(model=given.model, **settings), given, [f"{config}: {line}" for line in left_out]
+    given = {
+        name: value for name, value in settings.items() if value != () and name not in ("model", "config")
+    }
+    return given_job(model, config, given)
 
 
-def whole_job_of(
-    model: str | None, config: Path | None, settings: dict[str, Any]
-) -> "tuple[Job, OwnModel | None, list[str]]":
-    """``job_of`` for a question that needs an amount of work."""
-    job, given, left_out = job_of(model, config, settings)
+def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
+    """Return the same for a question that needs an amount of work."""
+    job, given, left_out = job_of(settings)
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):
         raise click.UsageError("give either --tokens, or --examples and --tokens-per-example")

@@ -5,29 +5,29 @@ Heavy rooms are imported inside the commands that use them, so that ``gpufare --
 
 import os
 import sys
-from typing import Any
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli import (
-    ask,
     daily,
     database,
     files,
     lake,
-    measure,
     model,
     models,
     questions,
     report,
     store,
-    trace,
-    trace_grid,
 )
 from pipeline.cli.terminal import say
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.disk import disk_error_text
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
 """Packages that a default install lacks, where no command names its own, and the extra that brings them."""
@@ -48,15 +48,24 @@ class _UsageError(_Problem):
 
 
 class _Commands(click.Group):
-    """Shows errors that are meant for people as one line, without a traceback."""
+    """The commands of gpufare and of its plugins, which are imported where one of theirs is asked for. Errors
+    that are meant for people are shown as one line, without a traceback."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of all commands, in order."""
+        return sorted({*self.commands, *_plugins()})
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Return a command; None where there is none of that name."""
+        if name not in self.commands and name in _plugins():
+            self.add_command(_plugins()[name].load())
+        return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands, each with the whole first sentence of its help."""
-        commands = [
-            (name, self.commands[name].get_short_help_str(limit=1000)) for name in sorted(self.commands)
-        ]
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
-            formatter.write_dl(commands)
+            formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in found if each])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -85,6 +94,14 @@ class _Commands(click.Group):
         except OSError as error:
             # A folder that cannot be written, a full disk: the machine's state, not a defect.
             raise _Problem(disk_error_text(error, paths.home())) from error
+
+
+@cache
+def _plugins() -> "dict[str, EntryPoint]":
+    """The commands that packages bring by the group ``gpufare.commands`` of their entry points."""
+    from importlib.metadata import entry_points
+
+    return {plugin.name: plugin for plugin in entry_points(group="gpufare.commands")}
 
 
 def _package(error: ModuleNotFoundError) -> str | None:
@@ -120,19 +137,13 @@ for command in (
     files.normalize,
     files.estimate,
     model.calibrate,
-    model.learn_traces,
-    measure.measure,
     models.model_group,
-    trace.trace,
-    trace.trace_runs,
-    trace.trace_parity,
-    trace_grid.trace_grid,
     questions.cheapest,
     questions.explain,
     questions.history,
     questions.watch,
-    ask.fit,
-    ask.compare,
+    questions.fit,
+    questions.compare,
     database.sql,
     database.export,
     report.report,

@@ -32,19 +32,3 @@ def calibrate(check: bool, output: Path | None) -> None:
     with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
         record = fit(datetime.now(UTC).date(), output)
     click.echo(yaml.safe_dump(record, sort_keys=False))
-
-
-@click.command("learn-traces")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to instead of the catalogue.",
-)
-def learn_traces(output: Path | None) -> None:
-    """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
-
-    Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
-    """
-    from pipeline.model.tracing.coefficients import learn_catalogue
-
-    tell(learn_catalogue(output))

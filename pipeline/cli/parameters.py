@@ -16,7 +16,7 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 
 def today() -> date:
-    """The day on which the question is asked (UTC)."""
+    """Return the day on which the question is asked (UTC)."""
     return datetime.now(UTC).date()
 
 
@@ -26,7 +26,7 @@ class Moment(click.ParamType[datetime]):
     name = "moment"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """The time in UTC."""
+        """Return the time in UTC."""
         try:
             moment = datetime.fromisoformat(value)
         except ValueError:

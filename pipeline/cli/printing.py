@@ -10,7 +10,7 @@ import math
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
@@ -52,26 +52,26 @@ _NUMBERS = (
 )  # fmt: skip
 _MOMENTS = ("DATE", "TIME", "BOOLEAN", "UUID")
 
-COLUMNS_OF_CHEAPEST = (
-    ("rank", "rank"),
-    ("total_usd", "total USD"),
-    ("hours", "hours"),
-    ("gpu", "GPU"),
-    ("gpu_count", "count"),
-    ("size_evidence", "size"),
-    ("provider", "provider"),
-    ("country", "in"),
-    ("price_kind", "kind"),
-    ("tier", "tier"),
-    ("usd_per_hour", "USD/hour"),
-    ("tokens_per_second", "tokens/s"),
-    ("memory_gib", "GiB/GPU"),
-    ("fit_probability", "P(fits)"),
-    ("evidence", "evidence"),
-    ("price_day", "price of"),
-    ("price_age_days", "days old"),
-)
-"""What a person is shown of ``cheapest_for``, by ``ranking_for_people``; csv and json give every column."""
+COLUMNS_OF_CHEAPEST = {
+    "rank": "rank",
+    "total_usd": "total USD",
+    "hours": "hours",
+    "gpu": "GPU",
+    "gpu_count": "count",
+    "size_evidence": "size",
+    "provider": "provider",
+    "country": "in",
+    "price_kind": "kind",
+    "tier": "tier",
+    "usd_per_hour": "USD/hour",
+    "tokens_per_second": "tokens/s",
+    "memory_gib": "GiB/GPU",
+    "fit_probability": "P(fits)",
+    "evidence": "evidence",
+    "price_day": "price of",
+    "price_age_days": "days old",
+}
+"""What a person is shown of ``cheapest_for``; csv and json give every column."""
 
 FIRST_OF_CHEAPEST = (
     "rank", "total USD", "hours", "GPU", "count", "provider", "P(fits)", "USD/hour", "kind", "in", "tokens/s",
@@ -88,16 +88,16 @@ def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
     return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])
 
 
-COLUMNS_OF_SOURCES = (
-    ("source", "source"),
-    ("title", "title"),
-    ("state", "state"),
-    ("last_attempt_day", "asked"),
-    ("last_accepted_day", "accepted"),
-    ("age_days", "days old"),
-    ("evidence", "evidence"),
-    ("terms", "terms"),
-)
+COLUMNS_OF_SOURCES = {
+    "source": "source",
+    "title": "title",
+    "state": "state",
+    "last_attempt_day": "asked",
+    "last_accepted_day": "accepted",
+    "age_days": "days old",
+    "evidence": "evidence",
+    "terms": "terms",
+}
 """What a person is shown of the sources, before a line per source that says why."""
 
 FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
@@ -148,28 +148,24 @@ def show(
     sys.stdout.flush()
 
 
-def ranking_for_people(ranking: Result) -> Result:
-    """Some columns of ``cheapest_for``: GPUs as "8 of 16" where more are paid than used, P(fits) in words."""
-    found = [{**row, "gpu_count": _gpus(row["gpu_count"], row["gpus_billed"])} for row in ranking.dicts()]
-    rows = [tuple(row[name] for name, _ in COLUMNS_OF_CHEAPEST) for row in found]
-    return with_percent(replace(ranking.only(COLUMNS_OF_CHEAPEST), rows=rows))
+def for_people(
+    answer: Result, columns: Mapping[str, str], **texts: Callable[[dict[str, Any]], Any]
+) -> Result:
+    """Return some columns of an answer under their headings, by name; for those in ``texts`` what these make
+    of a row, aligned as before. P(fits) is in words."""
+    from pipeline.questions.words import percent_text
+
+    texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
+    rows = [
+        tuple(texts[name](row) if name in texts else row[name] for name in columns) for row in answer.dicts()
+    ]
+    types = dict(zip(answer.columns, answer.types, strict=True))
+    return Result(tuple(columns.values()), tuple(types[name] for name in columns), rows)
 
 
-def with_percent(answer: Result) -> Result:
-    """The same with the column P(fits) in words."""
-    from pipeline.questions.explanation import percent_text
-
-    return with_text(answer, "P(fits)", percent_text)
-
-
-def with_text(answer: Result, heading: str, text: Callable[[Any], Any]) -> Result:
-    """The same with the values of a column as ``text`` has them, aligned as before."""
-    place = answer.columns.index(heading)
-    rows = [(*row[:place], text(row[place]), *row[place + 1 :]) for row in answer.rows]
-    return replace(answer, rows=rows)
-
-
-def _gpus(used: int, paid: int) -> str:
+def gpus_paid(row: Mapping[str, Any]) -> str:
+    """Return how many GPUs an answer uses, as "8 of 16" where more are paid."""
+    used, paid = row["gpu_count"], row["gpus_billed"]
     return f"{used} of {paid}" if paid > used else str(used)
 
 
@@ -203,7 +199,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """What JSON has for a value that it does not know."""
+    """Return what JSON has for a value that it does not know."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 

@@ -2,24 +2,27 @@
 
 import math
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from datetime import date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.job_options import JOB, whole_job_of, with_options
+from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
 from pipeline.cli.parameters import DAY, FORMATS, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
 
 if TYPE_CHECKING:
+    from pipeline.catalog.own import OwnModel
+    from pipeline.questions.fit import Fit
     from pipeline.questions.job import Job
     from pipeline.questions.session import Session
+    from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
 """Exit codes of `gpufare watch` where the job costs as much as the limit, or more, and where nothing runs it;
@@ -27,57 +30,57 @@ NOT_BELOW, NO_ANSWER = 3, 4
 
 
 @contextmanager
-def question(
-    model: str | None, config: Path | None, settings: dict[str, Any], day: date | None = None
-) -> "Iterator[tuple[Job, Session]]":
-    """Ask a job of the published prices, or of those of ``day``. After the answer stderr gets what is not
-    read of the config.json, and the age of the published prices."""
+def prices(
+    given: "OwnModel | None" = None, day: date | None = None, notes: Sequence[str] = ()
+) -> "Iterator[Session]":
+    """Open the published prices, or those of ``day``. After the answer stderr gets ``notes``, and the age of
+    the published prices."""
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
 
-    job, given, left_out = whole_job_of(model, config, settings)
     follow = progress_shown(f"building the prices of {day}") if day else nullcontext(no_progress)
     with ExitStack() as stack:
         with follow as progress:
             connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
-        yield job, Session(connection)
+        yield Session(connection)
         note = None if day else age_note(connection, today())
-    for line in left_out:
+    for line in (*notes, note):
         say(line)
-    say(note)
+
+
+@contextmanager
+def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
+    """Ask a job of ``prices``. stderr gets what is not read of its config.json, too."""
+    job, given, left_out = job_of_work(settings)
+    with prices(given, day, left_out) as session:
+        yield job, session
 
 
 @click.command()
-@with_options(JOB)
+@with_options(*JOB)
 @click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def cheapest(
-    day: datetime | None,
-    limit: int,
-    form: Any,
-    model: str | None,
-    config: Path | None,
-    **settings: Any,
-) -> None:
+def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import first_of_cheapest, ranking_for_people, show
-    from pipeline.questions.explanation import explained, machine_lines, nothing_fits
+    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
+    from pipeline.questions.words import explained, machine_lines, nothing_fits
 
-    with question(model, config, settings, day.date() if day else None) as (job, session):
+    with question(settings, day.date() if day else None) as (job, session):
         result = session.cheapest(job, limit)
         machines = machine_lines(job, session, limit)
         if not result.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
-            raise click.ClickException("\n".join([nothing_fits(job, session, config, of_day), *machines]))
+            raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            show(ranking_for_people(result), form, first=first_of_cheapest(result))
+            shown = for_people(result, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
+            show(shown, form, first=first_of_cheapest(result))
             tell()
             for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
                 tell(line)
@@ -90,26 +93,22 @@ def cheapest(
 
 
 @click.command()
-@with_options(JOB)
+@with_options(*JOB)
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
 )
 @click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def explain(
-    rank: int, not_gpu: str | None, form: Any, model: str | None, config: Path | None, **settings: Any
-) -> None:
+def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
-    from pipeline.cli.printing import show, show_object, with_text
-    from pipeline.questions.explain import explain as explanation_of
-    from pipeline.questions.explain import why_not_sentences
-    from pipeline.questions.explanation import explained, nothing_fits
+    from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
+    from pipeline.questions.why import explain as explanation_of
+    from pipeline.questions.why import why_not_sentences
+    from pipeline.questions.words import explained
 
-    with question(model, config, settings) as (job, session):
+    with question(settings) as (job, session):
         found = explanation_of(session, job, rank, not_gpu)
-        if found is None:
-            raise click.ClickException(nothing_fits(job, session, config))
         if form == "json":
             show_object({**found.row, "parts": list(found.parts.dicts()), "why_not": found.why_not})
         elif form == "table":
@@ -117,7 +116,7 @@ def explain(
                 tell(line)
             tell()
             # As they are added: rounded to cents they would not add up.
-            parts = with_text(found.parts.only(COLUMNS_OF_PARTS), "USD", "{:,.4f}".format)
+            parts = for_people(found.parts, COLUMNS_OF_PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
             for line in (*why_not_sentences(found), *found.machines):
@@ -126,40 +125,41 @@ def explain(
             show(found.parts, form)
 
 
-COLUMNS_OF_PARTS = (("part", "part"), ("usd", "USD"), ("how", "how"))
-COLUMNS_OF_HISTORY = (
-    ("day", "day"),
-    ("total_usd", "total USD"),
-    ("hours", "hours"),
-    ("gpu", "GPU"),
-    ("gpu_count", "count"),
-    ("provider", "provider"),
-    ("price_kind", "kind"),
-    ("usd_per_gpu_hour", "USD/GPU hour"),
-    ("sources", "sources"),
-)
+COLUMNS_OF_PARTS = {"part": "part", "usd": "USD", "how": "how"}
+COLUMNS_OF_HISTORY = {
+    "day": "day",
+    "total_usd": "total USD",
+    "hours": "hours",
+    "gpu": "GPU",
+    "gpu_count": "count",
+    "provider": "provider",
+    "price_kind": "kind",
+    "usd_per_gpu_hour": "USD/GPU hour",
+    "sources": "sources",
+}
 
 
 @click.command()
-@with_options(JOB)
+@with_options(*JOB)
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def history(form: Any, model: str | None, config: Path | None, **settings: Any) -> None:
+def history(form: Any, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
-    from pipeline.cli.printing import show, with_text
-    from pipeline.questions.explain import HISTORY_LEAVES_OUT, age_of_newest
-    from pipeline.questions.explain import history as history_of
-    from pipeline.questions.explanation import nothing_fits
+    from pipeline.cli.printing import for_people, show
+    from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
+    from pipeline.questions.why import history as history_of
+    from pipeline.questions.words import nothing_fits
 
-    with question(model, config, settings) as (job, session):
+    with question(settings) as (job, session):
         found = history_of(session, job)
         if not found.rows:
-            raise click.ClickException(nothing_fits(job, session, config))
-        shown = found
-        if form == "table":
-            shown = found.only(COLUMNS_OF_HISTORY)
-            for heading in ("total USD", "USD/GPU hour"):
-                shown = with_text(shown, heading, _all_digits)
-        show(shown, form)
+            raise click.ClickException(nothing_fits(job, session))
+        shown = for_people(
+            found,
+            COLUMNS_OF_HISTORY,
+            total_usd=lambda row: _all_digits(row["total_usd"]),
+            usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
+        )
+        show(shown if form == "table" else found, form)
         for line in (HISTORY_LEAVES_OUT, age_of_newest(found, today())):
             say(line)
 
@@ -170,7 +170,7 @@ def _all_digits(usd: float) -> Decimal:
 
 
 @click.command()
-@with_options(JOB)
+@with_options(*JOB)
 @click.option(
     "--below",
     "limit_usd",
@@ -178,7 +178,7 @@ def _all_digits(usd: float) -> Decimal:
     type=click.FloatRange(min=0, min_open=True),
     help="US dollars for the finished job.",
 )
-def watch(limit_usd: float, model: str | None, config: Path | None, **settings: Any) -> None:
+def watch(limit_usd: float, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
     Prints one JSON object; "stale" says that the price is older than two days, and --max-age-days refuses
@@ -186,15 +186,149 @@ def watch(limit_usd: float, model: str | None, config: Path | None, **settings: 
     asked for: "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
-    from pipeline.questions.explain import watched
+    from pipeline.questions.why import watched
 
     if not math.isfinite(limit_usd):
         raise click.UsageError("--below must be a number of US dollars")
-    with question(model, config, settings) as (job, session):
-        found = watched(session, job, limit_usd, config)
+    with question(settings) as (job, session):
+        found = watched(session, job, limit_usd)
         show_object(found)
         say(found["reason"])
     if found["reason"]:
         raise click.exceptions.Exit(NO_ANSWER)
     if not found["below"]:
         raise click.exceptions.Exit(NOT_BELOW)
+
+
+COLUMNS_OF_MICRO_BATCHES = {
+    "checkpointing": "checkpointing",
+    "micro_batch": "largest micro-batch",
+    "memory_gib": "GiB/GPU",
+    "fit_probability": "P(fits)",
+    "tokens_per_second": "tokens/s",
+}
+COLUMNS_OF_MEMORY = {"part": "memory", "gib": "GiB/GPU", "meaning": "meaning"}
+COLUMNS_OF_FITS_ON = {
+    "model": "model",
+    "params_billion": "B params",
+    "method": "method",
+    "memory_gib": "GiB/GPU",
+    "fit_probability": "P(fits)",
+    "tokens_per_second": "tokens/s",
+}
+
+
+@click.command()
+@with_options(*RECIPE)
+@click.option("--gpu", required=True, help="One card, such as rtx-4090.")
+@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Exactly so many.")
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def fit(gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
+    """Say whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
+
+    Without --model and --config: which models fit there, by method.
+    """
+    from pipeline.questions.fit import fit as fit_of
+    from pipeline.questions.fit import fits_on
+    from pipeline.questions.prices import prices_of
+    from pipeline.questions.session import Session
+
+    if not _names_a_model(recipe, {"seq_len"}):
+        with prices_of(paths.home(), None, today()) as connection:
+            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"] or 2048)
+        _show_fits_on(found, gpu, gpus, form)
+        return
+    job, given, left_out = job_of({**recipe, "gpu": gpu, "gpus": gpus})
+    with prices_of(paths.home(), None, today(), given) as connection:
+        found_fit = fit_of(Session(connection), job)
+    _show_fit(found_fit, form)
+    for line in left_out:
+        say(line)
+
+
+def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> bool:
+    """True if a job is asked for; without one, no setting is ``allowed`` but these."""
+    given = [name for name, value in settings.items() if value not in (None, ())]
+    if "model" in given or "config" in given:
+        return True
+    if more := [name for name in given if name not in allowed]:
+        raise click.UsageError(f"--{more[0].replace('_', '-')} needs --model or --config")
+    return False
+
+
+def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
+    from pipeline.cli.printing import for_people, show
+    from pipeline.questions.fit import only_what_fits
+
+    if form != "table":
+        show(found, form)
+        return
+    some = only_what_fits(found)
+    if some.rows:
+        show(for_people(some, COLUMNS_OF_FITS_ON), form)
+    tell()
+    tell(
+        f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
+        "probability of 90% or more; --format csv has the others, and why they do not."
+    )
+
+
+def _show_fit(found: "Fit", form: Any) -> None:
+    from pipeline.cli.printing import for_people, show, show_object
+
+    if form == "json":
+        lists = {"memory": found.memory, "micro_batches": found.micro_batches}
+        parts = {name: list(rows.dicts()) for name, rows in lists.items()}
+        show_object({**found.plan, **parts})
+        return
+    if form != "table":
+        show(found.plan_as_result, form)
+        return
+    for line in found.sentences():
+        tell(line)
+    tell()
+    show(for_people(found.memory, COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
+    tell()
+    if found.micro_batches.rows:
+        show(for_people(found.micro_batches, COLUMNS_OF_MICRO_BATCHES), form)
+
+
+@click.command()
+@click.argument("one")
+@click.argument("other")
+@with_options(*JOB)
+@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+def compare(one: str, other: str, form: Any, **settings: Any) -> None:
+    """Put two GPUs side by side: facts and prices; with a job, first what it costs on each."""
+    from pipeline.cli.printing import show
+    from pipeline.questions.fit import compare as compared
+
+    job, given, left_out = job_of_work(settings) if _names_a_model(settings) else (None, None, [])
+    with prices(given, notes=left_out) as session:
+        found = compared(session, one, other, job)
+        if form == "table":
+            found = _compared_for_people(found, one, other)
+        show(found, form, in_lines=found.columns[:3], always=3)
+
+
+def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
+    """The facts under the names of the cards, numbers in four digits, P(fits) in words."""
+    from pipeline.questions.words import percent_text
+
+    def shown(fact: str, value: str | None) -> str | None:
+        if fact == "job_fit_probability" and value is not None:
+            return percent_text(float(value))
+        return _four_digits(value)
+
+    rows = [
+        (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
+    ]
+    return type(found)(("fact", one, other, "meaning"), found.types, rows)
+
+
+def _four_digits(value: str | None) -> str | None:
+    """A number with a fraction; other text as it is."""
+    if value is None or not re.fullmatch(r"-?\d+\.\d+", value):
+        return value
+    number = float(value)
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}"

@@ -35,13 +35,13 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def is_styled(stream: TextIO | None = None) -> bool:
-    """Whether bold and colour go to ``stream``: a terminal that knows them, and no NO_COLOR."""
+    """True if bold and colour go to ``stream``: a terminal that knows them, and no NO_COLOR."""
     stream = stream or sys.stdout
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def bold(text: str) -> str:
-    """The text for stdout, in bold where styles go there."""
+    """Return the text for stdout, in bold where styles go there."""
     return click.style(text, bold=True) if is_styled() else text
 
 
@@ -74,7 +74,7 @@ def tell(line: str = "", indent: str = "  ") -> None:
 
 
 def say(note: str | None) -> None:
-    """A note for people on stderr, so that programs read nothing but the answer; None says nothing."""
+    """Print a note for people on stderr, so that programs read nothing but the answer; None says nothing."""
     if note:
         sys.stdout.flush()
         click.echo(wrapped(note, width(sys.stderr)), err=True)
@@ -82,7 +82,7 @@ def say(note: str | None) -> None:
 
 @contextmanager
 def progress_shown(what: str) -> Iterator[Progress]:
-    """Takes the notes and steps of long work. Notes go to stderr; where that is a terminal, the newest step
+    """Take the notes and steps of long work. Notes go to stderr; where that is a terminal, the newest step
     is shown beside a clock while the work lasts."""
     if not sys.stderr.isatty():
         yield lambda line: None if isinstance(line, Step) else say(line)

@@ -20,12 +20,12 @@ DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 
 def safe_text(value: Any) -> Any:
-    """A value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
+    """Return a value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
     return f"'{value}" if isinstance(value, str) and re.match(FORMULA_START, value) else value
 
 
 def csv_cell(name: str, kind: str) -> str:
-    """An SQL expression for a column in CSV, under its name. ``kind`` is DuckDB's type."""
+    """Return an SQL expression for a column in CSV, under its name. ``kind`` is DuckDB's type."""
     cell = f'"{name}"'
     if kind == "VARCHAR":
         quote = f"CASE WHEN regexp_matches({cell}, '{FORMULA_START}') THEN '''' ELSE '' END"

@@ -4,7 +4,6 @@ import errno
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,10 +16,6 @@ from pipeline.parsing.printable import printable
 
 PACKAGE = "gpufare"
 DESCRIPTOR = "datapackage.json"
-
-_UNFINISHED = ".unfinished-"
-_FORMER = ".former-"
-_LOCK = ".lock"
 
 
 class ExportError(GpufareError):
@@ -46,14 +41,14 @@ def replaced(target: Path) -> Iterator[Path]:
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(target)
     try:
+        unfinished, former = (_beside(target, name) for name in ("unfinished", "former"))
         with naming(target):
-            _finish_earlier(target)
+            _finish_earlier(target, unfinished, former)
             check_ours(target)
-            unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}{_UNFINISHED}", dir=target.parent))
+            unfinished.mkdir()
         try:
             yield unfinished
-            unfinished.chmod(0o755)  # mkdtemp's is for its owner only
-            _swap(unfinished, target)
+            _swap(unfinished, target, former)
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     finally:
@@ -61,9 +56,13 @@ def replaced(target: Path) -> Iterator[Path]:
         lock.release()
 
 
+def _beside(target: Path, name: str) -> Path:
+    return target.with_name(f".{target.name}.{name}")
+
+
 def _locked(target: Path) -> FileLock:
     """The lock of whoever writes to the target, held; a killed process holds none. Raises ExportError."""
-    lock = FileLock(target.with_name(f".{target.name}{_LOCK}"), timeout=0)
+    lock = FileLock(_beside(target, "lock"), timeout=0)
     try:
         lock.acquire()
     except Timeout:
@@ -74,13 +73,13 @@ def _locked(target: Path) -> FileLock:
     return lock
 
 
-def _swap(new: Path, target: Path) -> None:
-    """Rename the former export away, the new one into its place. Raises OSError with the former in place."""
+def _swap(new: Path, target: Path, former: Path) -> None:
+    """Rename the target to ``former``, and the new export into its place. Raises OSError with the former
+    export in its place."""
     if not target.exists():
         new.rename(target)
         return
     check_ours(target)  # minutes may have passed
-    former = target.with_name(f".{target.name}{_FORMER}{new.name.rpartition('-')[2]}")
     try:
         target.rename(former)
     except OSError as error:
@@ -96,21 +95,14 @@ def _swap(new: Path, target: Path) -> None:
     shutil.rmtree(former, ignore_errors=True)
 
 
-def _finish_earlier(target: Path) -> None:
+def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
     """Sweep what an interrupted export left; the lock is held, so none of it is at work. One that ended
     between the two renames left its former one under another name: that comes back."""
-    for former in target.parent.glob(f".{_escaped(target.name)}{_FORMER}*"):
-        if target.exists():
-            shutil.rmtree(former, ignore_errors=True)
-        else:
-            former.rename(target)
-    for unfinished in target.parent.glob(f".{_escaped(target.name)}{_UNFINISHED}*"):
-        shutil.rmtree(unfinished, ignore_errors=True)
-
-
-def _escaped(name: str) -> str:
-    """A name in which a pattern of names finds nothing but itself."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+    if target.exists():
+        shutil.rmtree(former, ignore_errors=True)
+    elif former.exists():
+        former.rename(target)
+    shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def check_ours(target: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.export.folder import DESCRIPTOR, PACKAGE
+from pipeline.export.tables import resource_name
 from pipeline.export.versions import schema_version
 
 PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
@@ -30,17 +31,18 @@ MEDIA_TYPES = {
 
 
 def resource(
-    name: str, file: Path, folder: Path, description: str, schema: dict[str, Any] | str | None = None
+    file: Path, folder: Path, description: str, schema: dict[str, Any] | str | None = None
 ) -> dict[str, Any]:
-    """A file of the export as a resource, with its size and hash. ``schema`` is a Table Schema or the path of
-    one in the folder; without one the file is no table."""
+    """Return a file of the export as a resource, with its size and hash, named by its path. ``schema`` is a
+    Table Schema or the path of one in the folder; without one the file is no table."""
     form = file.suffix.removeprefix(".")
+    path = file.relative_to(folder)
     with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
     described: dict[str, Any] = {
-        "name": name,
+        "name": resource_name("-".join(path.with_suffix("").parts)),
         **({"type": "table"} if schema else {}),
-        "path": file.relative_to(folder).as_posix(),
+        "path": path.as_posix(),
         "description": description,
         "format": form,
         "mediatype": MEDIA_TYPES[form],

@@ -17,7 +17,7 @@ whoever publishes an export publishes prices, not pages."""
 
 
 def forbidden() -> list[str]:
-    """The sources whose terms are known to forbid that their prices are published again, by name."""
+    """Return the sources whose terms are known to forbid that their prices are published again, by name."""
     return [name for name, config in configs().items() if config.rights.republishing == "forbidden"]
 
 

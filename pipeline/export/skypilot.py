@@ -4,49 +4,20 @@ The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Its ca
 an accelerator and its host apart, which no offer does: Google Cloud is left out.
 """
 
-from typing import Any
+from operator import itemgetter
 
-from pipeline.export.machines import Layout, Machine, plain
-
-COLUMNS = {
-    "InstanceType": ("string", "The provider's name of the machine."),
-    "AcceleratorName": ("string", "The GPU as SkyPilot names it."),
-    "AcceleratorCount": ("number", "Number of GPUs."),
-    "vCPUs": ("number", "Virtual processors of the machine."),
-    "MemoryGiB": ("number", "Memory of the machine in GiB."),
-    "Price": ("number", "On demand, in US dollars per hour."),
-    "Region": ("string", "The provider's name of the region."),
-    "GpuInfo": ("string", "The GPUs' memory, as a literal of Python."),
-    "SpotPrice": ("number", "Spot, in US dollars per hour."),
-}
+from pipeline.export.machines import Layout, Machine, decimal
 
 
-def _rows(machine: Machine) -> list[dict[str, Any]]:
-    memory_mib = round(machine.memory_gb * 1024)
-    info = {
-        "Gpus": [
-            {
-                "Name": machine.accelerator,
-                "Manufacturer": machine.vendor.upper(),
-                "Count": float(machine.count),
-                "MemoryInfo": {"SizeInMiB": memory_mib},
-            }
-        ],
-        "TotalGpuMemoryInMiB": memory_mib * machine.count,
+def _gpu_info(machine: Machine) -> str:
+    memory_mib = round(machine["memory_gb"] * 1024)
+    gpu = {
+        "Name": machine["accelerator"],
+        "Manufacturer": machine["vendor"].upper(),
+        "Count": float(machine["gpu_count"]),
+        "MemoryInfo": {"SizeInMiB": memory_mib},
     }
-    return [
-        {
-            "InstanceType": machine.instance_type,
-            "AcceleratorName": machine.accelerator,
-            "AcceleratorCount": machine.count,
-            "vCPUs": plain(machine.vcpus),
-            "MemoryGiB": plain(machine.ram_gib),
-            "Price": plain(machine.on_demand),
-            "Region": machine.region,
-            "GpuInfo": repr(info),
-            "SpotPrice": plain(machine.spot),
-        }
-    ]
+    return repr({"Gpus": [gpu], "TotalGpuMemoryInMiB": memory_mib * int(machine["gpu_count"])})
 
 
 SKYPILOT = Layout(
@@ -54,6 +25,15 @@ SKYPILOT = Layout(
     title="GPU machines in the layout of SkyPilot's catalogue",
     description="Machines of one cloud, in the layout of SkyPilot's catalogue.",
     file="{cloud}/vms.csv",
-    columns=COLUMNS,
-    rows=_rows,
+    columns={
+        "InstanceType": ("string", "The provider's name of the machine.", itemgetter("instance_type")),
+        "AcceleratorName": ("string", "The GPU as SkyPilot names it.", itemgetter("accelerator")),
+        "AcceleratorCount": ("number", "Number of GPUs.", lambda row: int(row["gpu_count"])),
+        "vCPUs": ("number", "Virtual processors of the machine.", lambda row: decimal(row["vcpus"])),
+        "MemoryGiB": ("number", "Memory of the machine in GiB.", lambda row: decimal(row["ram_gib"])),
+        "Price": ("number", "On demand, in US dollars per hour.", lambda row: decimal(row["on_demand"])),
+        "Region": ("string", "The provider's name of the region.", itemgetter("region")),
+        "GpuInfo": ("string", "The GPUs' memory, as a literal of Python.", _gpu_info),
+        "SpotPrice": ("number", "Spot, in US dollars per hour.", lambda row: decimal(row["spot"])),
+    },
 )

@@ -1,7 +1,7 @@
 """The published tables as other tools see them: columns, types, units, keys and allowed values."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,77 +53,17 @@ UNITS = (
 """The unit that a column's name ends in, the longest ending first."""
 
 
-def schema_path(table: str) -> str:
-    """Where in an export the one description of all days of a table is."""
-    return f"schemas/{table}.json"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A published column. ``kind`` is DuckDB's type; ``constraints`` are those of a Table Schema."""
-
-    name: str
-    kind: str
-    description: str
-    constraints: dict[str, Any]
-
-    def field(self) -> dict[str, Any]:
-        """The column as a field of a Table Schema."""
-        unit = unit_of(self.name) if self.kind not in ("VARCHAR", "BOOLEAN", "DATE") else None
-        return {
-            "name": self.name,
-            "type": field_type(self.kind),
-            "description": self.description,
-            **({"unit": unit} if unit else {}),
-            **({"constraints": self.constraints} if self.constraints else {}),
-        }
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A published table. ``references`` are of (column, table, its key): each value of the column that is not
-    null is a key of that table."""
+    """A published table, or some columns of it: DuckDB's types by column, and its Table Schema."""
 
     name: str
-    description: str
-    columns: tuple[Column, ...]
-    primary_key: tuple[str, ...]
-    references: tuple[tuple[str, str, str], ...]
-
-    @property
-    def has_day(self) -> bool:
-        """Whether its rows are of days."""
-        return any(column.name == "day" for column in self.columns)
-
-    def only(self, names: Sequence[str]) -> "Table":
-        """The table with some of its columns, in their order here."""
-        return Table(
-            self.name,
-            self.description,
-            tuple(column for column in self.columns if column.name in names),
-            self.primary_key if set(self.primary_key) <= set(names) else (),
-            tuple(reference for reference in self.references if reference[0] in names),
-        )
-
-    def without(self, names: Collection[str]) -> "Table":
-        """The table without some of its columns, whether it has them or not."""
-        return self.only([column.name for column in self.columns if column.name not in names])
-
-    def schema(self, resources: frozenset[str]) -> dict[str, Any]:
-        """Its Table Schema. Foreign keys are those into tables that are ``resources`` of the package."""
-        schema: dict[str, Any] = {"fields": [column.field() for column in self.columns]}
-        if self.primary_key:
-            schema["primaryKey"] = list(self.primary_key)
-        keys = [
-            {"fields": [column], "reference": {"resource": resource_name(table), "fields": [key]}}
-            for column, table, key in self.references
-            if table in resources
-        ]
-        return schema | ({"foreignKeys": keys} if keys else {})
+    types: dict[str, str]
+    schema: dict[str, Any]
 
 
 def resource_name(table: str) -> str:
-    """A table's name in a data package, where only small letters, digits and hyphens are safe."""
+    """Return a table's name in a data package, where only small letters, digits and hyphens are safe."""
     return table.replace("_", "-")
 
 
@@ -137,48 +77,74 @@ def field_type(kind: str) -> str:
 
 
 def unit_of(column: str) -> str | None:
-    """The unit that a column's name says; None for numbers without one."""
+    """Return the unit that a column's name says; None for numbers without one."""
     return next((unit for ending, unit in UNITS if re.search(ending, column)), None)
 
 
 def published_names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """The name of every published table, in order, with what it is."""
+    """Return the name of every published table, in order, with what it is."""
     query = """SELECT table_name, comment FROM duckdb_tables()
                 WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"""
     return dict(ask(connection, query).rows)
 
 
-def described(connection: duckdb.DuckDBPyConnection, names: Collection[str]) -> list[Table]:
-    """These published tables, by name. What their keys and required columns are, their rows must bear out."""
-    keys = _primary_keys(connection)
-    tables = []
-    for name, comment in published_names(connection).items():
-        if name in names:
-            columns = _columns(connection, name, keys.get(name, ()))
-            references = _references(connection, name, columns, keys)
-            tables.append(Table(name, comment, columns, keys.get(name, ()), references))
-    return tables
+def described(
+    connection: duckdb.DuckDBPyConnection,
+    table: str,
+    resources: Collection[str],
+    *,
+    only: Collection[str] = (),
+    left_out: Collection[str] = (),
+) -> Table:
+    """Describe a published table: all columns or ``only`` some, but for those ``left_out``.
 
-
-def _primary_keys(connection: duckdb.DuckDBPyConnection) -> dict[str, tuple[str, ...]]:
-    query = """SELECT table_name, constraint_column_names FROM duckdb_constraints()
-                WHERE database_name = 'gpufare' AND constraint_type = 'PRIMARY KEY'"""
-    return {table: tuple(columns) for table, columns in ask(connection, query).rows}
-
-
-def _columns(connection: duckdb.DuckDBPyConnection, table: str, key: tuple[str, ...]) -> tuple[Column, ...]:
+    Foreign keys are those into tables that are ``resources`` of the package. What its keys and required
+    columns are, its rows must bear out.
+    """
     query = """SELECT column_name, data_type, comment, is_nullable FROM duckdb_columns()
                 WHERE database_name = 'gpufare' AND schema_name = 'main' AND table_name = ?
                 ORDER BY column_index"""
-    rows = ask(connection, query, [table]).rows
+    columns = [
+        column
+        for column in ask(connection, query, [table]).rows
+        if column[0] not in left_out and (not only or column[0] in only)
+    ]
+    types = {name: kind for name, kind, _, _ in columns}
+    keys = _primary_keys(connection)
+    key = keys.get(table, [])
+    blank = _blank_columns(connection, table, [name for name, kind in types.items() if kind == "VARCHAR"])
     checked = _checked_values(connection, table)
-    blank = _blank_columns(connection, table, [name for name, kind, _, _ in rows if kind == "VARCHAR"])
-    columns = []
-    for name, kind, comment, nullable in rows:
+    fields = []
+    for name, kind, comment, nullable in columns:
         required = {"required": True} if not nullable and name not in blank else {}
-        unique = {"unique": True} if key == (name,) else {}
-        columns.append(Column(name, kind, comment, required | unique | checked.get(name, {})))
-    return tuple(columns)
+        unique = {"unique": True} if key == [name] else {}
+        fields.append(_field(name, kind, comment, required | unique | checked.get(name, {})))
+    schema: dict[str, Any] = {"fields": fields}
+    if key and set(key) <= types.keys():
+        schema["primaryKey"] = key
+    keys_into = {into: keys[into] for into in resources if len(keys.get(into, ())) == 1}
+    foreign = [_foreign_key(connection, table, name, comment, keys_into) for name, _, comment, _ in columns]
+    if any(foreign):
+        schema["foreignKeys"] = [each for each in foreign if each]
+    return Table(table, types, schema)
+
+
+def _field(name: str, kind: str, description: str, constraints: dict[str, Any]) -> dict[str, Any]:
+    """Return a column as a field of a Table Schema."""
+    unit = unit_of(name) if kind not in ("VARCHAR", "BOOLEAN", "DATE") else None
+    return {
+        "name": name,
+        "type": field_type(kind),
+        "description": description,
+        **({"unit": unit} if unit else {}),
+        **({"constraints": constraints} if constraints else {}),
+    }
+
+
+def _primary_keys(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
+    query = """SELECT table_name, constraint_column_names FROM duckdb_constraints()
+                WHERE database_name = 'gpufare' AND constraint_type = 'PRIMARY KEY'"""
+    return dict(ask(connection, query).rows)
 
 
 def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> set[str]:
@@ -212,24 +178,20 @@ def _constraint(check: str) -> dict[str, Any]:
     return {}
 
 
-def _references(
-    connection: duckdb.DuckDBPyConnection,
-    table: str,
-    columns: tuple[Column, ...],
-    keys: dict[str, tuple[str, ...]],
-) -> tuple[tuple[str, str, str], ...]:
-    """Where a column's comment calls it a key into a table, and every value of it is one."""
-    said = []
-    for column in columns:
-        into = re.match(r"Key into (\w+)", column.description)
-        key = keys.get(into[1], ()) if into else ()
-        if into and len(key) == 1 and _holds(connection, (table, column.name), (into[1], key[0])):
-            said.append((column.name, into[1], key[0]))
-    return tuple(said)
-
-
-def _holds(connection: duckdb.DuckDBPyConnection, reference: tuple[str, str], key: tuple[str, str]) -> bool:
-    (table, column), (into, key_column) = reference, key
+def _foreign_key(
+    connection: duckdb.DuckDBPyConnection, table: str, column: str, comment: str, keys: dict[str, list[str]]
+) -> dict[str, Any] | None:
+    """Return the foreign key of a column whose comment calls it a key into a table with one of ``keys``, and
+    whose every value is one."""
+    named = re.match(r"Key into (\w+)", comment)
+    if not named or named[1] not in keys:
+        return None
+    into, (key,) = named[1], keys[named[1]]
     query = f"""SELECT count(*) = 0 FROM main."{table}" WHERE "{column}" IS NOT NULL
-                    AND "{column}" NOT IN (SELECT "{key_column}" FROM main."{into}")"""  # noqa: S608
-    return bool(ask(connection, query).rows[0][0])
+                    AND "{column}" NOT IN (SELECT "{key}" FROM main."{into}")"""  # noqa: S608 - our own names
+    ((holds,),) = ask(connection, query).rows
+    return (
+        {"fields": [column], "reference": {"resource": resource_name(into), "fields": [key]}}
+        if holds
+        else None
+    )

@@ -13,7 +13,7 @@ CHANGES = "changes.yaml"
 
 @cache
 def schema_changes() -> list[dict[str, Any]]:
-    """The versions, newest first; the last one has all columns of its day in a file of its own."""
+    """Return the versions, newest first; the last one has all columns of its day in a file of its own."""
     text = (paths.CATALOG_DIR / FOLDER / CHANGES).read_text(encoding="utf-8")
     changes: list[dict[str, Any]] = yaml.safe_load(text)
     return changes

@@ -14,7 +14,7 @@ import duckdb
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import BY_DAY, Table, described, published_names, resource_name, schema_path
+from pipeline.export.tables import BY_DAY, Table, described, published_names
 from pipeline.home.disk import naming
 from pipeline.warehouse.query import ask
 
@@ -83,13 +83,19 @@ def export(
     """
     wanted = _chosen(connection, tables)
     with replaced(folder) as new:
-        writer = _Writer(connection, new, form, since, wanted - set(BY_DAY))
+        keyed = wanted - set(BY_DAY)
+        writer = _Writer(connection, new, form, since)
         resources = []
-        for whole in described(connection, wanted):
-            table = whole.without(left_out.get(whole.name, ()))
-            resources += writer.days(table) if table.name in BY_DAY else [writer.table(table)]
-        if LATEST in wanted:
-            resources += writer.small(described(connection, {small.table for small in SMALL.values()}))
+        for name, description in published_names(connection).items():
+            if name in wanted:
+                table = described(connection, name, keyed, left_out=left_out.get(name, ()))
+                resources += (
+                    writer.days(table, description) if name in BY_DAY else [writer.whole(table, description)]
+                )
+        for name, small in SMALL.items() if LATEST in wanted else ():
+            table = described(connection, small.table, keyed, only=small.columns)
+            path = f"{LATEST}/{name}.csv"
+            resources.append(writer.part(table, small.rows, path, small.description, table.schema))
         write_descriptor(new, TITLE, resources, _sources_of(connection))
         when = f" since {since}" if since else ""
         return [f"{name}: no rows{when}" for name in BY_DAY if name in wanted and not (new / name).exists()]
@@ -115,62 +121,43 @@ def _chosen(connection: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> froz
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """``keyed`` are the tables of the export that foreign keys may lead into."""
-
     connection: duckdb.DuckDBPyConnection
     folder: Path
     form: Form
     since: date | None
-    keyed: frozenset[str]
 
-    def table(self, table: Table) -> dict[str, Any]:
-        """A table in one file."""
-        file = self.folder / f"{table.name}.{self.form}"
-        rows = f"day >= DATE '{self.since}'" if self.since and table.has_day else "TRUE"
-        self._write(table, rows, file)
-        return resource(
-            resource_name(table.name), file, self.folder, table.description, table.schema(self.keyed)
-        )
+    def whole(self, table: Table, description: str) -> dict[str, Any]:
+        """Write a table in one file. Returns the resource."""
+        rows = f"day >= DATE '{self.since}'" if self.since and "day" in table.types else "TRUE"
+        return self.part(table, rows, f"{table.name}.{self.form}", description, table.schema)
 
-    def days(self, table: Table) -> list[dict[str, Any]]:
-        """A table in a file per day; one file describes the columns of all. Nothing where it has no rows."""
+    def days(self, table: Table, description: str) -> list[dict[str, Any]]:
+        """Write a table in a file per day, and one that describes the columns of all; none where it has no
+        rows. Returns the resources."""
         query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
-        days = ask(self.connection, query, [self.since or date.min]).rows
-        if not days:
-            return []
-        (self.folder / table.name).mkdir()
-        schema = self.folder / schema_path(table.name)
-        schema.parent.mkdir(exist_ok=True)
-        schema.write_text(json.dumps(table.schema(self.keyed), indent=1) + "\n", encoding="utf-8")
-        resources = []
-        for (day,) in days:
-            file = self.folder / table.name / f"{day}.{self.form}"
-            self._write(table, f"day = DATE '{day}'", file)
-            name = f"{resource_name(table.name)}-{day}"
-            resources.append(resource(name, file, self.folder, table.description, schema_path(table.name)))
-        return resources
+        days = [day for (day,) in ask(self.connection, query, [self.since or date.min]).rows]
+        schema = f"schemas/{table.name}.json"
+        if days:
+            (self.folder / "schemas").mkdir(exist_ok=True)
+            text = json.dumps(table.schema, indent=1) + "\n"
+            (self.folder / schema).write_text(text, encoding="utf-8")
+        files = {day: f"{table.name}/{day}.{self.form}" for day in days}
+        return [
+            self.part(table, f"day = DATE '{day}'", file, description, schema) for day, file in files.items()
+        ]
 
-    def small(self, published: Sequence[Table]) -> list[dict[str, Any]]:
-        """The small set, in CSV whatever the form."""
-        (self.folder / LATEST).mkdir()
-        tables = {table.name: table for table in published}
-        resources = []
-        for name, small in SMALL.items():
-            whole = tables[small.table]
-            part = whole.only(small.columns or [column.name for column in whole.columns])
-            file = self.folder / LATEST / f"{name}.csv"
-            self._write(part, small.rows, file)
-            resources.append(
-                resource(f"{LATEST}-{name}", file, self.folder, small.description, part.schema(self.keyed))
-            )
-        return resources
-
-    def _write(self, table: Table, rows: str, file: Path) -> None:
+    def part(
+        self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str
+    ) -> dict[str, Any]:
+        """Write some rows of a table in a file, in the form that its name ends in. Returns the resource."""
+        file = self.folder / path
+        file.parent.mkdir(exist_ok=True)
         csv = file.suffix == ".csv"
-        cells = [csv_cell(each.name, each.kind) if csv else f'"{each.name}"' for each in table.columns]
+        cells = [csv_cell(column, kind) if csv else f'"{column}"' for column, kind in table.types.items()]
         query = f'SELECT {", ".join(cells)} FROM main."{table.name}" WHERE {rows}'  # noqa: S608 - our own names
         with naming(file):
             if csv:
                 self.connection.sql(query).write_csv(str(file), timestamp_format=DATETIME)
             else:
                 self.connection.sql(query).write_parquet(str(file), compression="zstd")
+        return resource(file, self.folder, description, schema)

@@ -4,7 +4,7 @@ Every number of it is what SQL answers; the page only looks answers up. Columns 
 many rows share once, which is what keeps the page small.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
 from typing import Any
@@ -44,53 +44,40 @@ class Index:
     things: dict[Any, int] = field(default_factory=dict)
 
     def of(self, thing: Any) -> int:
-        """The number of a thing."""
+        """Return the number of a thing."""
         return self.things.setdefault(thing, len(self.things))
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    """A GPU of the catalogue, and whether any ranked offer has it."""
-
-    gpu_id: str
-    is_rented: bool
-
-
-@dataclass(slots=True)
-class Ways:
-    """The ways to run each workload that any ranking has: a row per way, columns apart."""
-
-    by_workload: dict[str, dict[tuple[Any, ...], int]] = field(default_factory=dict)
-    numbers: dict[str, list[tuple[int, Any, Any, Any]]] = field(default_factory=dict)
-
-    def place(self, row: dict[str, Any]) -> int:
-        """The number of a way among those of its workload."""
-        ways = self.by_workload.setdefault(row["job"], {})
-        way = (row["gpu_id"], row["gpu_count"], row["node_count"], row["offer"])
-        if way not in ways:
-            ways[way] = len(ways)
-            band = outward(row["total_usd_low"], row["total_usd_high"])
-            numbers = (cents(row["total_usd"]), *band, digits(row["hours"]))
-            self.numbers.setdefault(row["job"], []).append(numbers)
-        return ways[way]
 
 
 @dataclass(slots=True)
 class Grid:
-    """What is collected over all variants: ``lists`` has the ways of each ranking in their order, and
-    ``notes`` what is to be said of it, by place, tier, price kind and workload."""
+    """What is collected over all rankings.
+
+    ``ways`` has the ways to run each workload that any ranking has, by workload: GPUs and offer, with the
+    number and the total, its band and the hours that are shown. ``lists`` has their numbers by rank, by place
+    and tier, price kind and workload; ``notes``, what is to be said of a ranking. ``planned`` are the
+    workloads and machines of which the page shows the plan.
+    """
 
     workloads: list[str]
     machines: Index
     offers: Index
-    ways: Ways = field(default_factory=Ways)
     texts: Index = field(default_factory=Index)
-    lists: dict[tuple[str, str, str, str], list[int]] = field(default_factory=dict)
-    notes: dict[tuple[str, str, str, str], tuple[int, Any]] = field(default_factory=dict)
+    ways: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
+    lists: list[list[list[list[int]]]] = field(default_factory=list)
+    notes: list[list[Any]] = field(default_factory=list)
     planned: set[tuple[str, int]] = field(default_factory=set)
 
+    def place(self, row: dict[str, Any]) -> int:
+        """Return the number of a ranked way among those of its workload."""
+        ways = self.ways.setdefault(row["job"], {})
+        way = (row["gpu_id"], row["gpu_count"], row["node_count"], row["offer"])
+        if way not in ways:
+            band = outward(row["total_usd_low"], row["total_usd_high"])
+            ways[way] = (len(ways), cents(row["total_usd"]), *band, digits(row["hours"]))
+        return int(ways[way][0])
+
     def machine(self, job: str, machine: tuple[Any, ...]) -> int:
-        """The number of a machine of which the page shows what the planner says for a job."""
+        """Return the number of a machine of which the page shows what the planner says for a job."""
         number = self.machines.of(machine)
         self.planned.add((job, number))
         return number
@@ -99,19 +86,19 @@ class Grid:
 def answers(
     connection: duckdb.DuckDBPyConnection,
     workloads: list[str],
-    gpus: Sequence[Gpu],
+    gpus: Mapping[str, bool],
     machines: Index,
     offers: Index,
 ) -> dict[str, Any]:
-    """The rankings of the workloads, and of each the best answer with every GPU, as the page reads them.
-    What it meets is added to ``machines`` (gpu_id, gpu_count, node_count) and ``offers`` (rows of rentals).
-    Raises QueryError."""
+    """Return the rankings of the workloads, and of each the best answer with every GPU, as the page reads
+    them. ``gpus`` says of each GPU of the catalogue whether any ranked offer has it. What it meets is added
+    to ``machines`` (gpu_id, gpu_count, node_count) and ``offers`` (rows of rentals). Raises QueryError."""
     grid = Grid(workloads, machines, offers)
     ask(connection, "CREATE TEMP TABLE report_plans AS FROM workload_plans()")
     why_not: dict[str, Any] = {}
     for place, tier in product(PLACES, TIERS):
         _rank(connection, place, tier)
-        _collect(connection, grid, place.name, tier.name)
+        _collect(connection, grid)
         if place.value is None and tier.value is None:
             why_not = _why_not(connection, grid, gpus)
     return {
@@ -120,8 +107,8 @@ def answers(
         "places": _choices(PLACES),
         "tiers": _choices(TIERS),
         "ways": _ways(grid),
-        "lists": _lists(grid),
-        "notes": [[*place, *note] for place, note in _placed(grid)],
+        "lists": _lists(grid.lists),
+        "notes": grid.notes,
         "why_not": why_not,
         "plans": _plans(connection, grid),
         "texts": list(grid.texts.things),
@@ -160,69 +147,57 @@ def _ranked(costs: str, jobs: str) -> str:
     return _RANKED.format(any_kind=ANY_KIND, costs=costs, jobs=jobs)
 
 
-def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid, place: str, tier: str) -> None:
-    """Add the first rows of each ranking to the grid."""
+def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
+    """Add the first rows of each ranking to the grid, as those of the next place and tier."""
+    numbers = {job: number for number, job in enumerate(grid.workloads)}
+    kinds = [kind.name for kind in KINDS]
+    variant = len(grid.lists)
+    grid.lists.append([[[] for _ in grid.workloads] for _ in kinds])
     for (job, kind), found in groupby(rows(connection, "answers"), lambda row: (row["job"], row["kind"])):
         ranked = list(found)
-        key = (place, tier, kind, job)
-        grid.lists[key] = [grid.ways.place(row) for row in ranked]
+        place = (kinds.index(kind), numbers[job])
+        grid.lists[variant][place[0]][place[1]] = [grid.place(row) for row in ranked]
         first = ranked[0]
         wait = None
         if first["longer_wait_usd"] is not None:
             text = grid.texts.of(first["longer_wait_way"])
             wait = [cents(first["longer_wait_usd"]), digits(first["longer_wait_hours"]), text]
         if wait or not first["meets_deadline"]:
-            grid.notes[key] = (int(first["meets_deadline"]), wait)
+            grid.notes.append([variant, *place, int(first["meets_deadline"]), wait])
 
 
 def _ways(grid: Grid) -> dict[str, list[Any]]:
-    """The columns of the ways, workload by workload; totals as differences to the way before."""
+    """Return the columns of the ways, workload by workload; totals as differences to the way before."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("count", "machine", "offer", "total", "low", "high", "hours")
     }
     for job in grid.workloads:
-        ways = grid.ways.by_workload.get(job, {})
+        ways = grid.ways.get(job, {})
         columns["count"].append(len(ways))
         columns["machine"] += [grid.machine(job, way[:3]) for way in ways]
         columns["offer"] += [grid.offers.of(way[3]) for way in ways]
-        numbers = grid.ways.numbers.get(job, [])
-        columns["total"] += differences([each[0] for each in numbers])
-        for place, name in enumerate(("low", "high", "hours"), start=1):
-            columns[name] += [each[place] for each in numbers]
+        columns["total"] += differences([shown[1] for shown in ways.values()])
+        for place, name in enumerate(("low", "high", "hours"), start=2):
+            columns[name] += [shown[place] for shown in ways.values()]
     return columns
 
 
 def differences(numbers: list[int]) -> list[int]:
-    """Each number less the one before it."""
+    """Return each number less the one before it."""
     return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
 
 
-def _lists(grid: Grid) -> list[list[list[list[int] | int]]]:
-    """By place and tier, price kind and workload: the numbers of the ways by rank. 0 where they are those
-    without place and tier."""
-    plain = (PLACES[0].name, TIERS[0].name)
-    lists: list[list[list[list[int] | int]]] = []
-    for place, tier in product(PLACES, TIERS):
-        by_kind: list[list[list[int] | int]] = []
-        for kind in KINDS:
-            found: list[list[int] | int] = []
-            for job in grid.workloads:
-                ways = grid.lists.get((place.name, tier.name, kind.name, job), [])
-                is_plain = (place.name, tier.name) == plain
-                same = not is_plain and ways == grid.lists.get((*plain, kind.name, job), [])
-                found.append(0 if same else ways)
-            by_kind.append(found)
-        lists.append(by_kind)
-    return lists
-
-
-def _placed(grid: Grid) -> Iterator[tuple[list[int], list[Any]]]:
-    """The notes with the numbers of their variant, price kind and workload."""
-    variants = [(place.name, tier.name) for place, tier in product(PLACES, TIERS)]
-    kinds = [kind.name for kind in KINDS]
-    numbers = {job: number for number, job in enumerate(grid.workloads)}
-    for (place, tier, kind, job), note in grid.notes.items():
-        yield [variants.index((place, tier)), kinds.index(kind), numbers[job]], list(note)
+def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
+    """Return the lists with 0 for those of a place and tier that are as without."""
+    plain, *others = lists
+    shorter = [
+        [
+            [0 if ways == same else ways for ways, same in zip(of_kind, of_plain, strict=True)]
+            for of_kind, of_plain in zip(of_variant, plain, strict=True)
+        ]
+        for of_variant in others
+    ]
+    return [plain, *shorter]
 
 
 _RANKED_GPUS = """
@@ -243,7 +218,7 @@ ORDER BY job, gpu_id
 """
 
 
-def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Sequence[Gpu]) -> dict[str, Any]:
+def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Mapping[str, bool]) -> dict[str, Any]:
     """By price kind and workload: the best answer with each GPU by rank, and why others have none, without
     place and tier. Why a GPU that nobody rents out has none does not depend on the price kind."""
     best: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -261,10 +236,10 @@ def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Sequence[G
             ]
             columns["rank"] += differences([row["rank"] for row in ranked])
             columns["total"] += differences([cents(row["total_usd"]) for row in ranked])
-            codes = [reasons.get((job, gpu.gpu_id), -1) for gpu in gpus]
-            rented.append([code for code, gpu in zip(codes, gpus, strict=True) if gpu.is_rented])
+            codes = {gpu: reasons.get((job, gpu), -1) for gpu in gpus}
+            rented.append([code for gpu, code in codes.items() if gpus[gpu]])
             if kind is KINDS[0]:
-                others.append([code for code, gpu in zip(codes, gpus, strict=True) if not gpu.is_rented])
+                others.append([code for gpu, code in codes.items() if not gpus[gpu]])
     return {**columns, "reasons": _each_once(rented), "reasons_of_others": _each_once(others)}
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.page.answers import Gpu, Index, answers, differences
+from pipeline.page.answers import Index, answers, differences
 from pipeline.page.queries import cents, digits, dollars_per_hour, exact, plain, query, rows, table
 from pipeline.warehouse.query import ask
 
@@ -18,11 +18,11 @@ TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "
 
 
 def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the page shows. Raises QueryError where the published file is of an earlier version."""
+    """Return what the page shows. Raises QueryError where the published file is of an earlier version."""
     machines, offers = Index(), Index()
     tables = {name: table(connection, name) for name in TABLES}
     jobs = _workloads(connection)
-    gpus = [Gpu(*each) for each in zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True)]
+    gpus = dict(zip(tables["gpus"]["gpu_id"], tables["gpus"]["is_rented"], strict=True))
     found = {
         "published": {name: plain(value) for name, value in next(rows(connection, "published")).items()},
         **tables,
@@ -71,7 +71,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
 
 
 def tokens_text(tokens: float) -> str:
-    """A number of tokens as people write it, such as 100M or 1.5M; exact."""
+    """Return a number of tokens as people write it, such as 100M or 1.5M; exact."""
     for unit, size in (("B", 10**9), ("M", 10**6)):
         text = f"{tokens / size:.15g}"
         if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:

@@ -22,17 +22,17 @@ WHOLE_DOLLARS = 1000
 
 
 def query_text(name: str) -> str:
-    """The text of sql/page/``name``.sql."""
+    """Return the text of sql/page/``name``.sql."""
     return (paths.SQL_DIR / "page" / f"{name}.sql").read_text(encoding="utf-8")
 
 
 def query(connection: duckdb.DuckDBPyConnection, name: str) -> Result:
-    """The answer of a query of the report. Raises QueryError."""
+    """Return the answer of a query of the report. Raises QueryError."""
     return ask(connection, query_text(name))
 
 
 def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str, Any]]:
-    """The rows of a query of the report, as dictionaries. Raises QueryError."""
+    """Return the rows of a query of the report, as dictionaries. Raises QueryError."""
     return query(connection, name).dicts()
 
 
@@ -48,7 +48,7 @@ def exact(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """The same with fractions rounded to six significant digits, which is more than is shown."""
+    """Return the same with fractions rounded to six significant digits, which is more than is shown."""
     found = exact(value)
     return whole(float(f"{found:.6g}")) if isinstance(found, float) else found
 
@@ -56,18 +56,18 @@ def plain(value: Any) -> Any:
 def table(
     connection: duckdb.DuckDBPyConnection, name: str, as_json: Callable[[Any], Any] = plain
 ) -> dict[str, list[Any]]:
-    """The columns of a query of the report, as JSON has them. Raises QueryError."""
+    """Return the columns of a query of the report, as JSON has them. Raises QueryError."""
     found = query(connection, name)
     return {column: [as_json(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
 
 
 def whole(number: float) -> float | int:
-    """A number without a fraction as an integer, which is shorter."""
+    """Return a number without a fraction as an integer, which is shorter."""
     return int(number) if number.is_integer() else number
 
 
 def digits(number: float | Decimal) -> float | int:
-    """A number rounded to DIGITS significant digits."""
+    """Return a number rounded to DIGITS significant digits."""
     return whole(float(f"{float(number):.{DIGITS}g}"))
 
 
@@ -89,7 +89,7 @@ def cents(amount: Decimal) -> int:
 
 
 def dollars_per_hour(price: Decimal) -> float:
-    """A price in US dollars as it is shown: to the cent, below a dollar to the tenth of one."""
+    """Return a price in US dollars as it is shown: to the cent, below a dollar to the tenth of one."""
     step = Decimal("0.001") if price < 1 else Decimal("0.01")
     return float(price.quantize(step, ROUND_HALF_UP))
 

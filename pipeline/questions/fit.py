@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.questions.explanation import assumed, percent_text
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.session import Session
+from pipeline.questions.words import assumed, percent_text
 from pipeline.warehouse.query import Result
 
 
@@ -20,16 +20,16 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """Whether it does with the probability that rankings ask for."""
+        """True if it does with the probability that rankings ask for."""
         return bool(self.plan["verdict"] == "fits")
 
     @property
     def plan_as_result(self) -> Result:
-        """The plan as a table of one row."""
+        """Return the plan as a table of one row."""
         return Result(tuple(self.plan), ("",) * len(self.plan), [tuple(self.plan.values())])
 
     def sentences(self) -> list[str]:
-        """The answer in words: does it fit, how fast is it, what was assumed."""
+        """Return the answer in words: does it fit, how fast is it, what was assumed."""
         plan = self.plan
         job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
         if plan["verdict"] == "does_not_fit":
@@ -76,7 +76,7 @@ def fit(session: Session, job: Job) -> Fit:
 
 
 def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
-    """Which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
+    """Return which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
     asked = [one_gpu(session, gpu), _planned(session, gpus), whole("seq_len", seq_len, least=1)]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 
@@ -98,7 +98,7 @@ COMPARED_OF_A_JOB = {
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
-    """The facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the
+    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the
     cheapest way to run a ``job`` on each, empty where nothing runs it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
@@ -114,7 +114,7 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
 
 
 def only_what_fits(found: Result) -> Result:
-    """The rows of ``fits_on`` that fit with the probability that rankings ask for."""
+    """Return the rows of ``fits_on`` that fit with the probability that rankings ask for."""
     place = found.columns.index("verdict")
     return Result(found.columns, found.types, [row for row in found.rows if row[place] == "fits"])
 

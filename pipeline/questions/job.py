@@ -5,11 +5,15 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from numbers import Real
-from typing import Any, Literal, TypedDict, Unpack, cast, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast, get_type_hints
 
 from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.query import QueryError
+
+if TYPE_CHECKING:
+    from pipeline.catalog.own import OwnModel
 
 
 class JobError(GpufareError):
@@ -24,23 +28,11 @@ Amount = float | str
 """A number, or a text such as 100M, as the options of the command take it."""
 
 
-class JobSettings(TypedDict, total=False):
-    """A training job and what its answers must meet, by the names of the options of ``gpufare cheapest`` and
-    of the columns that ``cheapest_for`` takes; what is left out has its documented default.
-
-    ``tokens`` are those of one epoch; they and the other amounts may be texts such as "100M". ``gpus`` (the
-    most), ``min_gpus`` and ``max_nodes`` count GPUs and machines; ``max_usd`` is in US dollars, ``max_hours``
-    in hours, ``max_term_days`` and ``max_age_days`` in days; ``min_fit_probability`` is a share from 0 to 1;
-    a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and ``own`` like "2 x rtx-4090 at 0.12", in US dollars per
-    GPU and hour.
-    """
+class RecipeSettings(TypedDict, total=False):
+    """How a model is trained: not how much, where or for what."""
 
     model: str | None
     method: str | None
-    tokens: Amount | None
-    examples: Amount | None
-    tokens_per_example: Amount | None
-    epochs: float | None
     seq_len: int | None
     lora_rank: int | None
     lora_targets: Names | None
@@ -52,6 +44,23 @@ class JobSettings(TypedDict, total=False):
     optimizer: str | None
     training_precision: str | None
     quantization: str | None
+
+
+class JobSettings(RecipeSettings, total=False):
+    """A training job and what its answers must meet, by the names of the options of ``gpufare cheapest`` and
+    of the columns that ``cheapest_for`` takes; what is left out has its documented default.
+
+    ``tokens`` are those of one epoch; they and the other amounts may be texts such as "100M". ``gpus`` (the
+    most), ``min_gpus`` and ``max_nodes`` count GPUs and machines; ``max_usd`` is in US dollars, ``max_hours``
+    in hours, ``max_term_days`` and ``max_age_days`` in days; ``min_fit_probability`` is a share from 0 to 1;
+    a ``quote`` is like "8 x h100-sxm-80gb at 1.50" and ``own`` like "2 x rtx-4090 at 0.12", in US dollars per
+    GPU and hour.
+    """
+
+    tokens: Amount | None
+    examples: Amount | None
+    tokens_per_example: Amount | None
+    epochs: float | None
     gpu: Names | None
     exclude_gpu: Names | None
     gpus: int | None
@@ -79,42 +88,53 @@ class JobSettings(TypedDict, total=False):
 
 JOB_SETTINGS: tuple[str, ...] = tuple(JobSettings.__annotations__)
 
-RECIPE_SETTINGS = (
-    "model", "method", "seq_len", "lora_rank", "lora_targets", "micro_batch", "global_batch_tokens",
-    "checkpointing", "offload", "stack", "optimizer", "training_precision", "quantization",
-)  # fmt: skip
-"""Those that say how a model is trained, and not how much, where or for what."""
-
-
 _TYPES = get_type_hints(JobSettings)
 
-_OLDER_NAMES = {"max_gpus": "gpus", "price_kind": "kind"}
-"""Names that only SQL still takes."""
+_OTHER_NAMES = {"max_gpus": "gpus", "price_kind": "kind"}
+"""Names that only SQL takes."""
 
 
 class Job:
-    """A job as ``JobSettings`` describes it. Its names and types are checked here, the rest by the macros."""
+    """A job as ``JobSettings`` describes it. Its names and types are checked here, the rest by the macros.
+    ``config`` is the config.json that its model was read from, if any."""
 
-    def __init__(self, **settings: Unpack[JobSettings]) -> None:
+    def __init__(self, config: Path | None = None, **settings: Unpack[JobSettings]) -> None:
         """Raises JobError for a setting that there is not, for one that is given and names nothing, and for a
         value that is of another type."""
         unknown = [name for name in settings if name not in JOB_SETTINGS]
         if unknown:
-            older = _OLDER_NAMES.get(unknown[0])
-            nearest = [older] if older else get_close_matches(unknown[0], JOB_SETTINGS, n=3)
+            other = _OTHER_NAMES.get(unknown[0])
+            nearest = [other] if other else get_close_matches(unknown[0], JOB_SETTINGS, n=3)
             hint = f"; did you mean {' or '.join(nearest)}?" if nearest else ""
             raise JobError(f"a job has no setting {unknown[0]!r}{hint}")
+        self.config = config
         self.settings: dict[str, Any] = {
             name: _checked(name, value) for name, value in settings.items() if value is not None
         }
 
     def but(self, **changes: Unpack[JobSettings]) -> "Job":
-        """The same job with other settings; None leaves one out."""
-        return Job(**(cast(JobSettings, self.settings) | changes))
+        """Return the same job with other settings; None leaves one out."""
+        return Job(self.config, **(cast(JobSettings, self.settings) | changes))
 
     def __getitem__(self, name: str) -> Any:
         """A setting, None where it is left open."""
         return self.settings.get(name)
+
+
+def given_job(
+    model: str | None, config: Path | None, settings: dict[str, Any]
+) -> "tuple[Job, OwnModel | None, list[str]]":
+    """Return the job of a model of the catalogue, or of a config.json: its model, and what is left out of it.
+
+    Raises JobError, and GivenModelError for a config.json that is not understood.
+    """
+    if config is None:
+        return Job(model=model, **settings), None, []
+    from pipeline.model.given_models import model_of_file
+
+    given, left_out = model_of_file(config)
+    job = Job(config, model=given.model, **settings)
+    return job, given, [f"{config}: {line}" for line in left_out]
 
 
 def _checked(name: str, value: Any) -> Any:
@@ -137,7 +157,7 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def number(name: str, value: Any) -> float:
-    """A number. Raises JobError."""
+    """Return a value as a number. Raises JobError."""
     if not isinstance(value, bool) and isinstance(value, Real | Decimal | str):
         try:
             return float(value)
@@ -147,7 +167,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """A number without a fraction, of at least ``least``. Raises JobError."""
+    """Return a value as a whole number, of at least ``least``. Raises JobError."""
     amount = number(name, value)
     if not amount.is_integer():
         raise JobError(f"{name} must be a whole number, not {value}")
@@ -170,7 +190,7 @@ def _names(name: str, value: Any, *, several: bool) -> str:
 
 
 def job_error(error: QueryError) -> JobError:
-    """What a macro says of a job that it refuses, in one line."""
+    """Return what a macro says of a job that it refuses, in one line."""
     if str(error).startswith(("Catalog Error", "Binder Error")):  # a macro, table or column is not there
         return JobError("the published file is of an earlier version of gpufare: run `gpufare refresh`")
     said = re.sub(r"^(Invalid Input Error: )?(Job [^:]*: )?", "", str(error).splitlines()[0])

@@ -56,7 +56,7 @@ class Session:
         self._job: dict[str, Any] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
-        """The answer of a query on the database; JobError where a macro refuses the job."""
+        """Return the answer of a query on the database; JobError where a macro refuses the job."""
         try:
             return ask(self.connection, query, parameters or [])
         except QueryError as error:
@@ -133,7 +133,7 @@ class Session:
         return f"gpufare_plans_{self._made}"
 
     def nearest(self) -> Result:
-        """Why the job that was completed last has no answer: the rows of ``nearest_answers``."""
+        """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
         plans = self.plans(MOST_GPUS, every_gpu=True)
         self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=MOST_GPUS))
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")

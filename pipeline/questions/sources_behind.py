@@ -20,7 +20,7 @@ ORDER BY source
 
 
 def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """The sources whose prices are of saved pages and could pass for live ones."""
+    """Return the sources whose prices are of saved pages and could pass for live ones."""
     return frozenset(each.source for each in unlike_live(connection))
 
 
@@ -53,12 +53,8 @@ def not_asked_note(
 
 def _choices(home: Home) -> tuple[dict[str, bool], str | None]:
     """Whether each source that the user enabled or disabled is asked, and why that cannot be known."""
-    try:
-        home.permissions.stat()
-    except FileNotFoundError:
+    if not home.permissions.exists():
         return {}, None
-    except OSError:
-        pass  # read_choices says what is wrong
     from pipeline.capture.permissions import read_choices
 
     choices = read_choices(home)

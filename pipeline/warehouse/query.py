@@ -45,15 +45,6 @@ class Result:
         """The first rows."""
         return Result(self.columns, self.types, self.rows[:count])
 
-    def only(self, columns: Sequence[tuple[str, str]]) -> "Result":
-        """Some columns, each as (name, heading)."""
-        places = [self.columns.index(name) for name, _ in columns]
-        return Result(
-            tuple(heading for _, heading in columns),
-            tuple(self.types[place] for place in places),
-            [tuple(row[place] for place in places) for row in self.rows],
-        )
-
 
 @dataclass(slots=True)
 class Stream:

@@ -81,7 +81,7 @@ from pathlib import Path
 from pipeline.export import folder
 real = Path.rename
 def rename(self, target):
-    if sys.argv[2] == "before" or ".former-" in str(self.parent / self.name) or ".unfinished-" in self.name:
+    if sys.argv[2] == "before" or self.name.endswith((".former", ".unfinished")):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(self, target)
 Path.rename = rename

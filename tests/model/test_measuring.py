@@ -408,7 +408,7 @@ def test_estimate_answers_with_a_damaged_file_of_own_runs(home: Home, tmp_path: 
 
 
 def test_what_is_kept_is_said_in_json_too(estimator: Estimator, home: Home) -> None:
-    from pipeline.cli.measure import _as_json
+    from pipeline.model.measuring.commands import _as_json
 
     said = json.loads(json.dumps(_as_json(reported(estimator, home, seen()))))
     assert list(said["row"]) == list(catalogue_columns())
@@ -423,7 +423,7 @@ def test_what_is_kept_is_said_in_json_too(estimator: Estimator, home: Home) -> N
 def test_people_see_the_estimate_beside_what_was_measured(
     estimator: Estimator, home: Home, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from pipeline.cli.measure import _show
+    from pipeline.model.measuring.commands import _show
 
     _show(reported(estimator, home, seen(), before=card_of(power_limit_watts=300.0)))
     shown = capsys.readouterr().out

@@ -15,7 +15,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from pipeline.cli.job_options import whole_job_of
+from pipeline.cli.job_options import job_of_work
 from pipeline.cli.questions import cheapest
 from pipeline.home.paths import Home
 from pipeline.page.html import page as page_of
@@ -100,7 +100,7 @@ def test_ranked_cells_and_the_command_are_those_of_sql(
     assert command[:2] == ["gpufare", "cheapest"]
     context = cheapest.make_context("cheapest", command[2:])
     settings = {name: value for name, value in context.params.items() if name not in NO_SETTINGS}
-    job, _, _ = whole_job_of(context.params["model"], None, settings)
+    job, _, _ = job_of_work(settings)
     with reader(sample_home.published) as connection:
         rows = list(Session(connection).cheapest(job, 10).dicts())
     assert len(found) == len(rows) > 0
@@ -133,7 +133,7 @@ def test_one_offer_has_one_price_everywhere(opened: OpenPage) -> None:
 PAPER = 720
 """The width in CSS pixels of A4 within usual margins."""
 
-NO_SETTINGS = ("model", "config", "day", "form", "limit")
+NO_SETTINGS = ("day", "form", "limit")
 
 
 def test_every_ranked_number_of_the_grid_is_sqls(opened: OpenPage, sample_home: Home) -> None:

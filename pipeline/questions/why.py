@@ -3,12 +3,11 @@
 import math
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
-from pipeline.questions.explanation import OLD_PRICE_DAYS, machine_lines, nothing_fits
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
+from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd, how FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
@@ -40,12 +39,12 @@ class Explanation:
     machines: tuple[str, ...] = ()
 
 
-def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation | None:
-    """Explain the answer with this rank; None where nothing runs the job. Raises JobError for a rank or a GPU
+def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
+    """Explain the answer with this rank. Raises JobError where nothing runs the job, and for a rank or a GPU
     that there is not."""
     ranked = session.rank(job)
     if not ranked.rows:
-        return None
+        raise JobError(nothing_fits(job, session))
     if len(ranked.rows) < rank:
         raise JobError(f"the ranking has {len(ranked.rows)} rows, none with rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
@@ -80,7 +79,7 @@ HISTORY_LEAVES_OUT = (
 
 
 def history(session: Session, job: Job) -> Result:
-    """What the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
+    """Return what the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
     for name in ("quote", "own"):
         if job[name] is not None:
             raise JobError(f"{name}: machines of your own and quotes have no price history; leave {name} out")
@@ -90,7 +89,7 @@ def history(session: Session, job: Job) -> Result:
 
 
 def age_of_newest(days: Result, today: date) -> str:
-    """How old the newest price is that a history uses, in words."""
+    """Return how old the newest price is that a history uses, in words."""
     newest = max(row["price_day"] for row in days.dicts())
     age_days = (today - newest).days
     ago = "today" if age_days == 0 else f"{age_days} day{'' if age_days == 1 else 's'} ago"
@@ -127,9 +126,9 @@ WATCHED = (
 """What a watch says of the cheapest answer."""
 
 
-def watched(session: Session, job: Job, limit_usd: float, config: Path | None = None) -> dict[str, Any]:
-    """Whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there is
-    none, ``reason`` says why. ``config`` is the file that gave the model. Raises JobError."""
+def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
+    """Say whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there
+    is none, ``reason`` says why. Raises JobError."""
     if not 0 < limit_usd < math.inf:
         raise JobError(f"the limit must be above 0 US dollars and finite, not {limit_usd}")
     rows = list(session.cheapest(job, 1).dicts())
@@ -137,5 +136,5 @@ def watched(session: Session, job: Job, limit_usd: float, config: Path | None = 
     age_days = best["price_age_days"]
     best["stale"] = None if age_days is None else age_days > OLD_PRICE_DAYS
     below = bool(rows) and rows[0]["total_usd"] < limit_usd
-    reason = None if rows else nothing_fits(job, session, config)
+    reason = None if rows else nothing_fits(job, session)
     return {"below": below, "limit_usd": limit_usd, **best, "reason": reason}

@@ -1,4 +1,4 @@
-"""Tracing a training step without a GPU."""
+"""The commands of the tracer: a plugin of the command line, which the group ``gpufare.commands`` names."""
 
 import json
 from collections.abc import Callable
@@ -74,7 +74,7 @@ def trace(
         return trace_step(recipe, shape.model_copy(update={"micro_batch": size}), build=build)
 
     def search() -> int:
-        return largest_micro_batch(at, card, lambda line: click.echo(line, err=True), first=traced)
+        return largest_micro_batch(at, card, _say_progress, first=traced)
 
     traced = trace_step(recipe, shape, with_lines=True, build=build)
     if form == "json":
@@ -125,7 +125,7 @@ def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
     """Trace the measured runs of known software again: catalog/traced_runs.csv."""
     from pipeline.model.tracing.traced_runs import trace_runs as trace_all
 
-    path = trace_all(only, jobs, lambda line: click.echo(line, err=True), limit)
+    path = trace_all(only, jobs, _say_progress, limit)
     tell(f"written: {path}")
 
 
@@ -162,6 +162,72 @@ def trace_parity(
     ]  # fmt: skip
     columns = ("phase", "measured GiB", "traced GiB", "error", "reserved GiB", "traced reserved GiB")
     show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
+
+
+@click.command("trace-grid")
+@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
+@click.option("--model", "models", multiple=True, help="Only these models of the grid.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--fresh", is_flag=True, help="Trace again also what is there and up to date.")
+@click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
+@click.option(
+    "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the tables, instead of the catalogue.",
+)
+def trace_grid(
+    only: tuple[str, ...],
+    models: tuple[str, ...],
+    jobs: int,
+    fresh: bool,
+    check: bool,
+    by_version: bool,
+    output: Path | None,
+) -> None:
+    """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv. Needs gpufare[trace].
+
+    Interrupted, it goes on where it was.
+    """
+    from pipeline.model.tracing import grid, versions
+
+    if check:
+        changed = grid.check(folder=output, jobs=jobs, show=_say_progress)
+        if changed:
+            shown = "\n".join(changed[: grid.CHANGES_SHOWN])
+            raise click.ClickException(
+                f"{len(changed)} values differ from {grid.TRACES_FILE}; if the tracer was meant to change, "
+                f"add to REVISIONS in pipeline/model/tracing/kept.py and run gpufare trace-grid:\n{shown}"
+            )
+        click.echo("the sample reproduces the table to the byte")
+        return
+    recipes = grid.chosen_recipes(only)
+    if by_version:
+        count = versions.add_versions(recipes, folder=output, jobs=jobs, show=_say_progress)
+        click.echo(f"{count} rows in {versions.FILE}")
+        return
+    table = grid.fill(
+        recipes, folder=output, models=grid.chosen_models(models), jobs=jobs, fresh=fresh, show=_say_progress
+    )
+    click.echo(f"{len(table.rows)} traces, {table.failures.total()} that could not be traced")
+
+
+@click.command("learn-traces")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to instead of the catalogue.",
+)
+def learn_traces(output: Path | None) -> None:
+    """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
+
+    Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
+    """
+    from pipeline.model.tracing.coefficients import learn_catalogue
+
+    tell(learn_catalogue(output))
 
 
 def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
@@ -286,3 +352,7 @@ def _show_estimate(
 
 def _gib(size_bytes: int) -> str:
     return f"{size_bytes / GIB:,.3f}"
+
+
+def _say_progress(line: str) -> None:
+    click.echo(line, err=True)

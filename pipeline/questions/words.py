@@ -4,12 +4,11 @@ import math
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
-from pipeline.questions.job import RECIPE_SETTINGS, Job
+from pipeline.questions.job import Job, RecipeSettings
 from pipeline.questions.session import Session
 from pipeline.warehouse.replays import observed_day
 
@@ -20,9 +19,9 @@ OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
 
 
-def nothing_fits(job: Job, session: Session, config: Path | None = None, more: Sequence[str] = ()) -> str:
-    """Why the ranking of a job is empty, what would have to change, and the command with the cheapest such
-    change and all else that was asked: with the file that gave the model, and ``more`` words."""
+def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
+    """Say why the ranking of a job is empty, what would have to change, and the command with the cheapest
+    such change, all else that was asked and ``more`` words."""
     ((day, newest, ranked),) = session.ask(
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
@@ -34,7 +33,7 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
         needs = [row["way"] for row in nearest] or ["no offer runs it at all"]
-        return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), config, 'fit'))}"
+        return f"{what}: {needs[0]}\ntry: {shlex.join(command_line(_to_fit(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
     lines += [
         f"  {_change(job, row)}: {row['way']} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
@@ -45,7 +44,7 @@ def nothing_fits(job: Job, session: Session, config: Path | None = None, more: S
     # Rather one that keeps every constraint, with another value, than one that leaves a constraint open, and
     # rather another constraint than another recipe, or a run that may die.
     easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_run(row)))
-    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest), config), *more])}"])
+    return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest)), *more])}"])
 
 
 def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
@@ -74,7 +73,9 @@ def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
 
 
 def _changes_the_run(row: Mapping[str, Any]) -> bool:
-    return not {*row["constraint"].split(" + ")}.isdisjoint({*RECIPE_SETTINGS, "min_fit_probability"})
+    return not {*row["constraint"].split(" + ")}.isdisjoint(
+        {*RecipeSettings.__annotations__, "min_fit_probability"}
+    )
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:
@@ -107,16 +108,16 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
 
 
 def _to_fit(job: Job) -> Job:
-    recipe = {name: value for name, value in job.settings.items() if name in RECIPE_SETTINGS}
-    return Job(**recipe, gpu="h100-sxm-80gb", gpus=8)
+    recipe = {name: value for name, value in job.settings.items() if name in RecipeSettings.__annotations__}
+    return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 
 
-def command_line(job: Job, config: Path | None = None, command: str = "cheapest") -> list[str]:
-    """The words of the command that asks a job, with all of its settings."""
+def command_line(job: Job, command: str = "cheapest") -> list[str]:
+    """Return the words of the command that asks a job, with all of its settings."""
     words = ["gpufare", command]
     for name, value in job.settings.items():
-        if name == "model" and config is not None:
-            words += ["--config", str(config)]
+        if name == "model" and job.config is not None:
+            words += ["--config", str(job.config)]
         elif value is True:
             words.append(f"--{name.replace('_', '-')}")
         elif value is not False:

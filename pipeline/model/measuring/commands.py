@@ -1,4 +1,4 @@
-"""Measuring a training step on this machine's GPU."""
+"""The command that measures a step: a plugin of the command line, by the group ``gpufare.commands``."""
 
 import json
 from datetime import UTC, datetime
@@ -59,10 +59,10 @@ def measure(
     A model of the right shape with random weights trains on random tokens; nothing is downloaded. The row is
     added to measured_runs.csv in the data home. Needs pip install 'gpufare[measure]'.
     """
-    from pipeline.cli.trace import read_config, recipe_as_set
     from pipeline.model.given_models import name_of_file
     from pipeline.model.measuring.measure import measure as measure_steps
     from pipeline.model.measuring.result import Request
+    from pipeline.model.tracing.commands import read_config, recipe_as_set
     from pipeline.model.tracing.result import TraceShape
 
     if (model is None) == (config is None):
