@@ -10,7 +10,7 @@ from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, is_st
 
 CURRENCIES = ("USD", "EUR", "GBP")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class RowError(Exception):
@@ -99,7 +99,7 @@ def gpu_hour_field(
         return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
 
 
-def agreed(prices: Iterable[T]) -> T:
+def agreed(prices: Iterable[_T]) -> _T:
     """The one price that a source states in several places (an amount, or amount and currency).
 
     Raises RowError where the statements differ.
