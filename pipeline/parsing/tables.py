@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 from pipeline.contracts.listing import Answer, PriceKind, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.announced import Validity, is_superseded, validity
-from pipeline.parsing.html import around, is_hidden, named, text_of, texts_of
+from pipeline.parsing.html import around, is_hidden, named, texts_of
 from pipeline.parsing.prices import has_price
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
@@ -25,12 +25,6 @@ def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
     if len(found) != 1:
         raise answer.changed(f"expected one column like {pattern!r}, found {len(found)} in {list(headers)}")
     return found[0]
-
-
-def optional_column(headers: Sequence[str], pattern: str) -> int | None:
-    """The one column whose header matches; None where none or several do."""
-    found = columns(headers, pattern)
-    return found[0] if len(found) == 1 else None
 
 
 def columns(headers: Sequence[str], pattern: str) -> list[int]:
@@ -71,14 +65,14 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
         replace(
             price,
             effective_from=valid.first_day,
-            superseded=is_superseded(valid, [v for other, v in found if _is_alike(price, other)], answer),
+            superseded=is_superseded(valid, [v for p, v in found if _terms(p) == _terms(price)], answer),
         )
         for price, valid in found
     ]
 
 
-def _is_alike(price: PriceColumn, other: PriceColumn) -> bool:
-    return (price.kind, price.term_days) == (other.kind, other.term_days)
+def _terms(price: PriceColumn) -> tuple[PriceKind, int | None]:
+    return price.kind, price.term_days
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
@@ -119,8 +113,8 @@ class Table:
 
     def text(self, texts: Sequence[str], pattern: str) -> str | None:
         """A row's text in the one column whose header matches; None where none or several do."""
-        at = optional_column(self.headers, pattern)
-        return None if at is None else texts[at]
+        found = columns(self.headers, pattern)
+        return texts[found[0]] if len(found) == 1 else None
 
 
 def visible_tables(soup: BeautifulSoup) -> list[Table]:
@@ -137,13 +131,13 @@ def table(tag: Tag) -> Table:
     trs = [tr for tr in tag.find_all("tr") if around(tr, "table") is tag]
     grid = _grid(trs)
     count = _header_rows(trs)
-    # Header rows of different widths are not aligned with the columns that they name: then nothing is named.
-    aligned = len({len(row) for row in grid[:count]}) <= 1
-    headers = [
-        " ".join(dict.fromkeys(text for cell in cells if aligned and (text := text_of(cell))))
-        for cells in _columns(grid[:count])
-    ]
-    return Table(headers, [row for row in grid[count:] if row])
+    above, rows = grid[:count], [row for row in grid[count:] if row]
+    widths = {len(row) for row in above}
+    if len(widths) > 1:
+        # Header rows of different widths are not aligned with the columns that they name: nothing is named.
+        return Table([""] * max(widths), rows)
+    headers = [" ".join(dict.fromkeys(filter(None, texts_of(cells)))) for cells in zip(*above, strict=True)]
+    return Table(headers, rows)
 
 
 def _header_rows(trs: list[Tag]) -> int:
@@ -175,11 +169,6 @@ def _fill_spanning(row: list[Tag], spanning: dict[int, tuple[int, Tag]]) -> None
         if left > 1:
             spanning[len(row)] = (left - 1, cell)
         row.append(cell)
-
-
-def _columns(rows: list[list[Tag]]) -> list[list[Tag]]:
-    width = max((len(row) for row in rows), default=0)
-    return [[row[at] for row in rows if at < len(row)] for at in range(width)]
 
 
 def _span(cell: Tag, name: str) -> int:
