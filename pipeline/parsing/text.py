@@ -127,5 +127,5 @@ def whole_number(value: Any) -> int:
     """A whole number. Raises UnreadableError for anything else."""
     amount = number(value)
     if amount != amount.to_integral_value():
-        raise UnreadableError(f"{value!r} is not a whole number")
+        raise UnreadableError(f"{amount} is not a whole number")
     return int(amount)
