@@ -9,7 +9,7 @@ from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.announced import Validity, is_superseded, validity
+from pipeline.parsing.dates import Validity, is_superseded, validity
 from pipeline.parsing.html import around, is_hidden, named, texts_of
 from pipeline.parsing.prices import has_price
 from pipeline.parsing.terms import price_kind, term_days

@@ -15,7 +15,6 @@ from pipeline.contracts.reject_reasons import RejectReason as RejectReason
 from pipeline.home.csv_rows import CsvError as CsvError
 from pipeline.home.csv_rows import CsvRow as CsvRow
 from pipeline.home.csv_rows import parse_csv as parse_csv
-from pipeline.parsing.announced import *
 from pipeline.parsing.answers import *
 from pipeline.parsing.dates import *
 from pipeline.parsing.flight import *

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.parsing.announced import Validity, is_superseded, validity
+from pipeline.parsing.dates import Validity, is_superseded, validity
 from pipeline.parsing.tables import price_columns, require_on_demand
 from pipeline.parsing.text import UnreadableError
 from tests.sources.helpers import answer
