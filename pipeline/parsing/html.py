@@ -93,26 +93,6 @@ def with_class(root: Tag, name: str) -> list[Tag]:
     return [tag for tag in root.descendants if isinstance(tag, Tag) and name in (tag.get("class") or ())]
 
 
-def with_role(root: Tag, role: str) -> list[Tag]:
-    """Every tag below another that has an ARIA role, in the page's order."""
-    return [tag for tag in root.descendants if isinstance(tag, Tag) and tag.get("role") == role]
-
-
-def around(tag: Tag, name: str) -> Tag | None:
-    """The nearest tag of that name around another; None where there is none."""
-    return next((part for part in tag.parents if part.name == name), None)
-
-
-def around_with_class(tag: Tag, name: str) -> Tag | None:
-    """The nearest tag around another that has a class; None where there is none."""
-    return next((part for part in tag.parents if name in (part.get("class") or ())), None)
-
-
-def around_with_role(tag: Tag, role: str) -> Tag | None:
-    """The nearest tag around another that has an ARIA role; None where there is none."""
-    return next((part for part in tag.parents if part.get("role") == role), None)
-
-
 def is_hidden(tag: Tag) -> bool:
     """True if the page hides the tag or an element around it."""
     return any(hides(part) for part in (tag, *tag.parents))

@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 from pipeline.contracts.listing import Answer, PriceKind, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import Validity, is_superseded, validity
-from pipeline.parsing.html import around, is_hidden, named, texts_of
+from pipeline.parsing.html import is_hidden, named, texts_of
 from pipeline.parsing.prices import has_price
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
@@ -128,7 +128,7 @@ def table(tag: Tag) -> Table:
     Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
     invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
     """
-    trs = [tr for tr in tag.find_all("tr") if around(tr, "table") is tag]
+    trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
     count = _header_rows(trs)
     above, rows = grid[:count], [row for row in grid[count:] if row]
@@ -142,7 +142,7 @@ def table(tag: Tag) -> Table:
 
 def _header_rows(trs: list[Tag]) -> int:
     for at, tr in enumerate(trs):
-        if around(tr, "thead") is None and named(tr, "td"):
+        if tr.find_parent("thead") is None and named(tr, "td"):
             return at
     return len(trs)
 
@@ -152,7 +152,7 @@ def _grid(trs: list[Tag]) -> list[list[Tag]]:
     spanning: dict[int, tuple[int, Tag]] = {}
     for tr in trs:
         row: list[Tag] = []
-        for cell in (c for c in named(tr, "td", "th") if around(c, "tr") is tr):
+        for cell in (c for c in named(tr, "td", "th") if c.find_parent("tr") is tr):
             _fill_spanning(row, spanning)
             for _ in range(_span(cell, "colspan")):
                 if (height := _span(cell, "rowspan")) > 1:

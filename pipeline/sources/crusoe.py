@@ -85,6 +85,6 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
 
 def _label(name: Tag) -> str:
     """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) distinguish the two."""
-    row = kit.around_with_role(name, "listitem")
+    row = name.find_parent(role="listitem")
     tags = kit.texts_of(kit.with_class(row, "pricing-tag")) if row else []
     return " ".join([kit.text_of(name), *filter(None, tags)])
