@@ -93,8 +93,7 @@ def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
     if is_hidden(heading):
         return None
     for element in heading.parents:
-        others = (part for part in _tags(element, heading.name) if part is not heading)
-        if next(others, None) is not None or _is_long(element):
+        if len(element.find_all(heading.name, limit=2)) > 1 or _is_long(element):
             return None
         if is_whole(text_of(element)):
             return element
@@ -119,11 +118,6 @@ def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.M
     return [
         (text[start : found.start()].strip(), found) for start, found in zip(starts, prices, strict=False)
     ]
-
-
-def _tags(root: Tag, name: str) -> Iterator[Tag]:
-    """The tags below another with that name; unlike ``named``, only as far as they are taken."""
-    return (part for part in root.descendants if isinstance(part, Tag) and part.name == name)
 
 
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
