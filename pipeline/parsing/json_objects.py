@@ -271,6 +271,19 @@ class JsonObject:
             raise self.answer.changed(f"the list under {' or '.join(names)} has no objects")
         return objects
 
+    def machine_hour(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
+        """A price per hour of a whole machine, on demand and in the source's currency unless the columns name
+        another kind or currency."""
+        usual = {"price_kind": "on_demand", "native_currency": self.config.currency}
+        return Listing(
+            raw_label=label,
+            gpu_count=gpu_count,
+            native_price=price,
+            native_unit="instance_hour",
+            answer=self.answer,
+            **(usual | columns),
+        )
+
     def name(self, *names: str) -> str:
         """What a reject calls the object: the values of these fields."""
         return ", ".join(str(self.peek(name)) for name in names)

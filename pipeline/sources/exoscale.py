@@ -58,16 +58,12 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
     memory_gib = kit.gib_from_bytes(kind.get("memory"))
     for zone in dict.fromkeys(zones):
-        yield kit.Listing(
-            raw_label=instance_type,
+        yield kind.machine_hour(
+            instance_type,
+            kind.gpu_count("gpus"),
+            kit.price_of(prices[name]),
             label_kind="instance_type",
             instance_type=instance_type,
-            gpu_count=kind.gpu_count("gpus"),
-            price_kind="on_demand",
-            native_price=kit.price_of(prices[name]),
-            native_currency="USD",
-            native_unit="instance_hour",
-            answer=kind.answer,
             region=zone,
             vcpus=kind.optional_number("cpus"),
             ram_gib=memory_gib or None,

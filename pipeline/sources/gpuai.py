@@ -41,14 +41,12 @@ def _read_once(offer: kit.JsonObject, seen: set[str]) -> kit.Listings:
 
 
 def _listing(offer: kit.JsonObject) -> kit.Listing:
-    return kit.Listing(
-        raw_label=offer.text("gpu_type"),
-        gpu_count=offer.gpu_count("gpu_count"),
+    return offer.machine_hour(
+        offer.text("gpu_type"),
+        offer.gpu_count("gpu_count"),
+        offer.price("price_per_hour"),
+        native_currency=offer.optional_text("currency") or offer.config.currency,
         price_kind=_kind(offer),
-        native_price=offer.price("price_per_hour"),
-        native_currency=offer.optional_text("currency") or "USD",
-        native_unit="instance_hour",
-        answer=offer.answer,
         region=offer.optional_text("region"),
         available=kit.is_available(offer.get("available")),
         tier=f"marketplace_{_capacity(offer)}",

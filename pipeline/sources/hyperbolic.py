@@ -21,16 +21,11 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
     if machine.gpu_count("gpuCount") != gpu_count:
         detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
-    form_factor = option.optional_text("gpuFormFactor")
-    yield kit.Listing(
-        raw_label=option.text("gpuType"),
-        gpu_count=gpu_count,
-        price_kind="on_demand",
-        native_price=option.price("costPerHourCents") / CENTS_PER_DOLLAR,
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=option.answer,
-        context=kit.known(form_factor=form_factor),
+    yield option.machine_hour(
+        option.text("gpuType"),
+        gpu_count,
+        option.price("costPerHourCents") / CENTS_PER_DOLLAR,
+        context=kit.known(form_factor=option.optional_text("gpuFormFactor")),
         region=option.optional_text("region"),
         available=_available(option),
         tier=_tier(option),

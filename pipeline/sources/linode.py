@@ -22,15 +22,11 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     regional = [(place.optional_text("id"), place) for place in plan.objects("region_prices")]
     for region, price in [(None, plan.object("price")), *regional]:
         try:
-            yield kit.Listing(
-                raw_label=label,
+            yield plan.machine_hour(
+                label,
+                gpu_count,
+                price.price("hourly"),
                 instance_type=plan_id,
-                gpu_count=gpu_count,
-                price_kind="on_demand",
-                native_price=price.price("hourly"),
-                native_currency="USD",
-                native_unit="instance_hour",
-                answer=plan.answer,
                 region=region,
                 vcpus=plan.optional_number("vcpus"),
                 ram_gib=kit.gib_from_mib(plan.get("memory")),

@@ -67,17 +67,13 @@ def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.L
         )
     info = server.object("gpu_info")
     gpu_name, memory_gib = info.optional_text("gpu_name"), _amount(info, "gpu_memory", 2**30)
-    return kit.Listing(
-        raw_label=gpu_name or name,
+    return server.machine_hour(
+        gpu_name or name,
+        server.gpu_count("gpu"),
+        server.price("hourly_price"),
         instance_type=name,
         label_kind="gpu_name" if gpu_name else "instance_type",
-        gpu_count=server.gpu_count("gpu"),
-        price_kind="on_demand",
-        native_price=server.price("hourly_price"),
-        native_currency=server.config.currency,
-        native_unit="instance_hour",
         billing_increment_seconds=server.config.settings["increment_seconds"].get(name),
-        answer=server.answer,
         context=kit.known(vram_gb=memory_gib),
         region=_zone(server.answer),
         available=available,

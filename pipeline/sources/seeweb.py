@@ -27,15 +27,11 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if not regions:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is in no region")
     for region in dict.fromkeys(regions):
-        yield kit.Listing(
-            raw_label=plan.text("gpu_label"),
+        yield plan.machine_hour(
+            plan.text("gpu_label"),
+            plan.gpu_count("gpu"),
+            plan.price("hourly_price"),
             instance_type=plan.text("name"),
-            gpu_count=plan.gpu_count("gpu"),
-            price_kind="on_demand",
-            native_price=plan.price("hourly_price"),
-            native_currency=plan.config.currency,
-            native_unit="instance_hour",
-            answer=plan.answer,
             region=region,
             vcpus=plan.optional_number("cpu"),
             ram_gib=kit.gib_from_mib(plan.get("ram")),
