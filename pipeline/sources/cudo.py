@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from typing import Any
 
 from pipeline.sources import kit
 
@@ -40,7 +41,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
         available=False if no_room else kit.is_available(machine.get("totalGpuFree", "maxGpuFree")),
         vcpus=vcpus,
         ram_gib=ram_gib,
-        storage_usd_per_gb_month=_storage_usd_per_gb_month(machine),
+        storage_usd_per_gb_month=kit.usd_per_gb_month(_part(machine, "minStorageGibPriceHr"), kit.GB_PER_GIB),
     )
 
 
@@ -56,12 +57,17 @@ def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[i
 
 
 def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
-    """The price of a part, written ``{"value": "0.0025"}``. Raises RowError naming the part."""
-    price = machine.get(part)
+    """The price of a part. Raises RowError naming the part."""
     try:
-        return kit.price_of(price.get("value") if isinstance(price, dict) else price)
+        return kit.price_of(_part(machine, part))
     except kit.RowError as error:
         raise kit.RowError(error.reason, f"{part}: {error}") from error
+
+
+def _part(machine: kit.JsonObject, part: str) -> Any:
+    """The price of a part as the answer has it: ``{"value": "0.0025"}`` or only the value."""
+    price = machine.get(part)
+    return price.get("value") if isinstance(price, dict) else price
 
 
 def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
@@ -88,11 +94,3 @@ def _limit(machine: kit.JsonObject, name: str) -> Decimal | None:
     if limit <= 0:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name} is {limit}")
     return limit
-
-
-def _storage_usd_per_gb_month(machine: kit.JsonObject) -> Decimal | None:
-    try:
-        per_gib_hour = _part_price(machine, "minStorageGibPriceHr")
-    except kit.RowError:
-        return None
-    return kit.usd_per_gb_month(per_gib_hour)

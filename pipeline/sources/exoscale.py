@@ -1,7 +1,6 @@
 """Exoscale: prices of instance types, joined with the list of types, which has their GPUs and zones."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -52,7 +51,8 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     name = _price_name(kind)
     if name not in prices:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is not in the price list")
-    zones = [zone for zone in kind.get("zones") or () if isinstance(zone, str)]
+    listed = kind.get("zones")
+    zones = [zone for zone in listed if isinstance(zone, str)] if isinstance(listed, list) else []
     if not zones:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
@@ -67,14 +67,8 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
             region=zone,
             vcpus=kind.optional_number("cpus"),
             ram_gib=memory_gib or None,
-            storage_usd_per_gb_month=_storage_usd_per_gb_month(prices.get("volume")),
+            storage_usd_per_gb_month=kit.usd_per_gb_month(prices.get("volume"), kit.GB_PER_GIB),
         )
-
-
-def _storage_usd_per_gb_month(per_gib_hour: Any) -> Decimal | None:
-    if kit.optional_number(per_gib_hour) is None:
-        return None
-    return kit.usd_per_gb_month(Decimal(str(per_gib_hour)))
 
 
 def _without_type(

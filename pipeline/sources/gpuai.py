@@ -1,7 +1,5 @@
 """GPU.ai: offers of a marketplace, each priced for all of its GPUs."""
 
-from decimal import Decimal
-
 from pipeline.sources import kit
 
 KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
@@ -41,6 +39,7 @@ def _read_once(offer: kit.JsonObject, seen: set[str]) -> kit.Listings:
 
 
 def _listing(offer: kit.JsonObject) -> kit.Listing:
+    disk_usd, has_more = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
     return offer.machine_hour(
         offer.text("gpu_type"),
         offer.gpu_count("gpu_count"),
@@ -54,7 +53,10 @@ def _listing(offer: kit.JsonObject) -> kit.Listing:
         vcpus=offer.optional_number("cpu_cores") or None,
         ram_gib=offer.optional_number("ram_gb") or None,
         local_disk_gb=offer.optional_number("instance_disk_gb") or None,
-        storage_usd_per_gb_month=_storage_usd_per_gb_month(offer),
+        # What more disk than the included costs, where more can be had.
+        storage_usd_per_gb_month=(
+            round(disk_usd * kit.HOURS_PER_MONTH, 6) if has_more is True and disk_usd is not None else None
+        ),
     )
 
 
@@ -79,9 +81,3 @@ def _capacity(offer: kit.JsonObject) -> str:
         detail = f"capacity_class {stated!r} and community {community!r} do not agree on whose hardware it is"
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return "_".join(filter(None, (by_twin, offer.optional_text("deployment_type"))))
-
-
-def _storage_usd_per_gb_month(offer: kit.JsonObject) -> Decimal | None:
-    """What more disk than the included costs; None where no more can be had."""
-    per_hour, is_offered = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
-    return round(per_hour * kit.HOURS_PER_MONTH, 6) if is_offered is True and per_hour is not None else None

@@ -9,13 +9,13 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
         raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
-    plans = [plan for plan in envelope.items("plans") if _has_gpus(plan)]
+    # Numbers are texts in these answers: a plan without GPUs has "0" of them and no label.
+    plans = [
+        plan
+        for plan in envelope.items("plans")
+        if plan.peek("gpu") not in (None, "", "0", 0) or plan.peek("gpu_label")
+    ]
     return kit.read_rows(plans, _read_plan, "name")
-
-
-def _has_gpus(plan: kit.JsonObject) -> bool:
-    """Numbers are texts in these answers: a plan without GPUs has ``"0"`` of them and no label."""
-    return plan.peek("gpu") not in (None, "", "0", 0) or bool(plan.peek("gpu_label"))
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
