@@ -211,9 +211,11 @@ class JsonObject:
             detail = f"{self._fields.path}{names[0]}: {error}"
             raise RowError(RejectReason.MISSING_FIELD, detail) from error
 
-    def optional_number(self, *names: str) -> float | None:
-        """A number that no price depends on; None where there is none or it is unreadable."""
-        return prices.optional_number(self.get(*names))
+    def optional_number(self, *names: str, per: int = 1) -> float | None:
+        """A number that no price depends on, in units of ``per`` of the answer's; None where there is none or
+        it is unreadable."""
+        amount = prices.optional_number(self.get(*names))
+        return None if amount is None else amount / per
 
     def optional_decimal(self, *names: str) -> Decimal | None:
         """An exact number that no price depends on; None where there is none or it is unreadable."""

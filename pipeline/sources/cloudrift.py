@@ -18,7 +18,9 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings:
-    vram_gib, ram_gib, disk_gib = (kit.gib_from_bytes(variant.get(name)) for name in ("vram", "dram", "disk"))
+    vram_gib, ram_gib, disk_gib = (
+        variant.optional_number(name, per=kit.BYTES_PER_GIB) for name in ("vram", "dram", "disk")
+    )
     for region, available in _places(variant):
         yield variant.machine_hour(
             kind.text("brand_short"),

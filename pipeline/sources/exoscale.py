@@ -56,7 +56,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     if not zones:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
-    memory_gib = kit.gib_from_bytes(kind.get("memory"))
+    memory_gib = kind.optional_number("memory", per=kit.BYTES_PER_GIB)
     for zone in dict.fromkeys(zones):
         yield kind.machine_hour(
             instance_type,

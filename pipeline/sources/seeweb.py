@@ -34,6 +34,6 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
             instance_type=plan.text("name"),
             region=region,
             vcpus=plan.optional_number("cpu"),
-            ram_gib=kit.gib_from_mib(plan.get("ram")),
+            ram_gib=plan.optional_number("ram", per=kit.MIB_PER_GIB),
             local_disk_gb=plan.optional_number("disk"),
         )
