@@ -60,15 +60,6 @@ def cell_price(
     raise RowError(RejectReason.UNREADABLE_PRICE, "; ".join(refusals))
 
 
-def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
-    """True if a cell has a readable price: one in a column that a reader does not know must not be lost."""
-    try:
-        cell_price(text, units)
-    except RowError:
-        return False
-    return True
-
-
 def gpu_hour_row(
     label: str,
     kind: PriceKind,

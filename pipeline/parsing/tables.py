@@ -8,10 +8,10 @@ from datetime import date
 from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.dates import Validity, is_superseded, validity
 from pipeline.parsing.html import is_hidden, named, texts_of
-from pipeline.parsing.prices import has_price
+from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
@@ -34,7 +34,7 @@ def columns(headers: Sequence[str], pattern: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PriceColumn:
-    """A column of prices and what they are for. ``superseded`` prices no longer hold on the answer's day."""
+    """A column of prices and what they are for. Those that no longer hold on the answer's day are flagged."""
 
     at: int
     header: str
@@ -42,7 +42,7 @@ class PriceColumn:
     term_days: int | None = None
     tier: str | None = None
     effective_from: date | None = None
-    superseded: bool = False
+    flag_reason: FlagReason | None = None
 
 
 def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
@@ -61,18 +61,15 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
             raise answer.changed(str(error)) from error
         reserved = kind is None or kind == "reserved"
         found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
+
+    def flag(price: PriceColumn, valid: Validity) -> FlagReason | None:
+        alike = [v for other, v in found if (other.kind, other.term_days) == (price.kind, price.term_days)]
+        return FlagReason.SUPERSEDED if is_superseded(valid, alike, answer) else None
+
     return [
-        replace(
-            price,
-            effective_from=valid.first_day,
-            superseded=is_superseded(valid, [v for p, v in found if _terms(p) == _terms(price)], answer),
-        )
+        replace(price, effective_from=valid.first_day, flag_reason=flag(price, valid))
         for price, valid in found
     ]
-
-
-def _terms(price: PriceColumn) -> tuple[PriceKind, int | None]:
-    return price.kind, price.term_days
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
@@ -88,9 +85,14 @@ def prices_in_unknown_columns(
 ) -> Iterator[Reject]:
     """A reject for each price in a column that the reader does not know, so that it is not lost silently."""
     for at, text in enumerate(texts):
-        if at not in known and has_price(text):
-            detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
-            yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
+        if at in known:
+            continue
+        try:
+            cell_price(text)
+        except RowError:
+            continue
+        detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
+        yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ def _listing(
         ram_gib=kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
         local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
         effective_from=price.effective_from,
-        flag_reason=kit.FlagReason.SUPERSEDED if price.superseded else found.flag_reason,
+        flag_reason=price.flag_reason or found.flag_reason,
     )
 
 

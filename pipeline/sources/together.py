@@ -18,7 +18,7 @@ _ON_DEMAND = re.compile(r"\bon[ -]?demand\b|^pay as you go\b", re.IGNORECASE)
 """A caption that only ends in "Pay as you go" names another product, such as one that may be interrupted."""
 
 
-@kit.reader()
+@kit.reader("the GPU cluster table has no rows")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
     grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
@@ -44,8 +44,6 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         if price.at != label_at and (price.kind != "on_demand" or _ON_DEMAND.search(price.header))
     ]
     kit.require_on_demand(prices, grid.headers, answer)
-    if not grid.rows:
-        raise answer.changed("the GPU cluster table has no rows")
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         texts = kit.texts_of(cells)
@@ -67,7 +65,7 @@ def _read_price(
         answer,
         term_days=price.term_days,
         effective_from=price.effective_from,
-        flag_reason=kit.FlagReason.SUPERSEDED if price.superseded else None,
+        flag_reason=price.flag_reason,
     )
     if isinstance(row, kit.Listing) and sum(cell is cells[price.at] for cell in cells) > 1:
         detail = f"{label}: the price {texts[price.at]!r} spans several columns"
