@@ -273,17 +273,16 @@ class JsonObject:
             raise self.answer.changed(f"the list under {' or '.join(names)} has no objects")
         return objects
 
-    def machine_hour(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
-        """A price per hour of a whole machine, on demand and in the source's currency unless the columns name
-        another kind or currency."""
-        usual = {"price_kind": "on_demand", "native_currency": self.config.currency}
+    def listing(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
+        """The listing of a price: per hour of the whole machine, on demand and in the source's currency where
+        the columns do not say otherwise."""
+        usual = {
+            "native_unit": "instance_hour",
+            "price_kind": "on_demand",
+            "native_currency": self.config.currency,
+        }
         return Listing(
-            raw_label=label,
-            gpu_count=gpu_count,
-            native_price=price,
-            native_unit="instance_hour",
-            answer=self.answer,
-            **(usual | columns),
+            raw_label=label, gpu_count=gpu_count, native_price=price, answer=self.answer, **(usual | columns)
         )
 
     def name(self, *names: str) -> str:

@@ -22,7 +22,7 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
     specs = server.object("specs")
     label, vram_gib = specs.text("gpu"), specs.optional_number("gpuram")
     gpu_count = _gpu_count(label, server.get("gpu_array"))
-    yield server.machine_hour(
+    yield server.listing(
         label,
         gpu_count,
         round(server.object("price").object("on_demand").price(DOLLARS) / HOURS_PER_DAY, 6),

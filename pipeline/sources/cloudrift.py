@@ -22,7 +22,7 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
         variant.optional_number(name, per=kit.BYTES_PER_GIB) for name in ("vram", "dram", "disk")
     )
     for region, available in _places(variant):
-        yield variant.machine_hour(
+        yield variant.listing(
             kind.text("brand_short"),
             variant.gpu_count("gpu_count"),
             variant.price("cost_per_hour") / CENTS_PER_DOLLAR,

@@ -27,16 +27,13 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     ram_gib = _memory_gib(machine.config.settings["ram_gib_per_gpu"], vcpus, machine)
     sizes = _machine_sizes(vcpus, ram_gib, machine)
     no_room = machine.get("maxGpuFree") is not None and not sizes
-    yield kit.Listing(
-        raw_label=machine.text("gpuModel"),
-        instance_type=machine.optional_text("machineType"),
-        gpu_count=1,
-        gpu_counts=sizes,
-        price_kind="on_demand",
-        native_price=gpu + vcpus * vcpu + ram_gib * memory_gib,
-        native_currency="USD",
+    yield machine.listing(
+        machine.text("gpuModel"),
+        1,
+        gpu + vcpus * vcpu + ram_gib * memory_gib,
         native_unit="gpu_hour",
-        answer=machine.answer,
+        instance_type=machine.optional_text("machineType"),
+        gpu_counts=sizes,
         region=machine.optional_text("dataCenterId"),
         available=False if no_room else kit.is_available(machine.get("totalGpuFree", "maxGpuFree")),
         vcpus=vcpus,

@@ -58,7 +58,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
     memory_gib = kind.optional_number("memory", per=kit.BYTES_PER_GIB)
     for zone in dict.fromkeys(zones):
-        yield kind.machine_hour(
+        yield kind.listing(
             instance_type,
             kind.gpu_count("gpus"),
             kit.price_of(prices[name]),

@@ -40,7 +40,7 @@ def _read_once(offer: kit.JsonObject, seen: set[str]) -> kit.Listings:
 
 def _listing(offer: kit.JsonObject) -> kit.Listing:
     disk_usd, has_more = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
-    return offer.machine_hour(
+    return offer.listing(
         offer.text("gpu_type"),
         offer.gpu_count("gpu_count"),
         offer.price("price_per_hour"),

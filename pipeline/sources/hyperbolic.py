@@ -19,7 +19,7 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
     _check_terms(option)
     machine, free = _machine(option), kit.is_available(option.get("totalAvailable"))
     machine_and_network = option.text("machineType"), option.optional_text("connectionType")
-    yield option.machine_hour(
+    yield option.listing(
         option.text("gpuType"),
         machine.gpu_count("gpuCount"),
         option.price("costPerHourCents") / CENTS_PER_DOLLAR,

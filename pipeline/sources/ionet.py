@@ -14,7 +14,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     sold_out, form_factor = machine.get("sold_out"), machine.optional_text("interconnect")
     vram_gb = machine.optional_number("vram_per_card")
-    yield machine.machine_hour(
+    yield machine.listing(
         machine.text("name"),
         machine.gpu_count("num_cards"),
         machine.price("price"),

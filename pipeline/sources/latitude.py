@@ -39,19 +39,17 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
         prices = region.object("pricing").object(plan.config.currency)
         for field, kind, days, unit in PRICES:
             try:
-                yield kit.Listing(
-                    raw_label=gpu.text("type"),
-                    gpu_count=gpu.gpu_count("count"),
+                yield plan.listing(
+                    gpu.text("type"),
+                    gpu.gpu_count("count"),
+                    prices.price(field),
+                    native_unit=unit,
+                    price_kind=kind,
+                    term_days=days,
+                    instance_type=attributes.text("slug"),
                     context=kit.known(vram_gb=gpu.optional_number("vram_per_gpu")),
                     interconnect=gpu.optional_text("interconnect"),
                     ram_gib=specs.object("memory").optional_number("total"),
-                    instance_type=attributes.text("slug"),
-                    price_kind=kind,
-                    term_days=days,
-                    native_price=prices.price(field),
-                    native_currency=plan.config.currency,
-                    native_unit=unit,
-                    answer=plan.answer,
                     region=place,
                     country=place,
                     available=_IN_STOCK.get(str(region.get("stock_level"))),

@@ -21,7 +21,7 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     regional = [(place.optional_text("id"), place) for place in plan.objects("region_prices")]
     for region, price in [(None, plan.object("price")), *regional]:
         try:
-            yield plan.machine_hour(
+            yield plan.listing(
                 label,
                 gpu_count,
                 price.price("hourly"),

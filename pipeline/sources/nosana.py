@@ -23,7 +23,7 @@ def _read_market(market: kit.JsonObject) -> kit.Listings:
     label, gpu_types = market.text("name"), market.get("gpu_types")
     is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
     tier = market.optional_text("type")
-    yield market.machine_hour(
+    yield market.listing(
         label,
         _gpu_count(label, market.optional_text("slug") or "", tier),
         _with_fee(market),

@@ -27,7 +27,7 @@ def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
 def _read_offer(offer: kit.JsonObject) -> kit.Listings:
     prices, vcpus, memory = (offer.object(name) for name in ("prices", "vcpu", "memory"))
     stock, tier = offer.optional_text("stockStatus"), offer.optional_text("security")
-    yield offer.machine_hour(
+    yield offer.listing(
         offer.text("gpuType"),
         offer.gpu_count("gpuCount"),
         prices.price("onDemand", "communityPrice"),

@@ -67,7 +67,7 @@ def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.L
         )
     info, network = server.object("gpu_info"), server.object("network")
     gpu_name, vram_gib = info.optional_text("gpu_name"), info.optional_number("gpu_memory", per=2**30)
-    return server.machine_hour(
+    return server.listing(
         gpu_name or name,
         server.gpu_count("gpu"),
         server.price("hourly_price"),

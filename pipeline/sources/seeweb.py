@@ -27,7 +27,7 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if not regions:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is in no region")
     for region in dict.fromkeys(regions):
-        yield plan.machine_hour(
+        yield plan.listing(
             plan.text("gpu_label"),
             plan.gpu_count("gpu"),
             plan.price("hourly_price"),
