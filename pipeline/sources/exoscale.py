@@ -14,7 +14,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """
     audit = kit.FieldAudit(config)
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
-    (prices, of_prices), types = _prices(pages, config), _types(pages)
+    (prices, of_prices), types = _prices(pages, config), _types(pages, config)
     read_type = partial(_read_type, prices=prices)
     rows = kit.read_rows([kind for kind in types if kind.peek("gpus")], read_type, "family", "size")
     yield from kit.at_least_one(rows, f"{config.name}: no type with GPUs")
@@ -33,12 +33,10 @@ def _prices(
     raise kit.SourceChangedError(f"{config.name}: no answer has prices in {currency}")
 
 
-def _types(pages: Sequence[kit.JsonObject]) -> list[kit.JsonObject]:
+def _types(pages: Sequence[kit.JsonObject], config: kit.SourceConfig) -> list[kit.JsonObject]:
     lists = [page for page in pages if "instance-types" in page.raw]
     if not lists:
-        raise kit.SourceChangedError(
-            f"{pages[0].answer.url if pages else 'no answer'}: no list of instance types"
-        )
+        raise kit.SourceChangedError(f"{config.name}: no list of instance types")
     return [kind for page in lists for kind in page.items("instance-types")]
 
 

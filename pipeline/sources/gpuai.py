@@ -61,11 +61,10 @@ def _listing(offer: kit.JsonObject) -> kit.Listing:
 
 
 def _kind(offer: kit.JsonObject) -> kit.PriceKind:
-    tier = offer.get("tier")
-    kind = KINDS.get(tier) if isinstance(tier, str) else None
+    kind = KINDS.get(offer.optional_text("tier") or "")
     if kind is None:
         raise kit.RowError(
-            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {tier!r} is neither on_demand nor spot"
+            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {offer.get('tier')!r} is neither on_demand nor spot"
         )
     return kind
 

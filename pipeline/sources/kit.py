@@ -1,6 +1,6 @@
 """What a reader of a source uses of our code, in one place: its only import from the rooms below.
 
-Of parsing and of the contract that is every public name, so that a helper is named where it is written only.
+Of what is made for readers that is every public name, so that a helper is named where it is written only.
 """
 # ruff: noqa: F403
 
@@ -10,11 +10,8 @@ from pipeline.catalog.source_config import SourceConfig as SourceConfig
 from pipeline.catalog.source_config import configs as configs
 from pipeline.contracts.listing import *
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates
-from pipeline.contracts.reject_reasons import FlagReason as FlagReason
-from pipeline.contracts.reject_reasons import RejectReason as RejectReason
-from pipeline.home.csv_rows import CsvError as CsvError
-from pipeline.home.csv_rows import CsvRow as CsvRow
-from pipeline.home.csv_rows import parse_csv as parse_csv
+from pipeline.contracts.reject_reasons import *
+from pipeline.home.csv_rows import *
 from pipeline.parsing.answers import *
 from pipeline.parsing.dates import *
 from pipeline.parsing.flight import *
