@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import count, takewhile
 
 from bs4 import BeautifulSoup, Tag
 
@@ -132,8 +133,8 @@ def table(tag: Tag) -> Table:
     """
     trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
-    count = _header_rows(trs)
-    above, rows = grid[:count], [row for row in grid[count:] if row]
+    height = _header_rows(trs)
+    above, rows = grid[:height], [row for row in grid[height:] if row]
     widths = {len(row) for row in above}
     if len(widths) > 1:
         # Header rows of different widths are not aligned with the columns that they name: nothing is named.
@@ -150,27 +151,17 @@ def _header_rows(trs: list[Tag]) -> int:
 
 
 def _grid(trs: list[Tag]) -> list[list[Tag]]:
-    rows: list[list[Tag]] = []
-    spanning: dict[int, tuple[int, Tag]] = {}
-    for tr in trs:
-        row: list[Tag] = []
+    """The cells of each row by their columns; one that spans columns or rows is in each of them."""
+    rows: list[dict[int, Tag]] = [{} for _ in trs]
+    for at, tr in enumerate(trs):
+        start = 0
         for cell in (c for c in named(tr, "td", "th") if c.find_parent("tr") is tr):
-            _fill_spanning(row, spanning)
-            for _ in range(_span(cell, "colspan")):
-                if (height := _span(cell, "rowspan")) > 1:
-                    spanning[len(row)] = (height - 1, cell)
-                row.append(cell)
-        _fill_spanning(row, spanning)
-        rows.append(row)
-    return rows
-
-
-def _fill_spanning(row: list[Tag], spanning: dict[int, tuple[int, Tag]]) -> None:
-    while len(row) in spanning:
-        left, cell = spanning.pop(len(row))
-        if left > 1:
-            spanning[len(row)] = (left - 1, cell)
-        row.append(cell)
+            while start in rows[at]:
+                start += 1
+            for column in range(start, start + _span(cell, "colspan")):
+                for row in rows[at : at + _span(cell, "rowspan")]:
+                    row[column] = cell
+    return [[row[column] for column in takewhile(row.__contains__, count())] for row in rows]
 
 
 def _span(cell: Tag, name: str) -> int:
