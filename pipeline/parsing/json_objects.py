@@ -48,10 +48,7 @@ class FieldAudit:
 
     def __init__(self, config: SourceConfig) -> None:
         self.config = config
-        self._ignored = frozenset(config.ignored_fields)
-        self._optional = frozenset(config.optional_fields)
         self._fields: dict[str, _Fields] = {}
-        self._known_columns = config.columns
         self._columns: dict[str, str] = {}
         self._skipped: list[tuple[str, ...]] = []
 
@@ -103,8 +100,10 @@ class FieldAudit:
             new |= {at.path + name[:MAX_NAME_CHARACTERS] for name in at.seen - at.read - at.peeked}
             # Where no object was counted, nothing is known to be missing.
             missing |= {at.path + name for name in at.read - at.seen if at.seen}
-        found = [f"new field {name!r}, which is not read" for name in sorted(new - self._ignored)]
-        found += [f"missing field {name!r}" for name in sorted(missing - self._optional)]
+        new -= set(self.config.ignored_fields)
+        missing -= set(self.config.optional_fields)
+        found = [f"new field {name!r}, which is not read" for name in sorted(new)]
+        found += [f"missing field {name!r}" for name in sorted(missing)]
         found += self._column_warnings()
         if len(found) > MAX_WARNINGS:
             found[MAX_WARNINGS:] = [f"{len(found) - MAX_WARNINGS} more new or missing fields"]
@@ -113,17 +112,16 @@ class FieldAudit:
     def _column_warnings(self) -> Iterator[str]:
         """What a page that still reads has changed: a renamed column is a new one and a missing one. Where no
         table was read (an API answered instead), nothing is known to be missing."""
-        known = {name.casefold() for name in self._known_columns}
+        known = {name.casefold() for name in self.config.columns}
         for key in sorted(self._columns.keys() - known):
             yield f"new column {self._columns[key][:MAX_NAME_CHARACTERS]!r}"
-        for name in self._known_columns if self._columns else ():
-            if name.casefold() not in self._columns and name not in self._optional:
+        for name in self.config.columns if self._columns else ():
+            if name.casefold() not in self._columns and name not in self.config.optional_fields:
                 yield f"missing column {name!r}"
         for captions in dict.fromkeys(self._skipped):
             names = _by_spelling(captions)
-            if not self._ignored.isdisjoint(names.values()) or len(names) < LEAST_COLUMNS_TO_COMPARE:
-                continue
-            if len(names.keys() - known) <= 1:
+            is_ignored = any(name in self.config.ignored_fields for name in names.values())
+            if len(names) >= LEAST_COLUMNS_TO_COMPARE and len(names.keys() - known) <= 1 and not is_ignored:
                 shown = ", ".join(names.values())[:MAX_NAMES_CHARACTERS]
                 yield f"a table like those that are read is not read, its columns are {shown}"
 

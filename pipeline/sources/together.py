@@ -23,20 +23,6 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
     grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
     audit.columns(grid.headers)
-    yield from _read_table(grid, answer, audit.config)
-
-
-def _cluster_tables(answer: kit.Answer) -> list[Tag]:
-    """Visible tables between the section's anchor and the next section's."""
-    document = kit.page(answer)
-    anchors = (tag for tag in document.find_all(id=SECTION) if not kit.is_hidden(tag))
-    anchor = kit.exactly_one(anchors, f"visible section {SECTION!r}", answer)
-    following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
-    end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
-    return [t for t in anchor.find_all_next("table") if id(t) not in end and not kit.is_hidden(t)]
-
-
-def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     label_at = kit.column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
     prices = [
         price
@@ -51,7 +37,17 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
         for price in prices:
             row = _read_price(texts[label_at], price, cells, texts, answer)
-            yield _smallest_reservation(row, config.settings["smallest_reservations"], answer)
+            yield _smallest_reservation(row, audit.config.settings["smallest_reservations"], answer)
+
+
+def _cluster_tables(answer: kit.Answer) -> list[Tag]:
+    """Visible tables between the section's anchor and the next section's."""
+    document = kit.page(answer)
+    anchors = (tag for tag in document.find_all(id=SECTION) if not kit.is_hidden(tag))
+    anchor = kit.exactly_one(anchors, f"visible section {SECTION!r}", answer)
+    following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
+    end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
+    return [t for t in anchor.find_all_next("table") if id(t) not in end and not kit.is_hidden(t)]
 
 
 def _read_price(
