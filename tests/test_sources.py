@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+import pipeline
 from pipeline.capture.index import read_answer
 from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
@@ -148,16 +149,31 @@ def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
 
 
 def test_a_reader_imports_our_code_from_the_kit_only() -> None:
-    used: set[str] = set()
     for name in configs():
         tree = ast.parse(inspect.getsource(source_module(name)))
         imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
         ours = [text for node in imports if "pipeline" in (text := ast.unparse(node)) or "gpufare" in text]
         assert ours == ["from pipeline.sources import kit"], name
         assert not any(node.level for node in imports if isinstance(node, ast.ImportFrom)), name
-        used.update(re.findall(r"\bkit\.(\w+)", ast.unparse(tree)))
-    offered = {name for name in vars(kit) if not name.startswith("_")}
-    assert offered - {"Iterator", "Sequence"} == used
+
+
+def test_each_helper_of_the_kit_is_used_outside_its_module() -> None:
+    used: set[str] = set()
+    for file in Path(pipeline.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                used.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+                used.add(f"{node.value.id}.{node.attr}")
+    helpers = {
+        name: helper
+        for name, helper in vars(kit).items()
+        if inspect.isfunction(helper) and helper.__module__.startswith("pipeline.parsing.")
+    }
+    assert helpers
+    for name, helper in helpers.items():
+        module = helper.__module__.rpartition(".")[2]
+        assert {name, f"kit.{name}", f"{module}.{name}"} & used, f"{module}.{name} has no user"
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)

@@ -9,10 +9,21 @@ from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChang
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_objects import FieldAudit
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-ReadAnswer = Callable[[Answer, FieldAudit], Iterator[Listing | Reject]]
-ReadAnswers = Callable[[Sequence[Answer], SourceConfig], Iterator[Row]]
+Answers = Sequence[Answer]
+"""What a reader is given: the answers to one visit's requests."""
+
+Reading = Iterator[Row]
+"""What ``read`` yields: listings, rejects, and at the end warnings."""
+
+Rows = Iterator[Listing | Reject]
+"""What a part of a reader yields."""
+
+Listings = Iterator[Listing]
+
+ReadAnswer = Callable[[Answer, FieldAudit], Rows]
+ReadAnswers = Callable[[Answers, SourceConfig], Reading]
 
 
 def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
@@ -24,7 +35,7 @@ def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
 
     def read_all(read_one: ReadAnswer) -> ReadAnswers:
         @wraps(read_one)
-        def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]:
+        def read(answers: Answers, config: SourceConfig) -> Reading:
             audit = FieldAudit(config)
             rows = (row for answer in answers for row in read_one(answer, audit))
             yield from at_least_one(rows, f"{config.name}: {complaint}") if complaint else rows
@@ -35,7 +46,7 @@ def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
     return read_all
 
 
-def at_least_one(rows: Iterable[T], complaint: str) -> Iterator[T]:
+def at_least_one(rows: Iterable[_T], complaint: str) -> Iterator[_T]:
     """The rows as they come. Raises SourceChangedError with the complaint when there was none."""
     found = False
     for row in rows:
@@ -46,13 +57,13 @@ def at_least_one(rows: Iterable[T], complaint: str) -> Iterator[T]:
 
 
 def each_answer(
-    answers: Sequence[Answer], read: Callable[[Answer], T]
-) -> tuple[list[tuple[Answer, T]], list[Reject]]:
+    answers: Answers, read: Callable[[Answer], _T]
+) -> tuple[list[tuple[Answer, _T]], list[Reject]]:
     """What ``read`` makes of answers to independent questions, such as one per region.
 
     One that it refuses becomes a reject. Raises SourceChangedError when it refuses all.
     """
-    known: list[tuple[Answer, T]] = []
+    known: list[tuple[Answer, _T]] = []
     refused: list[Reject] = []
     problem: SourceChangedError | None = None
     for answer in answers:

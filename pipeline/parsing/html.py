@@ -1,7 +1,7 @@
 """Pages: parsed only when they are whole, read by what a visitor sees, selected by exactly-one rules."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -11,7 +11,7 @@ from pipeline.contracts.listing import Answer, read_json
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
-_NOT_TEXT = frozenset({"sup", "script", "style"})
+_NOT_TEXT = frozenset({"script", "style"})
 _TWO_DIGITS = re.compile(r"\s*[.,]?\d{2}\s*")
 _WHOLE_MONEY = re.compile(r"[$€£]\s?\d[\d,]*[.,]?\s*$")
 _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
@@ -42,29 +42,32 @@ def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
 
 def text_of(tag: Tag) -> str:
     """The clean text of a tag, without superscript footnotes, scripts, styles and comments."""
-    skipped: set[int] = set()
-    parts: list[str] = []
-    for part in tag.descendants:  # in one pass: readers ask for the text of every cell
+    return clean_text(" ".join(strings_in(tag, lambda part: part.name in _NOT_TEXT)))
+
+
+def strings_in(root: Tag, is_left_out: Callable[[Tag], bool]) -> list[str]:
+    """The texts below a tag that are not empty, without comments, superscript and what is left out.
+
+    A superscript that may be the cents of the money before it (``$1<sup>39</sup>``) or a footnote makes of it
+    a text that is no price (``$1~39``): which of the two it is, is not certain.
+    """
+    found: list[str] = []
+    in_sup: set[int] = set()
+    left_out: set[int] = set()
+    for part in root.descendants:  # in one pass: a tag comes before what is in it
+        parent = id(part.parent)
         if isinstance(part, Tag):
-            if part.name in _NOT_TEXT:
-                skipped.update(id(inner) for inner in part.descendants)
-        elif isinstance(part, PreformattedString):
+            if parent in in_sup or part.name == "sup":
+                in_sup.add(id(part))
+            if parent in left_out or is_left_out(part):
+                left_out.add(id(part))
+        elif isinstance(part, PreformattedString) or parent in left_out or not (text := str(part)).strip():
             continue
-        elif id(part) not in skipped:
-            parts.append(str(part))
-        elif parts and is_cents(parts[-1], str(part)):
-            parts[-1] = glued(parts[-1], str(part))
-    return clean_text(" ".join(parts))
-
-
-def is_cents(before: str, note: str) -> bool:
-    """True if a superscript may be the cents of the money before it (``$1<sup>39</sup>``), not a footnote."""
-    return bool(_TWO_DIGITS.fullmatch(note)) and bool(_WHOLE_MONEY.search(before))
-
-
-def glued(before: str, note: str) -> str:
-    """Money with its superscript as a text that is no price: whether it is cents or a note is not certain."""
-    return f"{before.rstrip()}~{note.strip()}"
+        elif parent not in in_sup:
+            found.append(text)
+        elif found and _TWO_DIGITS.fullmatch(text) and _WHOLE_MONEY.search(clean_text(found[-1])):
+            found[-1] = f"{found[-1].rstrip()}~{text.strip()}"
+    return found
 
 
 def texts_of(tags: Iterable[Tag]) -> list[str]:
@@ -91,26 +94,6 @@ def named(root: Tag, *names: str) -> list[Tag]:
 def with_class(root: Tag, name: str) -> list[Tag]:
     """Every tag below another that has a class, in the page's order."""
     return [tag for tag in root.descendants if isinstance(tag, Tag) and name in (tag.get("class") or ())]
-
-
-def with_role(root: Tag, role: str) -> list[Tag]:
-    """Every tag below another that has an ARIA role, in the page's order."""
-    return [tag for tag in root.descendants if isinstance(tag, Tag) and tag.get("role") == role]
-
-
-def around(tag: Tag, name: str) -> Tag | None:
-    """The nearest tag of that name around another; None where there is none."""
-    return next((part for part in tag.parents if part.name == name), None)
-
-
-def around_with_class(tag: Tag, name: str) -> Tag | None:
-    """The nearest tag around another that has a class; None where there is none."""
-    return next((part for part in tag.parents if name in (part.get("class") or ())), None)
-
-
-def around_with_role(tag: Tag, role: str) -> Tag | None:
-    """The nearest tag around another that has an ARIA role; None where there is none."""
-    return next((part for part in tag.parents if part.get("role") == role), None)
 
 
 def is_hidden(tag: Tag) -> bool:

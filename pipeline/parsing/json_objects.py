@@ -7,14 +7,16 @@ A reader makes one ``FieldAudit`` per reading, reads every object through it and
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing import gpu_counts, prices
 from pipeline.parsing.prices import RowError
-from pipeline.parsing.text import UnreadableError, clean_text, number
+from pipeline.parsing.text import UnreadableError, clean_text, number, whole_number
+
+_Number = TypeVar("_Number", Decimal, int)
 
 ENVELOPE = "answer."
 """Prefix of the fields around the list of items, such as ``answer.Count``."""
@@ -29,29 +31,12 @@ LEAST_COLUMNS_TO_COMPARE = 3
 
 @dataclass(slots=True)
 class _Fields:
-    """Names of the fields of the audited objects at one place, and which of them were read.
-
-    ``inner`` are the places inside, by the name of the field that leads there.
-    """
+    """Names of the fields of the audited objects at one path, and which of them were read."""
 
     path: str
     seen: set[str] = field(default_factory=set)
     read: set[str] = field(default_factory=set)
     peeked: set[str] = field(default_factory=set)
-    inner: dict[str, "_Fields"] = field(default_factory=dict)
-
-    def inside(self, name: str) -> "_Fields":
-        """The fields of objects in the field ``name``."""
-        found = self.inner.get(name)
-        if found is None:
-            found = self.inner[name] = _Fields(f"{self.path}{name}.")
-        return found
-
-    def all(self) -> Iterator["_Fields"]:
-        """This place and every place inside."""
-        yield self
-        for inner in self.inner.values():
-            yield from inner.all()
 
 
 class FieldAudit:
@@ -63,10 +48,7 @@ class FieldAudit:
 
     def __init__(self, config: SourceConfig) -> None:
         self.config = config
-        self._ignored = frozenset(config.ignored_fields)
-        self._optional = frozenset(config.optional_fields)
-        self._places: dict[str, _Fields] = {}
-        self._known_columns = config.columns
+        self._fields: dict[str, _Fields] = {}
         self._columns: dict[str, str] = {}
         self._skipped: list[tuple[str, ...]] = []
 
@@ -103,20 +85,25 @@ class FieldAudit:
 
     def item(self, raw: Mapping[str, Any], answer: Answer, path: str = "") -> "JsonObject":
         """An object of the answer, for a reader that finds its items in another way than ``items``."""
-        if (fields := self._places.get(path)) is None:
-            fields = self._places[path] = _Fields(path)
-        return JsonObject(raw, answer, fields, self)
+        return JsonObject(raw, answer, self.fields_at(path), self)
+
+    def fields_at(self, path: str) -> _Fields:
+        """What is known of the fields of the objects at a path."""
+        if path not in self._fields:
+            self._fields[path] = _Fields(path)
+        return self._fields[path]
 
     def warnings(self) -> Iterator[ReaderWarning]:
         """One warning per new or missing field or column that the source's yaml does not list."""
         new, missing = set[str](), set[str]()
-        for place in (inner for root in self._places.values() for inner in root.all()):
-            unread = place.seen - place.read - place.peeked
-            new |= {place.path + name[:MAX_NAME_CHARACTERS] for name in unread}
+        for at in self._fields.values():
+            new |= {at.path + name[:MAX_NAME_CHARACTERS] for name in at.seen - at.read - at.peeked}
             # Where no object was counted, nothing is known to be missing.
-            missing |= {place.path + name for name in place.read - place.seen if place.seen}
-        found = [f"new field {name!r}, which is not read" for name in sorted(new - self._ignored)]
-        found += [f"missing field {name!r}" for name in sorted(missing - self._optional)]
+            missing |= {at.path + name for name in at.read - at.seen if at.seen}
+        new -= set(self.config.ignored_fields)
+        missing -= set(self.config.optional_fields)
+        found = [f"new field {name!r}, which is not read" for name in sorted(new)]
+        found += [f"missing field {name!r}" for name in sorted(missing)]
         found += self._column_warnings()
         if len(found) > MAX_WARNINGS:
             found[MAX_WARNINGS:] = [f"{len(found) - MAX_WARNINGS} more new or missing fields"]
@@ -125,17 +112,16 @@ class FieldAudit:
     def _column_warnings(self) -> Iterator[str]:
         """What a page that still reads has changed: a renamed column is a new one and a missing one. Where no
         table was read (an API answered instead), nothing is known to be missing."""
-        known = {name.casefold() for name in self._known_columns}
+        known = {name.casefold() for name in self.config.columns}
         for key in sorted(self._columns.keys() - known):
             yield f"new column {self._columns[key][:MAX_NAME_CHARACTERS]!r}"
-        for name in self._known_columns if self._columns else ():
-            if name.casefold() not in self._columns and name not in self._optional:
+        for name in self.config.columns if self._columns else ():
+            if name.casefold() not in self._columns and name not in self.config.optional_fields:
                 yield f"missing column {name!r}"
         for captions in dict.fromkeys(self._skipped):
             names = _by_spelling(captions)
-            if not self._ignored.isdisjoint(names.values()) or len(names) < LEAST_COLUMNS_TO_COMPARE:
-                continue
-            if len(names.keys() - known) <= 1:
+            is_ignored = any(name in self.config.ignored_fields for name in names.values())
+            if len(names) >= LEAST_COLUMNS_TO_COMPARE and len(names.keys() - known) <= 1 and not is_ignored:
                 shown = ", ".join(names.values())[:MAX_NAMES_CHARACTERS]
                 yield f"a table like those that are read is not read, its columns are {shown}"
 
@@ -145,20 +131,18 @@ def _by_spelling(captions: Iterable[str]) -> dict[str, str]:
     return {name.casefold(): name for caption in captions if (name := clean_text(caption))}
 
 
+@dataclass(slots=True, eq=False)
 class JsonObject:
     """One JSON object, whose fields are audited as they are read; ``raw`` is the whole object, for rejects.
 
     Accessors with several names read the first that has a value: different spellings of one field.
     """
 
-    __slots__ = ("_audit", "_fields", "_is_counted", "answer", "raw")
-
-    def __init__(self, raw: Mapping[str, Any], answer: Answer, fields: _Fields, audit: FieldAudit) -> None:
-        self.raw = raw
-        self.answer = answer
-        self._fields = fields
-        self._audit = audit
-        self._is_counted = False
+    raw: Mapping[str, Any]
+    answer: Answer
+    _fields: _Fields
+    _audit: FieldAudit
+    _is_counted: bool = False
 
     @property
     def config(self) -> SourceConfig:
@@ -175,7 +159,7 @@ class JsonObject:
         for name in path:
             fields.peeked.add(name)
             value = value.get(name) if isinstance(value, dict) else None
-            fields = fields.inside(name) if len(path) > 1 else fields
+            fields = self._audit.fields_at(f"{fields.path}{name}.")
         return value
 
     def get(self, name: str, *others: str) -> Any:
@@ -212,24 +196,24 @@ class JsonObject:
 
     def decimal(self, *names: str) -> Decimal:
         """An exact number. Raises RowError."""
-        try:
-            return number(self.get(*names))
-        except UnreadableError as error:
-            raise self._missing(names[0], str(error)) from error
+        return self._read(number, *names)
 
     def whole_number(self, *names: str) -> int:
         """A whole number. Raises RowError."""
-        amount = self.decimal(*names)
-        if amount != amount.to_integral_value():
-            raise self._missing(names[0], f"{amount} is not a whole number")
-        return int(amount)
+        return self._read(whole_number, *names)
 
-    def _missing(self, name: str, detail: str) -> RowError:
-        return RowError(RejectReason.MISSING_FIELD, f"{self._fields.path}{name}: {detail}")
+    def _read(self, read: Callable[[Any], _Number], *names: str) -> _Number:
+        try:
+            return read(self.get(*names))
+        except UnreadableError as error:
+            detail = f"{self._fields.path}{names[0]}: {error}"
+            raise RowError(RejectReason.MISSING_FIELD, detail) from error
 
-    def optional_number(self, *names: str) -> float | None:
-        """A number that no price depends on; None where there is none or it is unreadable."""
-        return prices.optional_number(self.get(*names))
+    def optional_number(self, *names: str, per: int = 1) -> float | None:
+        """A number that no price depends on, in units of ``per`` of the answer's; None where there is none or
+        it is unreadable."""
+        amount = prices.optional_number(self.get(*names))
+        return None if amount is None else amount / per
 
     def optional_decimal(self, *names: str) -> Decimal | None:
         """An exact number that no price depends on; None where there is none or it is unreadable."""
@@ -271,7 +255,7 @@ class JsonObject:
     def _inside(self, name: str, value: Any) -> "JsonObject":
         """The object in a field. What is read of an empty one in its place is not audited."""
         if isinstance(value, dict):
-            return JsonObject(value, self.answer, self._fields.inside(name), self._audit)
+            return self._audit.item(value, self.answer, f"{self._fields.path}{name}.")
         return JsonObject({}, self.answer, _Fields(""), self._audit)
 
     def items(self, *names: str) -> list["JsonObject"]:
@@ -286,6 +270,18 @@ class JsonObject:
         if lists[0] and not objects:
             raise self.answer.changed(f"the list under {' or '.join(names)} has no objects")
         return objects
+
+    def listing(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
+        """The listing of a price: per hour of the whole machine, on demand and in the source's currency where
+        the columns do not say otherwise."""
+        usual = {
+            "native_unit": "instance_hour",
+            "price_kind": "on_demand",
+            "native_currency": self.config.currency,
+        }
+        return Listing(
+            raw_label=label, gpu_count=gpu_count, native_price=price, answer=self.answer, **(usual | columns)
+        )
 
     def name(self, *names: str) -> str:
         """What a reject calls the object: the values of these fields."""

@@ -10,7 +10,7 @@ from pipeline.parsing.text import HOURLY, UnreadableError, is_not_offered, is_st
 
 CURRENCIES = ("USD", "EUR", "GBP")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 
 class RowError(Exception):
@@ -60,15 +60,6 @@ def cell_price(
     raise RowError(RejectReason.UNREADABLE_PRICE, "; ".join(refusals))
 
 
-def has_price(text: str, units: Collection[str] = HOURLY) -> bool:
-    """True if a cell has a readable price: one in a column that a reader does not know must not be lost."""
-    try:
-        cell_price(text, units)
-    except RowError:
-        return False
-    return True
-
-
 def gpu_hour_row(
     label: str,
     kind: PriceKind,
@@ -99,7 +90,7 @@ def gpu_hour_field(
         return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
 
 
-def agreed(prices: Iterable[T]) -> T:
+def agreed(prices: Iterable[_T]) -> _T:
     """The one price that a source states in several places (an amount, or amount and currency).
 
     Raises RowError where the statements differ.

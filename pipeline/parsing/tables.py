@@ -4,14 +4,15 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from itertools import count, takewhile
 
 from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.announced import Validity, is_superseded, validity
-from pipeline.parsing.html import around, is_hidden, named, text_of, texts_of
-from pipeline.parsing.prices import has_price
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.parsing.dates import Validity, is_superseded, validity
+from pipeline.parsing.html import is_hidden, named, texts_of
+from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
@@ -27,12 +28,6 @@ def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
     return found[0]
 
 
-def optional_column(headers: Sequence[str], pattern: str) -> int | None:
-    """The one column whose header matches; None where none or several do."""
-    found = columns(headers, pattern)
-    return found[0] if len(found) == 1 else None
-
-
 def columns(headers: Sequence[str], pattern: str) -> list[int]:
     """Every column whose header matches, ignoring case."""
     return [at for at, header in enumerate(headers) if re.search(pattern, header, re.IGNORECASE)]
@@ -40,7 +35,7 @@ def columns(headers: Sequence[str], pattern: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PriceColumn:
-    """A column of prices and what they are for. ``superseded`` prices no longer hold on the answer's day."""
+    """A column of prices and what they are for. Those that no longer hold on the answer's day are flagged."""
 
     at: int
     header: str
@@ -48,7 +43,7 @@ class PriceColumn:
     term_days: int | None = None
     tier: str | None = None
     effective_from: date | None = None
-    superseded: bool = False
+    flag_reason: FlagReason | None = None
 
 
 def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
@@ -67,18 +62,15 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
             raise answer.changed(str(error)) from error
         reserved = kind is None or kind == "reserved"
         found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
+
+    def flag(price: PriceColumn, valid: Validity) -> FlagReason | None:
+        alike = [v for other, v in found if (other.kind, other.term_days) == (price.kind, price.term_days)]
+        return FlagReason.SUPERSEDED if is_superseded(valid, alike, answer) else None
+
     return [
-        replace(
-            price,
-            effective_from=valid.first_day,
-            superseded=is_superseded(valid, [v for other, v in found if _is_alike(price, other)], answer),
-        )
+        replace(price, effective_from=valid.first_day, flag_reason=flag(price, valid))
         for price, valid in found
     ]
-
-
-def _is_alike(price: PriceColumn, other: PriceColumn) -> bool:
-    return (price.kind, price.term_days) == (other.kind, other.term_days)
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
@@ -94,9 +86,14 @@ def prices_in_unknown_columns(
 ) -> Iterator[Reject]:
     """A reject for each price in a column that the reader does not know, so that it is not lost silently."""
     for at, text in enumerate(texts):
-        if at not in known and has_price(text):
-            detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
-            yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
+        if at in known:
+            continue
+        try:
+            cell_price(text)
+        except RowError:
+            continue
+        detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
+        yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +116,8 @@ class Table:
 
     def text(self, texts: Sequence[str], pattern: str) -> str | None:
         """A row's text in the one column whose header matches; None where none or several do."""
-        at = optional_column(self.headers, pattern)
-        return None if at is None else texts[at]
+        found = columns(self.headers, pattern)
+        return texts[found[0]] if len(found) == 1 else None
 
 
 def visible_tables(soup: BeautifulSoup) -> list[Table]:
@@ -134,52 +131,37 @@ def table(tag: Tag) -> Table:
     Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
     invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
     """
-    trs = [tr for tr in tag.find_all("tr") if around(tr, "table") is tag]
+    trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
-    count = _header_rows(trs)
-    # Header rows of different widths are not aligned with the columns that they name: then nothing is named.
-    aligned = len({len(row) for row in grid[:count]}) <= 1
-    headers = [
-        " ".join(dict.fromkeys(text for cell in cells if aligned and (text := text_of(cell))))
-        for cells in _columns(grid[:count])
-    ]
-    return Table(headers, [row for row in grid[count:] if row])
+    height = _header_rows(trs)
+    above, rows = grid[:height], [row for row in grid[height:] if row]
+    widths = {len(row) for row in above}
+    if len(widths) > 1:
+        # Header rows of different widths are not aligned with the columns that they name: nothing is named.
+        return Table([""] * max(widths), rows)
+    headers = [" ".join(dict.fromkeys(filter(None, texts_of(cells)))) for cells in zip(*above, strict=True)]
+    return Table(headers, rows)
 
 
 def _header_rows(trs: list[Tag]) -> int:
     for at, tr in enumerate(trs):
-        if around(tr, "thead") is None and named(tr, "td"):
+        if tr.find_parent("thead") is None and named(tr, "td"):
             return at
     return len(trs)
 
 
 def _grid(trs: list[Tag]) -> list[list[Tag]]:
-    rows: list[list[Tag]] = []
-    spanning: dict[int, tuple[int, Tag]] = {}
-    for tr in trs:
-        row: list[Tag] = []
-        for cell in (c for c in named(tr, "td", "th") if around(c, "tr") is tr):
-            _fill_spanning(row, spanning)
-            for _ in range(_span(cell, "colspan")):
-                if (height := _span(cell, "rowspan")) > 1:
-                    spanning[len(row)] = (height - 1, cell)
-                row.append(cell)
-        _fill_spanning(row, spanning)
-        rows.append(row)
-    return rows
-
-
-def _fill_spanning(row: list[Tag], spanning: dict[int, tuple[int, Tag]]) -> None:
-    while len(row) in spanning:
-        left, cell = spanning.pop(len(row))
-        if left > 1:
-            spanning[len(row)] = (left - 1, cell)
-        row.append(cell)
-
-
-def _columns(rows: list[list[Tag]]) -> list[list[Tag]]:
-    width = max((len(row) for row in rows), default=0)
-    return [[row[at] for row in rows if at < len(row)] for at in range(width)]
+    """The cells of each row by their columns; one that spans columns or rows is in each of them."""
+    rows: list[dict[int, Tag]] = [{} for _ in trs]
+    for at, tr in enumerate(trs):
+        start = 0
+        for cell in (c for c in named(tr, "td", "th") if c.find_parent("tr") is tr):
+            while start in rows[at]:
+                start += 1
+            for column in range(start, start + _span(cell, "colspan")):
+                for row in rows[at : at + _span(cell, "rowspan")]:
+                    row[column] = cell
+    return [[row[column] for column in takewhile(row.__contains__, count())] for row in rows]
 
 
 def _span(cell: Tag, name: str) -> int:

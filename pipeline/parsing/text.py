@@ -7,7 +7,7 @@ turns that into a reject.
 import re
 import unicodedata
 from collections.abc import Collection
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any
 
 HOURLY = frozenset(
@@ -116,10 +116,7 @@ def number(value: Any) -> Decimal:
     if isinstance(value, str):
         cell = clean_text(value)
         if re.fullmatch(rf"-?{_NUMBER}(?:[eE][+-]?\d{{1,3}})?", cell):
-            try:
-                return number(Decimal(cell.replace(",", "")))
-            except InvalidOperation as error:
-                raise UnreadableError(f"{cell!r} is not a number") from error
+            return number(Decimal(cell.replace(",", "")))
     raise UnreadableError(f"{value!r} is not a number")
 
 
@@ -127,5 +124,5 @@ def whole_number(value: Any) -> int:
     """A whole number. Raises UnreadableError for anything else."""
     amount = number(value)
     if amount != amount.to_integral_value():
-        raise UnreadableError(f"{value!r} is not a whole number")
+        raise UnreadableError(f"{amount} is not a whole number")
     return int(amount)

@@ -8,11 +8,10 @@ from itertools import pairwise
 from typing import Literal, cast
 
 from bs4 import BeautifulSoup, Tag
-from bs4.element import NavigableString, PreformattedString
 
 from pipeline.contracts.listing import Answer, NativeUnit, Reject
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import glued, hides, is_cents, is_hidden, text_of
+from pipeline.parsing.html import hides, is_hidden, strings_in, text_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, STARTING_AT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
@@ -41,7 +40,7 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 }
 
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
-_NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg", "sup")
+_NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg")
 # Letters that are glued to the sign stay with it ("A$2.00", "GB$2.00"): it is refused, or it is US$.
 _BEFORE_PRICE = re.compile(
     rf"(?=\b(?i:{STARTING_AT})\s[^\W\d_]{{0,3}}[$€£])"
@@ -93,8 +92,7 @@ def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
     if is_hidden(heading):
         return None
     for element in heading.parents:
-        others = (part for part in _tags(element, heading.name) if part is not heading)
-        if next(others, None) is not None or _is_long(element):
+        if len(element.find_all(heading.name, limit=2)) > 1 or _is_long(element):
             return None
         if is_whole(text_of(element)):
             return element
@@ -119,11 +117,6 @@ def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.M
     return [
         (text[start : found.start()].strip(), found) for start, found in zip(starts, prices, strict=False)
     ]
-
-
-def _tags(root: Tag, name: str) -> Iterator[Tag]:
-    """The tags below another with that name; unlike ``named``, only as far as they are taken."""
-    return (part for part in root.descendants if isinstance(part, Tag) and part.name == name)
 
 
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
@@ -204,23 +197,13 @@ class LeadingPrice:
 
 def visible_texts(page: BeautifulSoup) -> list[str]:
     """The texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
-    found: list[str] = []
-    in_sup: set[int] = set()
-    left_out: set[int] = set()
-    for part in page.descendants:  # in one pass: a tag comes before what is in it
-        parent = id(part.parent)
-        if isinstance(part, Tag):
-            if parent in in_sup or part.name == "sup":
-                in_sup.add(id(part))
-            if parent in left_out or part.name in _NOT_ROWS or hides(part):
-                left_out.add(id(part))
-        elif isinstance(part, PreformattedString) or not isinstance(part, NavigableString):
-            continue
-        elif parent in in_sup and found and is_cents(found[-1], part):
-            found[-1] = glued(found[-1], part)
-        elif parent not in left_out and (line := clean_text(part)):
-            found.extend(piece for split in _BEFORE_PRICE.split(line) if (piece := split.strip()))
-    return found
+    strings = strings_in(page, lambda part: part.name in _NOT_ROWS or hides(part))
+    return [
+        piece.strip()
+        for string in strings
+        for piece in _BEFORE_PRICE.split(clean_text(string))
+        if piece.strip()
+    ]
 
 
 def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) -> Iterator[Item]:

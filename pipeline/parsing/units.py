@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, Literal
 
-from pipeline.parsing.prices import optional_number
+from pipeline.parsing.prices import RowError, price_of
 
 HOURS_PER_MONTH = Decimal(730)
 """8,760 hours a year / 12: what providers multiply by for their monthly prices (Scaleway and Azure do)."""
@@ -22,21 +22,12 @@ TIMES_PER_HOUR: Mapping[TimeUnit, int] = {"second": 3600, "minute": 60, "hour": 
 _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 
-def gib_from_mib(value: Any) -> float | None:
-    """Memory given in MiB as GiB; None where it is not given or unreadable."""
-    amount_mib = optional_number(value)
-    return None if amount_mib is None else amount_mib / MIB_PER_GIB
-
-
-def gib_from_bytes(value: Any) -> float | None:
-    """Memory given in bytes as GiB; None where it is not given or unreadable."""
-    amount = optional_number(value)
-    return None if amount is None else amount / BYTES_PER_GIB
-
-
-def usd_per_gb_month(usd_per_gib_hour: Decimal) -> Decimal:
-    """A disk's price per GiB and hour, per GB and month."""
-    return round(usd_per_gib_hour * HOURS_PER_MONTH / GB_PER_GIB, 6)
+def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | None:
+    """A disk's price per hour of ``gb`` GB, per GB and month; None where it is not given or unreadable."""
+    try:
+        return round(price_of(usd_per_hour) * HOURS_PER_MONTH / gb, 6)
+    except RowError:
+        return None
 
 
 def gigabytes(text: str | None) -> float | None:

@@ -14,7 +14,7 @@ def _read_model(model: kit.JsonObject) -> kit.Listings:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "nobody bid for it in the last month")
     price = model.object("price")
     yield kit.Listing.per_gpu_hour(
-        _label(model),
+        " ".join(filter(None, (model.optional_text("vendor"), model.text("model")))),
         "on_demand",
         price.price("min"),
         price.text("currency"),
@@ -26,8 +26,3 @@ def _read_model(model: kit.JsonObject) -> kit.Listings:
         available=kit.is_available(model.object("availability").get("available")),
         flag_reason=kit.FlagReason.STARTING_PRICE,
     )
-
-
-def _label(model: kit.JsonObject) -> str:
-    """The card, with the vendor's name before it."""
-    return " ".join(filter(None, (model.optional_text("vendor"), model.text("model"))))

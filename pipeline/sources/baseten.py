@@ -18,13 +18,11 @@ _SPECS = re.compile(
 """No letter may be glued to the price: "RAM$2.50" is no price of the row."""
 
 
-@kit.reader()
+@kit.reader('no instance with "GiB VRAM"')
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One offer per instance with GPU memory. Raises SourceChangedError when there is none."""
+    """One offer per instance with GPU memory."""
     rows = [_read_item(item, audit.config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
-    if not rows:
-        raise answer.changed('no instance with "GiB VRAM"')
-    yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
+    return kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:

@@ -22,14 +22,10 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
     specs = server.object("specs")
     label, vram_gib = specs.text("gpu"), specs.optional_number("gpuram")
     gpu_count = _gpu_count(label, server.get("gpu_array"))
-    yield kit.Listing(
-        raw_label=label,
-        gpu_count=gpu_count,
-        price_kind="on_demand",
-        native_price=round(server.object("price").object("on_demand").price(DOLLARS) / HOURS_PER_DAY, 6),
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=server.answer,
+    yield server.listing(
+        label,
+        gpu_count,
+        round(server.object("price").object("on_demand").price(DOLLARS) / HOURS_PER_DAY, 6),
         context=kit.known(vram_gb=vram_gib),
         country=specs.object("net").optional_text("cc"),
         available=_available(server, gpu_count),

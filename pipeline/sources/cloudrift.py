@@ -18,17 +18,15 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings:
-    vram_gib, ram_gib, disk_gib = (kit.gib_from_bytes(variant.get(name)) for name in ("vram", "dram", "disk"))
+    vram_gib, ram_gib, disk_gib = (
+        variant.optional_number(name, per=kit.BYTES_PER_GIB) for name in ("vram", "dram", "disk")
+    )
     for region, available in _places(variant):
-        yield kit.Listing(
-            raw_label=kind.text("brand_short"),
+        yield variant.listing(
+            kind.text("brand_short"),
+            variant.gpu_count("gpu_count"),
+            variant.price("cost_per_hour") / CENTS_PER_DOLLAR,
             instance_type=variant.text("name"),
-            gpu_count=variant.gpu_count("gpu_count"),
-            price_kind="on_demand",
-            native_price=variant.price("cost_per_hour") / CENTS_PER_DOLLAR,
-            native_currency="USD",
-            native_unit="instance_hour",
-            answer=variant.answer,
             context={"vram_gb": round(vram_gib)} if vram_gib else {},  # of one GPU
             region=region,
             available=available,

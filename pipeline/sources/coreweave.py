@@ -69,7 +69,7 @@ def _cells(row: Tag) -> list[Tag]:
 
 def _usual_layout(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> _Layout:
     """The columns of a table that came without its header, known by how many cells its first row has."""
-    rows = kit.with_role(tag, "listitem")
+    rows = tag.find_all(role="listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
     if len(headers) != width or not kit.columns(headers, r"^spot\b"):
@@ -90,7 +90,7 @@ def _layout(headers: list[str], answer: kit.Answer) -> _Layout:
 
 def _read_table(tag: Tag, layout: _Layout, answer: kit.Answer) -> kit.Rows:
     region, headers = _region(tag), layout.headers
-    grid = kit.Table(headers, [_cells(row) for row in kit.with_role(tag, "listitem")])
+    grid = kit.Table(headers, [_cells(row) for row in tag.find_all(role="listitem")])
     if not grid.full_rows():
         raise answer.changed(f"no row of {region} has the {len(headers)} cells of its header")
     known = {price.at for price in layout.prices} | set(kit.columns(headers, _NOT_PRICES))
@@ -137,7 +137,7 @@ def _listing(
         ram_gib=kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
         local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
         effective_from=price.effective_from,
-        flag_reason=kit.FlagReason.SUPERSEDED if price.superseded else found.flag_reason,
+        flag_reason=price.flag_reason or found.flag_reason,
     )
 
 
@@ -147,11 +147,9 @@ def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
     priced = kit.cell_price(
         kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)
     )
-    row = kit.around_with_role(cell, "listitem")
+    row = cell.find_parent(role="listitem")
     outer, inner = _MOBILE_COPY[kind]
-    copies = (
-        [copy for copy in kit.with_class(row, inner) if kit.around_with_class(copy, outer)] if row else []
-    )
+    copies = [copy for copy in kit.with_class(row, inner) if copy.find_parent(class_=outer)] if row else []
     stated = kit.texts_of(copies)
     kit.agreed([priced, *(None if kit.is_not_offered(text) else kit.cell_price(text) for text in stated)])
     return priced

@@ -14,7 +14,7 @@ SECTION = r"^GPU instances? pricing$"
 SECTION_HEADINGS = ("h1", "h2", "h3")
 
 
-@kit.reader()
+@kit.reader("the GPU section has no rows")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column. CPU, storage and token prices are in other sections."""
     section = _section(answer)
@@ -58,8 +58,6 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
         raise answer.changed(f"the GPU model is not the first column of {grid.headers}")
     prices = kit.price_columns(grid.headers, answer)
     kit.require_on_demand(prices, grid.headers, answer)
-    if not grid.rows:
-        raise answer.changed("the GPU section has no rows")
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         label, texts = _label(cells[0]), kit.texts_of(cells)
@@ -67,9 +65,7 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
             grid.headers, texts, {0, *(price.at for price in prices)}, answer
         )
         for price in prices:
-            flag = kit.FlagReason.SUPERSEDED if price.superseded else None
-            if price.kind == "reserved" and not price.term_days:
-                flag = kit.FlagReason.UNSTATED_TERM
+            without_term = price.kind == "reserved" and not price.term_days
             yield kit.gpu_hour_row(
                 label,
                 price.kind,
@@ -79,12 +75,12 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
                 units,
                 term_days=price.term_days,
                 effective_from=price.effective_from,
-                flag_reason=flag,
+                flag_reason=kit.FlagReason.UNSTATED_TERM if without_term else price.flag_reason,
             )
 
 
 def _label(name: Tag) -> str:
     """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) distinguish the two."""
-    row = kit.around_with_role(name, "listitem")
+    row = name.find_parent(role="listitem")
     tags = kit.texts_of(kit.with_class(row, "pricing-tag")) if row else []
     return " ".join([kit.text_of(name), *filter(None, tags)])

@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from typing import Any
 
 from pipeline.sources import kit
 
@@ -26,21 +27,18 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     ram_gib = _memory_gib(machine.config.settings["ram_gib_per_gpu"], vcpus, machine)
     sizes = _machine_sizes(vcpus, ram_gib, machine)
     no_room = machine.get("maxGpuFree") is not None and not sizes
-    yield kit.Listing(
-        raw_label=machine.text("gpuModel"),
-        instance_type=machine.optional_text("machineType"),
-        gpu_count=1,
-        gpu_counts=sizes,
-        price_kind="on_demand",
-        native_price=gpu + vcpus * vcpu + ram_gib * memory_gib,
-        native_currency="USD",
+    yield machine.listing(
+        machine.text("gpuModel"),
+        1,
+        gpu + vcpus * vcpu + ram_gib * memory_gib,
         native_unit="gpu_hour",
-        answer=machine.answer,
+        instance_type=machine.optional_text("machineType"),
+        gpu_counts=sizes,
         region=machine.optional_text("dataCenterId"),
         available=False if no_room else kit.is_available(machine.get("totalGpuFree", "maxGpuFree")),
         vcpus=vcpus,
         ram_gib=ram_gib,
-        storage_usd_per_gb_month=_storage_usd_per_gb_month(machine),
+        storage_usd_per_gb_month=kit.usd_per_gb_month(_part(machine, "minStorageGibPriceHr"), kit.GB_PER_GIB),
     )
 
 
@@ -56,12 +54,17 @@ def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[i
 
 
 def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
-    """The price of a part, written ``{"value": "0.0025"}``. Raises RowError naming the part."""
-    price = machine.get(part)
+    """The price of a part. Raises RowError naming the part."""
     try:
-        return kit.price_of(price.get("value") if isinstance(price, dict) else price)
+        return kit.price_of(_part(machine, part))
     except kit.RowError as error:
         raise kit.RowError(error.reason, f"{part}: {error}") from error
+
+
+def _part(machine: kit.JsonObject, part: str) -> Any:
+    """The price of a part as the answer has it: ``{"value": "0.0025"}`` or only the value."""
+    price = machine.get(part)
+    return price.get("value") if isinstance(price, dict) else price
 
 
 def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
@@ -88,11 +91,3 @@ def _limit(machine: kit.JsonObject, name: str) -> Decimal | None:
     if limit <= 0:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name} is {limit}")
     return limit
-
-
-def _storage_usd_per_gb_month(machine: kit.JsonObject) -> Decimal | None:
-    try:
-        per_gib_hour = _part_price(machine, "minStorageGibPriceHr")
-    except kit.RowError:
-        return None
-    return kit.usd_per_gb_month(per_gib_hour)

@@ -1,7 +1,6 @@
 """Denvr Dataworks: the machines of the price page, per GPU-hour, from the data that Wix adds to it."""
 
 import re
-from collections.abc import Iterator
 
 from pipeline.sources import kit
 
@@ -13,19 +12,16 @@ PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
 """A price without one of these could be of a whole machine, and is refused."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.reader()
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine. Raises SourceChangedError when the page's data has no machine."""
-    audit = kit.FieldAudit(config)
-    machines = (machine for answer in answers for machine in _machines(answer, audit))
-    rows = kit.read_rows(machines, _read_machine, "title", "gpuVram")
-    yield from kit.reject_contradictions(
-        kit.at_least_one(rows, f"{config.name}: no machine"),
-        lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count),
+    rows = kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
+    return kit.reject_contradictions(
+        rows, lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count)
     )
-    yield from audit.warnings()
 
 
-def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> Iterator[kit.JsonObject]:
+def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     scripts = kit.page(answer).find_all("script", id=SCRIPT)
     if len(scripts) != 1:
         raise answer.changed(f"{len(scripts)} scripts {SCRIPT!r}, not one")
@@ -35,12 +31,11 @@ def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> Iterator[kit.JsonObj
         raise answer.changed(f"{SCRIPT!r} cannot be read ({error})") from error
     for name in PATH:
         data = data.get(name) if isinstance(data, dict) else None
-    records = (
-        [record for record in data.values() if isinstance(record, dict)] if isinstance(data, dict) else []
-    )
-    if not records:
+    records = list(data.values()) if isinstance(data, dict) else []
+    machines = [audit.item(record, answer) for record in records if isinstance(record, dict)]
+    if not machines:
         raise answer.changed(f"no machines at {'.'.join(PATH)}")
-    yield from (audit.item(record, answer) for record in records)
+    return machines
 
 
 def _read_machine(machine: kit.JsonObject) -> kit.Rows:

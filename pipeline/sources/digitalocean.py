@@ -112,6 +112,6 @@ def _read_size(size: kit.JsonObject) -> kit.Listings:
             region=region,
             available=False if regions == [] else available if isinstance(available, bool) else None,
             vcpus=size.optional_number("vcpus"),
-            ram_gib=kit.gib_from_mib(size.get("memory")),
+            ram_gib=size.optional_number("memory", per=kit.MIB_PER_GIB),
             local_disk_gb=round(kit.gb_from_gib(sum(disks_gib)), 1) if any(disks_gib) else None,
         )

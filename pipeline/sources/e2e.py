@@ -40,11 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _is_of_gpus(table: kit.Table) -> bool:
-    return bool(
-        kit.columns(table.headers, "^item$")
-        and kit.columns(table.headers, "^vRAM")
-        and kit.columns(table.headers, "^hourly")
-    )
+    return all(kit.columns(table.headers, pattern) for pattern in ("^item$", "^vRAM", "^hourly"))
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:

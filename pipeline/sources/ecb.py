@@ -36,11 +36,8 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
     latest = max(days, key=lambda cube: cube.get("time", ""))
     try:
         day = date.fromisoformat(latest.get("time", ""))
-        found = [
-            (cube.get("currency", ""), _rate(cube.get("rate", "")))
-            for cube in latest.iter("{*}Cube")
-            if cube is not latest
-        ]
+        stated = [(cube.get("currency", ""), cube.get("rate", "")) for cube in latest.iterchildren("{*}Cube")]
+        found = [(currency, _rate(rate)) for currency, rate in stated]
     except ValueError as error:
         raise answer.changed(f"a day or rate cannot be read ({error})") from error
     rates = dict(found)

@@ -1,7 +1,6 @@
 """Exoscale: prices of instance types, joined with the list of types, which has their GPUs and zones."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """
     audit = kit.FieldAudit(config)
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
-    (prices, of_prices), types = _prices(pages, config), _types(pages)
+    (prices, of_prices), types = _prices(pages, config), _types(pages, config)
     read_type = partial(_read_type, prices=prices)
     rows = kit.read_rows([kind for kind in types if kind.peek("gpus")], read_type, "family", "size")
     yield from kit.at_least_one(rows, f"{config.name}: no type with GPUs")
@@ -34,12 +33,10 @@ def _prices(
     raise kit.SourceChangedError(f"{config.name}: no answer has prices in {currency}")
 
 
-def _types(pages: Sequence[kit.JsonObject]) -> list[kit.JsonObject]:
+def _types(pages: Sequence[kit.JsonObject], config: kit.SourceConfig) -> list[kit.JsonObject]:
     lists = [page for page in pages if "instance-types" in page.raw]
     if not lists:
-        raise kit.SourceChangedError(
-            f"{pages[0].answer.url if pages else 'no answer'}: no list of instance types"
-        )
+        raise kit.SourceChangedError(f"{config.name}: no list of instance types")
     return [kind for page in lists for kind in page.items("instance-types")]
 
 
@@ -52,33 +49,24 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     name = _price_name(kind)
     if name not in prices:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is not in the price list")
-    zones = [zone for zone in kind.get("zones") or () if isinstance(zone, str)]
+    listed = kind.get("zones")
+    zones = [zone for zone in listed if isinstance(zone, str)] if isinstance(listed, list) else []
     if not zones:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
-    memory_gib = kit.gib_from_bytes(kind.get("memory"))
+    memory_gib = kind.optional_number("memory", per=kit.BYTES_PER_GIB)
     for zone in dict.fromkeys(zones):
-        yield kit.Listing(
-            raw_label=instance_type,
+        yield kind.listing(
+            instance_type,
+            kind.gpu_count("gpus"),
+            kit.price_of(prices[name]),
             label_kind="instance_type",
             instance_type=instance_type,
-            gpu_count=kind.gpu_count("gpus"),
-            price_kind="on_demand",
-            native_price=kit.price_of(prices[name]),
-            native_currency="USD",
-            native_unit="instance_hour",
-            answer=kind.answer,
             region=zone,
             vcpus=kind.optional_number("cpus"),
             ram_gib=memory_gib or None,
-            storage_usd_per_gb_month=_storage_usd_per_gb_month(prices.get("volume")),
+            storage_usd_per_gb_month=kit.usd_per_gb_month(prices.get("volume"), kit.GB_PER_GIB),
         )
-
-
-def _storage_usd_per_gb_month(per_gib_hour: Any) -> Decimal | None:
-    if kit.optional_number(per_gib_hour) is None:
-        return None
-    return kit.usd_per_gb_month(Decimal(str(per_gib_hour)))
 
 
 def _without_type(

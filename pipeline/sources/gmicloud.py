@@ -27,8 +27,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         raise answer.changed(f"no card with a GPU and {UNIT!r}")
     units = sum(text == UNIT for text in kit.texts_of(kit.named(soup, "span")))
     if units != len(cards):
-        detail = f"{units} prices per GPU-hour in {len(cards)} cards"
-        raise answer.changed(f"{detail}")
+        raise answer.changed(f"{units} prices per GPU-hour in {len(cards)} cards")
     for label, card in cards:
         yield _read_card(label, card, answer, audit.config)
 

@@ -1,7 +1,5 @@
 """GPU.ai: offers of a marketplace, each priced for all of its GPUs."""
 
-from decimal import Decimal
-
 from pipeline.sources import kit
 
 KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
@@ -41,14 +39,13 @@ def _read_once(offer: kit.JsonObject, seen: set[str]) -> kit.Listings:
 
 
 def _listing(offer: kit.JsonObject) -> kit.Listing:
-    return kit.Listing(
-        raw_label=offer.text("gpu_type"),
-        gpu_count=offer.gpu_count("gpu_count"),
+    disk_usd, has_more = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
+    return offer.listing(
+        offer.text("gpu_type"),
+        offer.gpu_count("gpu_count"),
+        offer.price("price_per_hour"),
+        native_currency=offer.optional_text("currency") or offer.config.currency,
         price_kind=_kind(offer),
-        native_price=offer.price("price_per_hour"),
-        native_currency=offer.optional_text("currency") or "USD",
-        native_unit="instance_hour",
-        answer=offer.answer,
         region=offer.optional_text("region"),
         available=kit.is_available(offer.get("available")),
         tier=f"marketplace_{_capacity(offer)}",
@@ -56,16 +53,18 @@ def _listing(offer: kit.JsonObject) -> kit.Listing:
         vcpus=offer.optional_number("cpu_cores") or None,
         ram_gib=offer.optional_number("ram_gb") or None,
         local_disk_gb=offer.optional_number("instance_disk_gb") or None,
-        storage_usd_per_gb_month=_storage_usd_per_gb_month(offer),
+        # What more disk than the included costs, where more can be had.
+        storage_usd_per_gb_month=(
+            round(disk_usd * kit.HOURS_PER_MONTH, 6) if has_more is True and disk_usd is not None else None
+        ),
     )
 
 
 def _kind(offer: kit.JsonObject) -> kit.PriceKind:
-    tier = offer.get("tier")
-    kind = KINDS.get(tier) if isinstance(tier, str) else None
+    kind = KINDS.get(offer.optional_text("tier") or "")
     if kind is None:
         raise kit.RowError(
-            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {tier!r} is neither on_demand nor spot"
+            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {offer.get('tier')!r} is neither on_demand nor spot"
         )
     return kind
 
@@ -81,9 +80,3 @@ def _capacity(offer: kit.JsonObject) -> str:
         detail = f"capacity_class {stated!r} and community {community!r} do not agree on whose hardware it is"
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return "_".join(filter(None, (by_twin, offer.optional_text("deployment_type"))))
-
-
-def _storage_usd_per_gb_month(offer: kit.JsonObject) -> Decimal | None:
-    """What more disk than the included costs; None where no more can be had."""
-    per_hour, is_offered = offer.optional_decimal("disk_price_per_gb_hour"), offer.get("disk_configurable")
-    return round(per_hour * kit.HOURS_PER_MONTH, 6) if is_offered is True and per_hour is not None else None

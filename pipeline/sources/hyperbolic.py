@@ -17,23 +17,16 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _read_option(option: kit.JsonObject) -> kit.Listings:
     _check_terms(option)
-    gpu_count, machine = option.gpu_count("gpuCount"), _machine(option)
-    if machine.gpu_count("gpuCount") != gpu_count:
-        detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
-    form_factor = option.optional_text("gpuFormFactor")
-    yield kit.Listing(
-        raw_label=option.text("gpuType"),
-        gpu_count=gpu_count,
-        price_kind="on_demand",
-        native_price=option.price("costPerHourCents") / CENTS_PER_DOLLAR,
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=option.answer,
-        context=kit.known(form_factor=form_factor),
+    machine, free = _machine(option), kit.is_available(option.get("totalAvailable"))
+    machine_and_network = option.text("machineType"), option.optional_text("connectionType")
+    yield option.listing(
+        option.text("gpuType"),
+        machine.gpu_count("gpuCount"),
+        option.price("costPerHourCents") / CENTS_PER_DOLLAR,
+        context=kit.known(form_factor=option.optional_text("gpuFormFactor")),
         region=option.optional_text("region"),
-        available=_available(option),
-        tier=_tier(option),
+        available=False if option.get("enabled") is False else free,
+        tier="_".join(filter(None, machine_and_network)),  # bare-metal_infiniband
         vcpus=machine.optional_number("vcpuCount"),
         ram_gib=machine.optional_number("ramGb"),
         local_disk_gb=machine.optional_number("storageGb"),
@@ -42,30 +35,22 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
 
 def _check_terms(option: kit.JsonObject) -> None:
     """Raises RowError for an option with a price or a term that is new: the known price may be for less."""
-    prices = {name for name in option.raw if name.endswith(_PRICE_SUFFIX)} - set(_KNOWN_PRICES)
-    if prices or _LEAST_HOURS in option.raw:
-        new = sorted(prices | ({_LEAST_HOURS} & option.raw.keys()))
+    terms = {name for name in option.raw if name.endswith(_PRICE_SUFFIX) or name == _LEAST_HOURS}
+    if new := sorted(terms - set(_KNOWN_PRICES)):
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"what {new} means for the price is not known")
     if (machine_type := option.get("machineType")) not in MACHINE_TYPES:
         raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a machine of type {machine_type!r}")
 
 
 def _machine(option: kit.JsonObject) -> kit.JsonObject:
-    """The one machine of an option. Raises RowError for several: how they are joined is not stated."""
+    """The one machine of an option. Raises RowError for several: how they are joined is not stated, and for
+    one with another number of GPUs."""
     machines = option.objects("nodes")
     if len(machines) != 1:
         detail = f"an option of {len(machines)} machines, which are only rented together"
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-    return machines[0]
-
-
-def _available(option: kit.JsonObject) -> bool | None:
-    """Not when it is switched off; otherwise what the count says, which not every option has."""
-    enabled, free = option.get("enabled"), kit.is_available(option.get("totalAvailable"))
-    return False if enabled is False else free
-
-
-def _tier(option: kit.JsonObject) -> str | None:
-    """The kind of machine and its network, such as ``bare-metal_infiniband``."""
-    parts = (option.optional_text("machineType"), option.optional_text("connectionType"))
-    return "_".join(filter(None, parts)) or None
+    (machine,), gpu_count = machines, option.gpu_count("gpuCount")
+    if machine.gpu_count("gpuCount") != gpu_count:
+        detail = f"an option of {gpu_count} GPUs is a machine of {machine.gpu_count('gpuCount')}"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
+    return machine

@@ -14,14 +14,10 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_machine(machine: kit.JsonObject) -> kit.Listings:
     sold_out, form_factor = machine.get("sold_out"), machine.optional_text("interconnect")
     vram_gb = machine.optional_number("vram_per_card")
-    yield kit.Listing(
-        raw_label=machine.text("name"),
-        gpu_count=machine.gpu_count("num_cards"),
-        price_kind="on_demand",
-        native_price=machine.price("price"),
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=machine.answer,
+    yield machine.listing(
+        machine.text("name"),
+        machine.gpu_count("num_cards"),
+        machine.price("price"),
         context=kit.known(form_factor=form_factor, vram_gb=vram_gb),
         region=machine.optional_text("location"),
         available=not sold_out if isinstance(sold_out, bool) else None,

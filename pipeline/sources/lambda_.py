@@ -170,7 +170,7 @@ def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, ki
 
 def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
     """The row's texts by column: its data-label, or the header above it where a cell has none."""
-    table = kit.around(row, "table")
+    table = row.find_parent("table")
     headers = (
         [kit.text_of(th) for head in kit.named(table, "thead") for th in kit.named(head, "th")]
         if table
@@ -195,14 +195,14 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
     """The names of the page's tabs, by the panel that each opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
-    for tab in kit.with_role(tree, "tab"):
+    for tab in tree.find_all(role="tab"):
         tabs[str(tab.get("aria-controls"))].add(kit.text_of(tab))
     return tabs
 
 
 def _tab_count(row: Tag, tabs: Mapping[str, set[str]]) -> int | None:
     """The GPU count that the tab of this table names ("8x"), if it names one."""
-    panel = kit.around_with_role(row, "tabpanel")
+    panel = row.find_parent(role="tabpanel")
     named = tabs.get(str(panel["id"]), set()) if panel and panel.get("id") else set()
     found = _TAB.fullmatch(next(iter(named))) if len(named) == 1 else None
     return int(found[1]) if found else None

@@ -5,7 +5,6 @@ skipped, and so are virtual machines: that data does not say what GPUs they have
 """
 
 import re
-from typing import Any
 
 from pipeline.sources import kit
 
@@ -19,59 +18,41 @@ _PLAN = re.compile(r'\{\s*"id":\s*"plan_[^"]{1,40}",\s*"type":\s*"plans"')
 _IN_STOCK = {"high": True, "medium": True, "low": True, "unavailable": False}
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per plan, region and term. Raises SourceChangedError when there is no plan with GPUs."""
-    audit = kit.FieldAudit(config)
-    rows = [row for answer in answers for row in _read_page(answer, audit)]
-    yield from kit.reject_contradictions(
-        kit.at_least_one(rows, f"{config.name}: no plan with GPUs"),
-        lambda row: (row.instance_type, row.region, row.price_kind, row.term_days),
-    )
-    yield from audit.warnings()
-
-
-def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+@kit.reader("no plan with GPUs")
+def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """One listing per plan, region and term."""
     plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
         raise answer.changed("the page's data has no plan")
-    for plan in plans:
-        if plan.peek("attributes", "specs", "gpu"):
-            yield from _read_plan(plan)
+    rows = [row for plan in plans if plan.peek("attributes", "specs", "gpu") for row in _read_plan(plan)]
+    return kit.reject_contradictions(
+        rows, lambda row: (row.instance_type, row.region, row.price_kind, row.term_days)
+    )
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     attributes = plan.object("attributes")
     name, specs = attributes.optional_text("slug"), attributes.object("specs")
+    gpu = specs.object("gpu")
     for region in attributes.objects("regions"):
         place = region.optional_text("name")
         prices = region.object("pricing").object(plan.config.currency)
         for field, kind, days, unit in PRICES:
             try:
-                yield kit.Listing(
-                    **_machine(specs),
-                    instance_type=attributes.text("slug"),
+                yield plan.listing(
+                    gpu.text("type"),
+                    gpu.gpu_count("count"),
+                    prices.price(field),
+                    native_unit=unit,
                     price_kind=kind,
                     term_days=days,
-                    native_price=prices.price(field),
-                    native_currency=plan.config.currency,
-                    native_unit=unit,
-                    answer=plan.answer,
+                    instance_type=attributes.text("slug"),
+                    context=kit.known(vram_gb=gpu.optional_number("vram_per_gpu")),
+                    interconnect=gpu.optional_text("interconnect"),
+                    ram_gib=specs.object("memory").optional_number("total"),
                     region=place,
                     country=place,
                     available=_IN_STOCK.get(str(region.get("stock_level"))),
                 )
             except kit.RowError as error:
                 yield plan.reject(error, f"{name} in {place}, {kind}", region.raw)
-
-
-def _machine(specs: kit.JsonObject) -> dict[str, Any]:
-    """What a plan is. Raises RowError."""
-    gpu = specs.object("gpu")
-    vram_gb = gpu.optional_number("vram_per_gpu")
-    return {
-        "raw_label": gpu.text("type"),
-        "gpu_count": gpu.gpu_count("count"),
-        "context": kit.known(vram_gb=vram_gb),
-        "interconnect": gpu.optional_text("interconnect"),
-        "ram_gib": specs.object("memory").optional_number("total"),
-    }

@@ -18,23 +18,18 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     plan_id, label, gpu_count = plan.text("id"), plan.text("label"), plan.gpu_count("gpus")
-    disk_mb = plan.optional_number("disk")
     regional = [(place.optional_text("id"), place) for place in plan.objects("region_prices")]
     for region, price in [(None, plan.object("price")), *regional]:
         try:
-            yield kit.Listing(
-                raw_label=label,
+            yield plan.listing(
+                label,
+                gpu_count,
+                price.price("hourly"),
                 instance_type=plan_id,
-                gpu_count=gpu_count,
-                price_kind="on_demand",
-                native_price=price.price("hourly"),
-                native_currency="USD",
-                native_unit="instance_hour",
-                answer=plan.answer,
                 region=region,
                 vcpus=plan.optional_number("vcpus"),
-                ram_gib=kit.gib_from_mib(plan.get("memory")),
-                local_disk_gb=None if disk_mb is None else disk_mb / MB_PER_GB,
+                ram_gib=plan.optional_number("memory", per=kit.MIB_PER_GIB),
+                local_disk_gb=plan.optional_number("disk", per=MB_PER_GB),
             )
         except kit.RowError as error:
             yield plan.reject(error, f"{plan_id}, {region or 'everywhere'}")

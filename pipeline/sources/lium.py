@@ -22,10 +22,10 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
         raise answer.changed(f"no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
-    by_id: dict[Any, list[Mapping[str, Any]]] = {}
+    by_id: dict[str, list[Mapping[str, Any]]] = {}
     for node in nodes:
-        by_id.setdefault(node.peek("id"), []).append(node.raw)
-    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.peek("id")]), "id")
+        by_id.setdefault(node.name("id"), []).append(node.raw)
+    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.name("id")]), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
@@ -51,16 +51,15 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
     country = node.optional_text("country_code")
     places = (node.optional_text("city"), node.optional_text("region"), country)
     vram_gb = node.optional_number("gpu_memory_gb")
-    yield kit.Listing(
-        raw_label=node.text("gpu_model"),
-        gpu_count=gpus,
+    yield node.listing(
+        node.text("gpu_model"),
+        gpus,
+        _price(node),
+        native_unit="gpu_hour",
+        native_currency=node.optional_text("currency") or node.config.currency,
+        price_kind=_KINDS[tier],
         gpu_counts=counts if len(counts) > 1 else None,
         min_gpu_count=counts[0],
-        price_kind=_KINDS[tier],
-        native_price=_price(node),
-        native_currency=node.optional_text("currency") or node.config.currency,
-        native_unit="gpu_hour",
-        answer=node.answer,
         context=kit.known(vram_gb=vram_gb),
         region=", ".join(place for place in places if place) or None,
         country=country,

@@ -22,13 +22,11 @@ _MEMORY = re.compile(r'"(\d{1,5}) GB"')
 _HOUR = re.compile(r"/ ?(?:hr|hour)")
 
 
-@kit.reader()
+@kit.reader("the page's data has no row of a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per machine. Raises SourceChangedError when the page's data has no row."""
+    """One listing per machine."""
     text = kit.flight_text(answer)
     keys = list(_KEY.finditer(text))
-    if not keys:
-        raise answer.changed("the page's data has no row of a GPU")
     machines: dict[tuple[str, str, str], list[str]] = {}
     for at, key in enumerate(keys):
         following = keys[at + 1].start() if at + 1 < len(keys) else len(text)

@@ -19,17 +19,15 @@ NO_LABEL = re.compile(
 )
 
 
-@kit.reader()
+@kit.reader("no GPU with a price per second")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPUs with a price per second (or hour, where the page shows that). CPU and memory are skipped.
 
-    A GPU named in running text without a price is no row. Raises SourceChangedError when no GPU has a price.
+    A GPU named in running text without a price is no row.
     """
     texts = _with_vendors(kit.visible_texts(kit.page(answer)))
     rows = [row for item in kit.items(texts, _labels(texts)) if (row := _read_item(item, answer))]
-    if not rows:
-        raise answer.changed("no GPU with a price per second")
-    yield from kit.reject_contradictions(rows, lambda row: row.raw_label)
+    return kit.reject_contradictions(rows, lambda row: row.raw_label)
 
 
 def _with_vendors(texts: list[str]) -> list[str]:

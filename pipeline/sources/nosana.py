@@ -23,14 +23,10 @@ def _read_market(market: kit.JsonObject) -> kit.Listings:
     label, gpu_types = market.text("name"), market.get("gpu_types")
     is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
     tier = market.optional_text("type")
-    yield kit.Listing(
-        raw_label=label,
-        gpu_count=_gpu_count(label, market.optional_text("slug") or "", tier),
-        price_kind="on_demand",
-        native_price=_with_fee(market),
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=market.answer,
+    yield market.listing(
+        label,
+        _gpu_count(label, market.optional_text("slug") or "", tier),
+        _with_fee(market),
         context={"gpu_name": gpu_types[0]} if is_one_kind else {},
         tier=tier.lower() if tier else None,
     )

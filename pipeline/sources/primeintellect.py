@@ -25,19 +25,16 @@ def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
 
 
 def _read_offer(offer: kit.JsonObject) -> kit.Listings:
-    prices, form_factor = offer.object("prices"), offer.optional_text("socket")
+    prices, vcpus, memory = (offer.object(name) for name in ("prices", "vcpu", "memory"))
     stock, tier = offer.optional_text("stockStatus"), offer.optional_text("security")
-    vcpus, memory = offer.object("vcpu"), offer.object("memory")
-    yield kit.Listing(
-        raw_label=offer.text("gpuType"),
-        instance_type=offer.optional_text("cloudId"),
-        gpu_count=offer.gpu_count("gpuCount"),
-        price_kind="spot" if offer.get("isSpot") is True else "on_demand",
-        native_price=prices.price("onDemand", "communityPrice"),
+    yield offer.listing(
+        offer.text("gpuType"),
+        offer.gpu_count("gpuCount"),
+        prices.price("onDemand", "communityPrice"),
         native_currency=prices.optional_text("currency") or offer.config.currency,
-        native_unit="instance_hour",
-        answer=offer.answer,
-        context=kit.known(form_factor=form_factor),
+        price_kind="spot" if offer.get("isSpot") is True else "on_demand",
+        instance_type=offer.optional_text("cloudId"),
+        context=kit.known(form_factor=offer.optional_text("socket")),
         region=offer.optional_text("region", "country"),
         country=offer.optional_text("country"),
         available=stock.casefold() not in _SOLD_OUT if stock else None,

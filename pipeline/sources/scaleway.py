@@ -65,30 +65,20 @@ def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.L
         raise kit.RowError(
             kit.RejectReason.UNKNOWN_GPU_SHARE, f"a slice {profile!r} of a GPU of unknown share"
         )
-    info = server.object("gpu_info")
-    gpu_name, memory_gib = info.optional_text("gpu_name"), _amount(info, "gpu_memory", 2**30)
-    return kit.Listing(
-        raw_label=gpu_name or name,
+    info, network = server.object("gpu_info"), server.object("network")
+    gpu_name, vram_gib = info.optional_text("gpu_name"), info.optional_number("gpu_memory", per=2**30)
+    return server.listing(
+        gpu_name or name,
+        server.gpu_count("gpu"),
+        server.price("hourly_price"),
         instance_type=name,
         label_kind="gpu_name" if gpu_name else "instance_type",
-        gpu_count=server.gpu_count("gpu"),
-        price_kind="on_demand",
-        native_price=server.price("hourly_price"),
-        native_currency=server.config.currency,
-        native_unit="instance_hour",
         billing_increment_seconds=server.config.settings["increment_seconds"].get(name),
-        answer=server.answer,
-        context=kit.known(vram_gb=memory_gib),
+        context=kit.known(vram_gb=vram_gib),
         region=_zone(server.answer),
         available=available,
-        vcpus=_amount(server, "ncpus", 1),
-        ram_gib=_amount(server, "ram", 2**30),
-        local_disk_gb=_amount(server, "scratch_storage_max_size", 10**9),
-        node_network_gbps=_amount(server.object("network"), "sum_internal_bandwidth", 10**9),
+        vcpus=server.optional_number("ncpus") or None,
+        ram_gib=server.optional_number("ram", per=2**30) or None,
+        local_disk_gb=server.optional_number("scratch_storage_max_size", per=10**9) or None,
+        node_network_gbps=network.optional_number("sum_internal_bandwidth", per=10**9) or None,
     )
-
-
-def _amount(part: kit.JsonObject, name: str, unit: int) -> float | None:
-    """A positive amount in units of ``unit``, None where the answer has none."""
-    amount = part.optional_decimal(name)
-    return float(amount / unit) if amount is not None and amount > 0 else None

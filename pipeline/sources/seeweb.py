@@ -9,13 +9,13 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
         raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
-    plans = [plan for plan in envelope.items("plans") if _has_gpus(plan)]
+    # Numbers are texts in these answers: a plan without GPUs has "0" of them and no label.
+    plans = [
+        plan
+        for plan in envelope.items("plans")
+        if plan.peek("gpu") not in (None, "", "0", 0) or plan.peek("gpu_label")
+    ]
     return kit.read_rows(plans, _read_plan, "name")
-
-
-def _has_gpus(plan: kit.JsonObject) -> bool:
-    """Numbers are texts in these answers: a plan without GPUs has ``"0"`` of them and no label."""
-    return plan.peek("gpu") not in (None, "", "0", 0) or bool(plan.peek("gpu_label"))
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
@@ -27,17 +27,13 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if not regions:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "the plan is in no region")
     for region in dict.fromkeys(regions):
-        yield kit.Listing(
-            raw_label=plan.text("gpu_label"),
+        yield plan.listing(
+            plan.text("gpu_label"),
+            plan.gpu_count("gpu"),
+            plan.price("hourly_price"),
             instance_type=plan.text("name"),
-            gpu_count=plan.gpu_count("gpu"),
-            price_kind="on_demand",
-            native_price=plan.price("hourly_price"),
-            native_currency=plan.config.currency,
-            native_unit="instance_hour",
-            answer=plan.answer,
             region=region,
             vcpus=plan.optional_number("cpu"),
-            ram_gib=kit.gib_from_mib(plan.get("ram")),
+            ram_gib=plan.optional_number("ram", per=kit.MIB_PER_GIB),
             local_disk_gb=plan.optional_number("disk"),
         )

@@ -1,6 +1,5 @@
 """TensorDock: GPUs of a marketplace by place (v2) or host (v0); CPU, memory and disk are charged on top."""
 
-from decimal import Decimal
 from typing import Any
 
 from pipeline.sources import kit
@@ -33,7 +32,7 @@ def _read_location(place: kit.JsonObject) -> kit.Rows:
             country=place.optional_text("country"),
             available=kit.is_available(gpu.get("max_count")),
             tier=None if tier is None else f"marketplace_tier_{tier}",
-            storage_usd_per_gb_month=_per_month(gpu.object("pricing"), "per_gb_storage_hr"),
+            storage_usd_per_gb_month=kit.usd_per_gb_month(gpu.object("pricing").get("per_gb_storage_hr")),
         )
 
 
@@ -48,7 +47,7 @@ def _read_host(host: kit.JsonObject) -> kit.Rows:
             region=_region(host.object("location")),
             country=host.object("location").optional_text("country"),
             available=None if online is None and amount is None else online is not False and amount != 0,
-            storage_usd_per_gb_month=_per_month(specs.object("storage"), "price"),
+            storage_usd_per_gb_month=kit.usd_per_gb_month(specs.object("storage").get("price")),
         )
 
 
@@ -63,10 +62,3 @@ def _row(gpu: kit.JsonObject, label: str | None, price: str, **facts: Any) -> ki
 def _region(place: kit.JsonObject) -> str | None:
     parts = [place.get("city"), place.get("stateprovince", "region"), place.get("country")]
     return ", ".join(dict.fromkeys(str(part) for part in parts if part)) or None
-
-
-def _per_month(parts: kit.JsonObject, name: str) -> Decimal | None:
-    try:
-        return parts.price(name) * kit.HOURS_PER_MONTH
-    except kit.RowError:
-        return None

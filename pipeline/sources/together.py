@@ -18,12 +18,26 @@ _ON_DEMAND = re.compile(r"\bon[ -]?demand\b|^pay as you go\b", re.IGNORECASE)
 """A caption that only ends in "Pay as you go" names another product, such as one that may be interrupted."""
 
 
-@kit.reader()
+@kit.reader("the GPU cluster table has no rows")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
     grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
     audit.columns(grid.headers)
-    yield from _read_table(grid, answer, audit.config)
+    label_at = kit.column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
+    prices = [
+        price
+        for price in kit.price_columns(grid.headers, answer)
+        if price.at != label_at and (price.kind != "on_demand" or _ON_DEMAND.search(price.header))
+    ]
+    kit.require_on_demand(prices, grid.headers, answer)
+    yield from grid.other_rows(answer)
+    for cells in grid.full_rows():
+        texts = kit.texts_of(cells)
+        known = {label_at, *(price.at for price in prices)}
+        yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
+        for price in prices:
+            row = _read_price(texts[label_at], price, cells, texts, answer)
+            yield _smallest_reservation(row, audit.config.settings["smallest_reservations"], answer)
 
 
 def _cluster_tables(answer: kit.Answer) -> list[Tag]:
@@ -34,26 +48,6 @@ def _cluster_tables(answer: kit.Answer) -> list[Tag]:
     following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
     end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
     return [t for t in anchor.find_all_next("table") if id(t) not in end and not kit.is_hidden(t)]
-
-
-def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    label_at = kit.column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
-    prices = [
-        price
-        for price in kit.price_columns(grid.headers, answer)
-        if price.at != label_at and (price.kind != "on_demand" or _ON_DEMAND.search(price.header))
-    ]
-    kit.require_on_demand(prices, grid.headers, answer)
-    if not grid.rows:
-        raise answer.changed("the GPU cluster table has no rows")
-    yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
-        known = {label_at, *(price.at for price in prices)}
-        yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
-        for price in prices:
-            row = _read_price(texts[label_at], price, cells, texts, answer)
-            yield _smallest_reservation(row, config.settings["smallest_reservations"], answer)
 
 
 def _read_price(
@@ -67,7 +61,7 @@ def _read_price(
         answer,
         term_days=price.term_days,
         effective_from=price.effective_from,
-        flag_reason=kit.FlagReason.SUPERSEDED if price.superseded else None,
+        flag_reason=price.flag_reason,
     )
     if isinstance(row, kit.Listing) and sum(cell is cells[price.at] for cell in cells) > 1:
         detail = f"{label}: the price {texts[price.at]!r} spans several columns"

@@ -47,14 +47,11 @@ def _read_location(item: kit.JsonObject) -> kit.Rows:
         except kit.RowError as error:
             yield item.reject(error, item.name("id"))
             continue
-        yield kit.Listing(
-            raw_label=model,
-            gpu_count=gpu_count,
-            price_kind="on_demand",
-            native_price=price,
-            native_currency="USD",
+        yield item.listing(
+            model,
+            gpu_count,
+            price,
             native_unit="gpu_hour",
-            answer=item.answer,
             min_gpu_count=gpu_count,
             available=kit.is_available(item.get(f"gpu_count_{network}")),
             tier=f"bare_metal_{network}",
@@ -75,14 +72,10 @@ def _read_preset(item: kit.JsonObject) -> kit.Listings:
     ((model, gpu),) = gpus.items()
     price, has_disk_price = item.price("compute_rate_hourly"), item.get("storage_rate_hourly") is not None
     places = item.get("location_ids_with_availability")
-    yield kit.Listing(
-        raw_label=model,
-        gpu_count=gpu.gpu_count("count"),
-        price_kind="on_demand",
-        native_price=price + item.price("storage_rate_hourly") if has_disk_price else price,
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=item.answer,
+    yield item.listing(
+        model,
+        gpu.gpu_count("count"),
+        price + item.price("storage_rate_hourly") if has_disk_price else price,
         available=len(places) > 0 if isinstance(places, list) else None,
         tier="vm",
         vcpus=resources.optional_number("vcpu_count"),

@@ -113,7 +113,7 @@ def _read_prices(
                 region=region,
                 available=available,
                 vcpus=plan.optional_number("vcpu_count", "cpu_threads"),
-                ram_gib=kit.gib_from_mib(plan.get("ram")),
+                ram_gib=plan.optional_number("ram", per=kit.MIB_PER_GIB),
                 local_disk_gb=None if disk_gb is None else disk_gb * (disks or 1),
             )
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.parsing.announced import Validity, is_superseded, validity
+from pipeline.parsing.dates import Validity, is_superseded, validity
 from pipeline.parsing.tables import price_columns, require_on_demand
 from pipeline.parsing.text import UnreadableError
 from tests.sources.helpers import answer
@@ -102,14 +102,14 @@ HEADERS = ["GPU", "On-demand", "On-demand (from 1 January)", "Spot until 31 Dece
 def test_price_columns_know_from_when_they_hold(today: date, superseded: list[bool]) -> None:
     prices = price_columns(HEADERS, on(today))
     assert [price.effective_from for price in prices] == [None, NEW_YEAR, None, NEW_YEAR]
-    assert [price.superseded for price in prices] == superseded
+    assert [price.flag_reason == "superseded" for price in prices] == superseded
     require_on_demand(prices, HEADERS, on(today))
 
 
 def test_columns_of_other_kinds_or_terms_supersede_nothing() -> None:
     headers = ["On-demand", "Reserved 1 year from January 1, 2026", "Reserved 3 years"]
     prices = price_columns(headers, on(date(2026, 11, 22)))
-    assert [price.superseded for price in prices] == [False, False, False]
+    assert [price.flag_reason for price in prices] == [None, None, None]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from pipeline.parsing.tables import (
     Table,
     column,
     columns,
-    optional_column,
     price_columns,
     prices_in_unknown_columns,
     table,
@@ -211,12 +210,10 @@ def test_rows_have_one_cell_under_each_header():
 def test_columns_by_their_headers():
     headers = ["GPU", "Price", "price per month", "RAM"]
     assert columns(headers, r"^price") == [1, 2]
-    assert optional_column(headers, r"^ram$") == 3
-    assert optional_column(headers, r"^price") is None
-    assert optional_column(headers, r"disk") is None
     grid = Table(headers, [])
     assert grid.text(["H100", "$2", "$9", "80"], "^ram") == "80"
     assert grid.text(["H100", "$2", "$9", "80"], "^price") is None
+    assert grid.text(["H100", "$2", "$9", "80"], "disk") is None
 
 
 def test_a_price_in_an_unknown_column_is_a_reject_and_other_texts_are_not():

@@ -56,6 +56,13 @@ def test_an_optional_field_that_is_missing_or_of_another_type_is_none(raw: dict[
     assert (row.object("x").raw, row.objects("x"), row.objects_by_name("x")) == ({}, [], {})
 
 
+@pytest.mark.parametrize(
+    ("value", "gib"), [(2**30, 1), (str(3 * 2**29), 1.5), (0, 0), (None, None), ("x", None), (True, None)]
+)
+def test_bytes_as_gib(value: object, gib: float | None) -> None:
+    assert item({"x": value}).optional_number("x", per=2**30) == gib
+
+
 def test_of_several_spellings_the_first_with_a_value_counts_and_all_are_read() -> None:
     audit = FieldAudit(CONFIG)
     assert item({"old": 1, "new": None}, audit).get("new", "old") == 1

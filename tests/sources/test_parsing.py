@@ -10,7 +10,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count, gpu_count_by_memory, gpu_count_in
 from pipeline.parsing.prices import RowError, agreed, is_available, known, reject_contradictions, spot_flag
-from pipeline.parsing.units import gib_from_bytes, usd_per_gb_month
+from pipeline.parsing.units import GB_PER_GIB, usd_per_gb_month
 from tests.sources.helpers import answer
 
 ANSWER = answer("{}")
@@ -176,12 +176,7 @@ def test_columns_without_a_value_are_left_out() -> None:
     assert known(vram_gb=None, form_factor="", gpu_name=None, gpu_ram_mib=0.0) == {}
 
 
-@pytest.mark.parametrize(
-    ("value", "gib"), [(2**30, 1), (str(3 * 2**29), 1.5), (0, 0), (None, None), ("x", None), (True, None)]
-)
-def test_bytes_as_gib(value: object, gib: float | None) -> None:
-    assert gib_from_bytes(value) == gib
-
-
 def test_a_price_per_gib_and_hour_is_less_per_gb_and_more_per_month() -> None:
-    assert usd_per_gb_month(Decimal("0.0001")) == Decimal("0.067987")
+    assert usd_per_gb_month("0.0001") == Decimal("0.073")
+    assert usd_per_gb_month("0.0001", GB_PER_GIB) == Decimal("0.067987")
+    assert usd_per_gb_month(None) is usd_per_gb_month("free") is None

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import Listing, Reject
-from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row, has_price
+from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
 from pipeline.parsing.text import (
     UnreadableError,
     clean_text,
@@ -88,12 +88,10 @@ def test_a_cell_without_a_price_says_why(text, reason):
     with pytest.raises(RowError) as refused:
         cell_price(text)
     assert refused.value.reason == reason
-    assert not has_price(text)
 
 
 def test_the_least_price_is_any_above_zero():
     assert cell_price("$0.00000001") == (Decimal("1e-8"), "USD", None)
-    assert has_price("$0.00000001")
 
 
 def test_currencies_are_chosen_by_the_reader():
