@@ -71,7 +71,7 @@ def _sort(
     offers: list[kit.JsonObject] = []
     for answer in answers:
         for document in _documents(answer):
-            offers += [audit.item(offer, answer, "offer.") for offer in _offers_in(document)]
+            offers += [audit.item(offer, answer, "offer.") for offer in kit.json_ld_nodes(document, "Offer")]
             if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
             mark = next((mark for mark in _MARKS if any(mark in item for item in document)), None)
@@ -90,17 +90,6 @@ def _documents(answer: kit.Answer) -> list[Any]:
     if not documents:
         raise answer.changed("the page has no JSON-LD")
     return documents
-
-
-def _offers_in(value: Any) -> list[dict[str, Any]]:
-    if isinstance(value, list):
-        return [offer for part in value for offer in _offers_in(part)]
-    if not isinstance(value, dict):
-        return []
-    kinds = value.get("@type")
-    if kinds == "Offer" or (isinstance(kinds, list) and "Offer" in kinds):
-        return [value]
-    return [offer for part in value.values() for offer in _offers_in(part)]
 
 
 def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
