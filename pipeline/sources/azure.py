@@ -137,33 +137,28 @@ def _refuse_other_products(item: kit.JsonObject) -> None:
     """Meters that have the same size but are not a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
     kind, unit, service = item.get("type"), item.get("unitOfMeasure"), item.get("serviceName")
-    if service not in (None, "Virtual Machines"):
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"of the service {service!r}")
-    if "windows" in product:
-        raise kit.RowError(kit.RejectReason.NOT_LINUX, f"a Windows meter: {product!r}")
-    if "cloudservices" in product.replace(" ", ""):
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a meter of Cloud Services: {product!r}")
-    if meter.endswith("low priority"):
-        raise kit.RowError(
-            kit.RejectReason.OTHER_PRICE_KIND, f"Low Priority is for Azure Batch only: {meter!r}"
-        )
-    if meter.endswith("expired"):
-        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"an expired meter: {meter!r}")
-    if kind == "DevTestConsumption":
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, "only for Dev/Test subscriptions")
-    if kind not in ("Consumption", "Reservation"):
-        raise kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, f"of type {kind!r}")
-    if unit not in ("1 Hour", "1/Hour"):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
-    if _is_tiered(item):
-        raise kit.RowError(kit.RejectReason.VOLUME_PRICE, f"only above {item.get('tierMinimumUnits')} units")
-
-
-def _is_tiered(item: kit.JsonObject) -> bool:
-    try:
-        return kit.number(item.get("tierMinimumUnits") or 0) != 0
-    except kit.UnreadableError:
-        return True
+    reasons, units_from = kit.RejectReason, item.get("tierMinimumUnits") or 0
+    for is_refused, reason, detail in (
+        (service not in (None, "Virtual Machines"), reasons.OTHER_PRODUCT, f"of the service {service!r}"),
+        ("windows" in product, reasons.NOT_LINUX, f"a Windows meter: {product!r}"),
+        (
+            "cloudservices" in product.replace(" ", ""),
+            reasons.OTHER_PRODUCT,
+            f"a meter of Cloud Services: {product!r}",
+        ),
+        (
+            meter.endswith("low priority"),
+            reasons.OTHER_PRICE_KIND,
+            f"Low Priority is for Azure Batch only: {meter!r}",
+        ),
+        (meter.endswith("expired"), reasons.DISCONTINUED, f"an expired meter: {meter!r}"),
+        (kind == "DevTestConsumption", reasons.OTHER_PRODUCT, "only for Dev/Test subscriptions"),
+        (kind not in ("Consumption", "Reservation"), reasons.OTHER_PRICE_KIND, f"of type {kind!r}"),
+        (unit not in ("1 Hour", "1/Hour"), reasons.UNKNOWN_UNIT, f"a price per {unit!r}"),
+        (kit.optional_number(units_from) != 0, reasons.VOLUME_PRICE, f"only above {units_from} units"),
+    ):
+        if is_refused:
+            raise kit.RowError(reason, detail)
 
 
 def _is_spot(item: kit.JsonObject) -> bool:
