@@ -67,7 +67,7 @@ def _cell(tr: Tag, name: str) -> Tag:
 
 
 def _machine(model: str, tr: Tag) -> dict[str, Any]:
-    """The columns of what a row sells, by its own words, which the table's caption must confirm. Raises RowError."""
+    """The columns of a row's machine, which the table's caption must confirm. Raises RowError."""
     cells = {str(td.get("data-title")): td for td in kit.named(tr, "td")}
     details = [
         found
@@ -102,10 +102,8 @@ def _read_terms(machine: dict[str, Any], cell: Tag, answer: kit.Answer, config: 
     inside = {id(part) for _, tag in terms for part in tag.descendants}
     stray = [tag for tag in kit.with_class(cell, "price-value") if id(tag) not in inside]
     if not terms or stray:
-        detail = (
-            f"{machine['raw_label']}, {machine['instance_type']}: prices of a commitment without its term"
-        )
-        yield kit.Reject(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail, kit.text_of(cell), answer)
+        error = kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, "prices of a commitment without its term")
+        yield error.reject(f"{machine['raw_label']}, {machine['instance_type']}", kit.text_of(cell), answer)
     for found, tag in terms:
         days = int(found[1]) * kit.DAYS_PER["month"]
         yield _read_price(machine, days, tag, answer, config)
@@ -114,7 +112,7 @@ def _read_terms(machine: dict[str, Any], cell: Tag, answer: kit.Answer, config: 
 def _read_price(
     machine: dict[str, Any], days: int | None, cell: Tag, answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
-    kind: kit.PriceKind = "reserved" if days else "on_demand"
+    kind: kit.PriceKind = "on_demand" if days is None else "reserved"
     count = machine["gpu_count"]
     try:
         price = _hourly_price(cell, config.currency)
@@ -146,9 +144,7 @@ def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
             continue
         monthly = kit.cell_price(text, {"month"}, [currency])
         if abs(monthly.amount / (hourly.amount * kit.HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
-            detail = (
-                f"{hourly.amount} per hour is not {monthly.amount} per month of {kit.HOURS_PER_MONTH} hours"
-            )
+            detail = f"{hourly.amount} per hour is not {monthly.amount} per month of 730 hours"
             raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return hourly
 

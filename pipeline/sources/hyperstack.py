@@ -85,9 +85,9 @@ def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dic
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
     grids = [(title, _grid(card, title, audit.config)) for card in cards for title in [_title(card)]]
+    for title, grid in grids:
+        audit.table(grid.headers, is_read=bool(kit.columns(grid.headers, _gpu_header(title))))
     gpu_grids = [(title, grid) for title, grid in grids if kit.columns(grid.headers, _gpu_header(title))]
-    for each in grids:
-        audit.table(each[1].headers, is_read=each in gpu_grids)
     if not any(kit.price_kind(title) == "on_demand" for title, _ in gpu_grids):
         raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:

@@ -1,7 +1,7 @@
 """Replicate: hardware charged per second for the whole set of GPUs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -53,18 +53,15 @@ def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Lis
     if price is None or price.time_unit != "second":
         if sku is None:
             return None
-        if kit.is_not_offered(" ".join(prices.split()[:2])):
-            return item.reject(kit.RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
-        return item.reject(
-            kit.RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer
-        )
+        is_open = kit.is_not_offered(" ".join(prices.split()[:2]))
+        reason = kit.RejectReason.NOT_OFFERED if is_open else kit.RejectReason.UNREADABLE_PRICE
+        return item.reject(reason, f"no price per second in {prices[:40]!r}", answer)
     try:
         per_second, hourly = kit.cell_price(price.amount, currencies=["USD"]), kit.leading_price(price.rest)
-        if hourly and hourly.time_unit != "hour":
-            hourly = None
-        if hourly and not kit.agrees_with_hourly(per_second.amount, "second", hourly.amount):
+        is_hourly = hourly and hourly.time_unit == "hour"
+        if hourly and is_hourly and not kit.agrees_with_hourly(per_second.amount, "second", hourly.amount):
             detail = f"{price.amount} a second is not {hourly.amount} an hour"
-            return item.reject(kit.RejectReason.CONFLICTING_PRICES, detail, answer)
+            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
         vram = _TOTAL_VRAM.search(item.rest)
         context = {"vram_total_gb": Decimal(vram[1])} if vram else {}
         return _listing(item.label, sku, per_second, context, by_contract, answer)
@@ -78,20 +75,8 @@ def _read_embedded(soup: BeautifulSoup, config: kit.SourceConfig, answer: kit.An
             data = kit.read_json(script.string or "", answer.url)
         except ValueError:
             continue
-        for found in _objects(data):
+        for found in kit.objects_in(data):
             yield from _read_object(found, config, answer)
-
-
-def _objects(data: Any) -> Iterator[dict[str, Any]]:
-    """Every object inside a JSON value, without recursion: the page decides how deep it is."""
-    waiting = [data]
-    while waiting:
-        value = waiting.pop(0)
-        if isinstance(value, dict):
-            yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
 
 
 def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
@@ -104,11 +89,11 @@ def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.An
     try:
         if not isinstance(label, str) or len(prices) != 1:
             raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, "not one name and one price")
-        in_dollars = isinstance(prices[0], str) and "$" in prices[0]
+        (stated,) = prices
         price = (
-            kit.cell_price(prices[0], currencies=["USD"])
-            if in_dollars
-            else kit.CellPrice(kit.price_of(prices[0]), "USD")
+            kit.cell_price(stated, currencies=["USD"])
+            if isinstance(stated, str) and "$" in stated
+            else kit.CellPrice(kit.price_of(stated), "USD")
         )
         yield _listing(label, sku, price, {}, False, answer)
     except kit.RowError as error:
