@@ -58,47 +58,29 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
-
-    On-demand rows of a bulk CSV are skipped where the small lists are among the answers, which repeat them.
-    """
+    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind."""
     audit = kit.FieldAudit(config)
-    kinds, refused = kit.each_answer(answers, _content)
+    known, refused = kit.each_answer(answers, partial(_rows_of, audit=audit))
     yield from refused
-    has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
-    rows = (
-        row
-        for answer, (kind, content) in kinds
-        for row in _read(kind, content, answer, audit, has_small_lists)
-    )
+    rows = (row for _, found in known for row in found)
     yield from kit.at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
     yield from audit.warnings()
 
 
-def _read(
-    kind: str, content: Any, answer: kit.Answer, audit: kit.FieldAudit, reserved_only: bool
-) -> kit.Rows:
-    if kind == "on_demand":
-        return _read_on_demand(content, answer, audit)
-    if kind == "spot":
-        return _read_spot(content, answer, audit)
-    return _read_bulk(answer, audit.config, reserved_only)
-
-
-def _content(answer: kit.Answer) -> tuple[str, Any]:
-    """Which kind of answer it is, and its JSON (None for the bulk CSV, which is read line by line)."""
+def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """The rows of an answer, read as they are asked for: the bulk CSV line by line."""
     if _BULK.match(answer.body):
-        return "bulk", None
+        return _read_bulk(answer, audit.config)
     if wrapped := _JSONP.fullmatch(answer.body):
         answer = replace(answer, body=wrapped[1])
     body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
-        return "on_demand", body["regions"]
+        return _read_on_demand(body["regions"], answer, audit)
     if rows := _bare_rows(body):
-        return "on_demand", {"": rows}
+        return _read_on_demand({"": rows}, answer, audit)
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
-        return "spot", config["regions"]
+        return _read_spot(config["regions"], answer, audit)
     raise answer.changed("neither an on-demand list (regions) nor spot prices (config.regions)")
 
 
@@ -243,12 +225,11 @@ def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
 # The bulk list
 
 
-def _read_bulk(answer: kit.Answer, config: kit.SourceConfig, reserved_only: bool) -> kit.Rows:
+def _read_bulk(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     """One row per offer: its lines are an hourly rate, and for some reservations a sum upfront."""
     offers: dict[tuple[str, str], list[dict[str, str]]] = {}
     for line in _gpu_csv_rows(answer, config):
-        if line["TermType"] == "Reserved" or not reserved_only:
-            offers.setdefault((line["SKU"], line["OfferTermCode"]), []).append(line)
+        offers.setdefault((line["SKU"], line["OfferTermCode"]), []).append(line)
     for first, *more in offers.values():
         try:
             yield _bulk_listing([first, *more], answer, config)

@@ -237,7 +237,7 @@ def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _is_gpu(sku: kit.JsonObject) -> bool:
-    return sku.peek("category", "resourceGroup") == "GPU"
+    return bool(sku.peek("category", "resourceGroup") == "GPU")
 
 
 def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:

@@ -53,7 +53,6 @@ from pipeline.parsing.json_objects import FieldAudit as FieldAudit
 from pipeline.parsing.json_objects import JsonObject as JsonObject
 from pipeline.parsing.json_objects import read_rows as read_rows
 from pipeline.parsing.json_walk import json_ld_nodes as json_ld_nodes
-from pipeline.parsing.json_walk import objects_in as objects_in
 from pipeline.parsing.paging import next_page as next_page
 from pipeline.parsing.prices import CellPrice as CellPrice
 from pipeline.parsing.prices import RowError as RowError

@@ -4,9 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
-
-from bs4 import BeautifulSoup
 
 from pipeline.sources import kit
 
@@ -20,27 +17,21 @@ _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPU hardware of the page's text, or of the data embedded in its scripts.
+    """GPU hardware of the page's text.
 
-    Raises SourceChangedError when neither has a price: then the page is drawn by a script in the browser.
+    Raises SourceChangedError when it has no price: then the page is drawn by a script in the browser.
     """
-    soup = kit.page(answer)
-    rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, audit.config, answer))
-    if not rows:
-        raise answer.changed(
-            "no hardware with a price per second, neither as text nor as embedded data; "
-            "the table is drawn by a script in the browser, which is not run here"
-        )
-    yield from rows
-
-
-def _read_text(soup: BeautifulSoup, answer: kit.Answer) -> kit.Rows:
-    texts = kit.visible_texts(soup)
+    rows: list[kit.Listing | kit.Reject] = []
+    texts = kit.visible_texts(kit.page(answer))
     contract_at = next((at for at, text in enumerate(texts) if ADDITIONAL.fullmatch(text)), len(texts))
     for part, by_contract in ((texts[:contract_at], False), (texts[contract_at:], True)):
         for item in kit.items(part, [at for at, text in enumerate(part) if GPU_LABEL.fullmatch(text)]):
             if row := _read_item(item, by_contract, answer):
-                yield row
+                rows.append(row)
+    if not rows:
+        by_script = "the table is drawn by a script in the browser, which is not run here"
+        raise answer.changed(f"no hardware with a price per second; {by_script}")
+    yield from rows
 
 
 def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
@@ -67,37 +58,6 @@ def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Lis
         return _listing(item.label, sku, per_second, context, by_contract, answer)
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-
-
-def _read_embedded(soup: BeautifulSoup, config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
-    for script in soup.find_all("script"):
-        try:
-            data = kit.read_json(script.string or "", answer.url)
-        except ValueError:
-            continue
-        for found in kit.objects_in(data):
-            yield from _read_object(found, config, answer)
-
-
-def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
-    skus = [str(found[key]) for key in config.settings["embedded_sku_keys"] if key in found]
-    sku = next((name for name in skus if _SKU.fullmatch(name)), None)
-    prices = [found[key] for key in config.settings["embedded_price_keys"] if found.get(key) is not None]
-    if sku is None or not prices:
-        return
-    label = found.get("name")
-    try:
-        if not isinstance(label, str) or len(prices) != 1:
-            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, "not one name and one price")
-        (stated,) = prices
-        price = (
-            kit.cell_price(stated, currencies=["USD"])
-            if isinstance(stated, str) and "$" in stated
-            else kit.CellPrice(kit.price_of(stated), "USD")
-        )
-        yield _listing(label, sku, price, {}, False, answer)
-    except kit.RowError as error:
-        yield error.reject(sku, found, answer)
 
 
 def _listing(

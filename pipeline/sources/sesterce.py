@@ -127,6 +127,5 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
     """What the line below the table says; a table that was cut out of its page has none around it."""
     around = tag.parent
-    is_cut_out = around is None or around.name in ("body", "html")
-    words = "" if is_cut_out else kit.text_of(around).casefold()
+    words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)
