@@ -13,7 +13,7 @@ from pipeline.contracts.listing import PriceKind as PriceKind
 from pipeline.contracts.listing import ReaderWarning as ReaderWarning
 from pipeline.contracts.listing import Reject as Reject
 from pipeline.contracts.listing import Request as Request
-from pipeline.contracts.listing import Row as Row
+from pipeline.contracts.listing import Row as _Row
 from pipeline.contracts.listing import SourceChangedError as SourceChangedError
 from pipeline.contracts.listing import read_json as read_json
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates
@@ -106,7 +106,7 @@ from pipeline.parsing.units import usd_per_gb_month as usd_per_gb_month
 Answers = Sequence[Answer]
 """What a reader is given: the answers to one visit's requests."""
 
-Reading = Iterator[Row]
+Reading = Iterator[_Row]
 """What ``read`` yields: listings, rejects, and at the end warnings."""
 
 Rows = Iterator[Listing | Reject]
