@@ -71,9 +71,8 @@ def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """The rows of an answer, read as they are asked for: the bulk CSV line by line."""
     if _BULK.match(answer.body):
         return _read_bulk(answer, audit.config)
-    if wrapped := _JSONP.fullmatch(answer.body):
-        answer = replace(answer, body=wrapped[1])
-    body = answer.json()
+    wrapped = _JSONP.fullmatch(answer.body)
+    body = replace(answer, body=wrapped[1]).json() if wrapped else answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
         return _read_on_demand(body["regions"], answer, audit)
     if rows := _bare_rows(body):

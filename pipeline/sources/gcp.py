@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from bs4 import Tag
-
 from pipeline.sources import kit
 
 PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
@@ -86,29 +84,45 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
     )
     prices = _price_columns(grid.headers, answer)
     other_dws = set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}
-    machines = kit.Table(grid.headers, [cells for cells in grid.rows if not _is_section(cells, gpu_at)])
+    machines = kit.Table(
+        grid.headers, [cells for cells in grid.rows if not _is_section(kit.texts_of(cells), gpu_at)]
+    )
     yield from machines.other_rows(answer)
     for cells in machines.full_rows():
         texts = kit.texts_of(cells)
-        machine = texts[machine_at]
+        name = texts[machine_at]
         try:
-            parts = _components(texts[parts_at])
+            machine = _machine(name, texts[gpu_at], texts[parts_at]) | {"answer": answer}
         except kit.UnreadableError as error:
-            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{name}: {error}", texts, answer)
         else:
-            yield from _read_prices(machine, texts[gpu_at], parts, texts, prices, answer, config)
+            yield from _read_prices(machine, texts, prices, config)
         for at in other_dws:
             if not kit.is_not_offered(texts[at]):
-                detail = f"{machine}: {grid.headers[at]} is an unknown kind of price"
+                detail = f"{name}: {grid.headers[at]} is an unknown kind of price"
                 yield kit.Reject(kit.RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
-def _is_section(cells: list[Tag], gpu_at: int) -> bool:
-    """A row that only names a machine family: one wide cell, or nothing in the GPU's cell and no price."""
-    if len({id(cell) for cell in cells}) == 1:
-        return True
-    texts = kit.texts_of(cells)
-    return len(texts) > gpu_at and not texts[gpu_at] and not any("$" in text for text in texts)
+def _is_section(texts: list[str], gpu_at: int) -> bool:
+    """True if a row only names a family of machines: in one wide cell, or with nothing in the GPU's."""
+    is_named_only = texts[gpu_at : gpu_at + 1] in ([], [""], texts[:1])
+    return is_named_only and not any("$" in text for text in texts)
+
+
+def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
+    """The columns of a machine's listings. Raises UnreadableError."""
+    parts = _components(components)
+    return {
+        "raw_label": name,
+        "label_kind": "instance_type",
+        "instance_type": name,
+        "gpu_count": parts["gpus"],
+        "native_unit": "instance_hour",
+        "context": {"gpu_name": gpu},
+        "vcpus": parts.get("vcpus"),
+        "ram_gib": parts.get("memory"),
+        "local_disk_gb": kit.gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
+    }
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
@@ -130,40 +144,24 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
 
 
 def _read_prices(
-    machine: str,
-    gpu: str,
-    parts: Mapping[str, float],
-    texts: list[str],
-    prices: list[kit.PriceColumn],
-    answer: kit.Answer,
-    config: kit.SourceConfig,
+    machine: dict[str, Any], texts: list[str], prices: list[kit.PriceColumn], config: kit.SourceConfig
 ) -> kit.Rows:
-    """The prices of one row."""
     for price in prices:
         if price.kind == "flex_start" and kit.is_not_offered(texts[price.at]):
             continue  # few machines have these prices
         try:
             amount, currency, flag = kit.cell_price(texts[price.at], currencies=["USD"])
         except kit.RowError as error:
-            yield error.reject(f"{machine}, {price.kind}", texts, answer)
+            yield error.reject(f"{machine['raw_label']}, {price.kind}", texts, machine["answer"])
             continue
         yield kit.Listing(
-            raw_label=machine,
-            label_kind="instance_type",
-            instance_type=machine,
-            gpu_count=parts["gpus"],
+            **machine,
             price_kind=price.kind,
             term_days=price.term_days,
             tier=price.tier,
             native_price=amount,
             native_currency=currency,
-            native_unit="instance_hour",
-            answer=answer,
-            context={"gpu_name": gpu},
             flag_reason=flag,
-            vcpus=parts.get("vcpus"),
-            ram_gib=parts.get("memory"),
-            local_disk_gb=kit.gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
             **_dws_terms(price.tier, config),
         )
 

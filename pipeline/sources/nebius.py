@@ -50,10 +50,7 @@ class _Machine:
     label: str
     vcpus: str
     ram: str
-    kind: kit.PriceKind
-    term_days: int | None
-    effective_from: date | None
-    superseded: bool
+    column: kit.PriceColumn
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
@@ -77,7 +74,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    prices: dict[_Machine, dict[str, str]] = {}
+    prices: dict[_Machine, list[str]] = {}
     for title, table in _tables(answer):
         _collect(title, table, answer, prices, audit)
     if not prices:
@@ -226,10 +223,10 @@ def _collect(
     title: str,
     table: _Rows,
     answer: kit.Answer,
-    prices: dict[_Machine, dict[str, str]],
+    prices: dict[_Machine, list[str]],
     audit: kit.FieldAudit,
 ) -> None:
-    """Add a table's cells to ``prices``: by machine, each price text of the page and its header."""
+    """Add a table's cells to ``prices``: by machine, each price text of the page."""
     headers, *rows = table
     if not kit.columns(headers, GPU_HOUR):
         is_of_gpus = re.search(r"(?<!non-)(?<!non )\bGPU\b", title, re.IGNORECASE)
@@ -247,16 +244,8 @@ def _collect(
         if list(kit.prices_in_unknown_columns(headers, row, known, answer)):
             raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
-            machine = _Machine(
-                label=row[label_at],
-                vcpus=row[vcpus_at[0]] if vcpus_at else "",
-                ram=row[ram_at[0]] if ram_at else "",
-                kind=price.kind,
-                term_days=price.term_days,
-                effective_from=price.effective_from,
-                superseded=price.superseded,
-            )
-            prices.setdefault(machine, {}).setdefault(row[price.at], headers[price.at])
+            vcpus, ram = (row[at[0]] if at else "" for at in (vcpus_at, ram_at))
+            prices.setdefault(_Machine(row[label_at], vcpus, ram, price), []).append(row[price.at])
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
@@ -274,33 +263,28 @@ def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[k
     return prices
 
 
-def _row(machine: _Machine, stated: dict[str, str], answer: kit.Answer) -> kit.Listing | kit.Reject:
-    raw = {
-        "label": machine.label,
-        "kind": machine.kind,
-        "prices": list(stated),
-        "columns": list(stated.values()),
-    }
-    text, header = next(iter(stated.items()))
+def _row(machine: _Machine, stated: list[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
+    column = machine.column
     try:
         kit.agreed(map(_price_or_reason, stated))
-        price = kit.cell_price(text)
+        price = kit.cell_price(stated[0])
     except kit.RowError as error:
-        return error.reject(f"{machine.label}, {header}", raw, answer)
-    flag = kit.FlagReason.SUPERSEDED if machine.superseded else price.flag_reason
-    if price.flag_reason and machine.kind == "spot":
+        raw = {"label": machine.label, "column": column.header, "prices": list(dict.fromkeys(stated))}
+        return error.reject(f"{machine.label}, {column.header}", raw, answer)
+    flag = kit.FlagReason.SUPERSEDED if column.superseded else price.flag_reason
+    if price.flag_reason and column.kind == "spot":
         # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
         flag = kit.FlagReason.SPOT_PRICE_FLOOR
     return kit.Listing.per_gpu_hour(
         machine.label,
-        machine.kind,
+        column.kind,
         price.amount,
         price.currency,
         answer,
-        term_days=machine.term_days,
+        term_days=column.term_days,
         vcpus=kit.optional_number(machine.vcpus),
         ram_gib=kit.optional_number(machine.ram),
-        effective_from=machine.effective_from,
+        effective_from=column.effective_from,
         flag_reason=flag,
     )
 
