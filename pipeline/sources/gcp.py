@@ -105,8 +105,8 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 def _is_section(texts: list[str], gpu_at: int) -> bool:
     """True if a row only names a family of machines: in one wide cell, or with nothing in the GPU's."""
-    is_named_only = texts[gpu_at : gpu_at + 1] in ([], [""], texts[:1])
-    return is_named_only and not any("$" in text for text in texts)
+    is_name = len(texts) == 1 or texts[gpu_at : gpu_at + 1] in ([""], texts[:1])
+    return is_name and not any("$" in text for text in texts)
 
 
 def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
