@@ -89,7 +89,7 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
     ends = kit.date_of(item.optional_text("effectiveEndDate") or "")
     if ends is not None and ends < max(kit.day_of(item.answer), starts or ends):
         raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
-    term_days = _term_days(item)
+    term_days = _term_days(item, "reservationTerm") if item.get("type") == "Reservation" else None
     size, region = item.text("armSkuName"), item.text("armRegionName")
     restricted = region.startswith(tuple(item.config.settings["restricted_region_prefixes"]))
     listing = kit.Listing(
@@ -119,14 +119,11 @@ def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listin
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a price that is {listing.price_kind}"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
-        term = str(plan.get("term"))
-        if term not in plan.config.settings["term_days"]:
-            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
         return replace(
             listing,
             price_kind="reserved",
             tier="savings_plan",
-            term_days=int(plan.config.settings["term_days"][term]),
+            term_days=_term_days(plan, "term"),
             native_price=plan.price("retailPrice"),
         )
     except kit.RowError as error:
@@ -158,11 +155,9 @@ def _is_spot(item: kit.JsonObject) -> bool:
     return any(name.lower().endswith(" spot") for name in names)
 
 
-def _term_days(item: kit.JsonObject) -> int | None:
-    if item.get("type") != "Reservation":
-        return None
-    term = item.get("reservationTerm")
+def _term_days(item: kit.JsonObject, name: str) -> int:
+    term = item.get(name)
     days = item.config.settings["term_days"].get(str(term))
     if days is None:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {term!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a commitment for {term!r}")
     return int(days)

@@ -1,8 +1,8 @@
 """Google Cloud: machines of the accelerator-optimized page, or the sum of their catalogue parts."""
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -105,7 +105,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 def _is_section(texts: list[str], gpu_at: int) -> bool:
     """True if a row only names a family of machines: in one wide cell, or with nothing in the GPU's."""
-    is_name = len(texts) == 1 or texts[gpu_at : gpu_at + 1] in ([""], texts[:1])
+    is_name = len(set(texts)) == 1 or texts[gpu_at : gpu_at + 1] == [""]
     return is_name and not any("$" in text for text in texts)
 
 
@@ -187,30 +187,17 @@ def _components(text: str) -> dict[str, float]:
 # --- the billing catalogue ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """What the catalogue calls the parts of a machine family (``gpu``: every name of the same part).
-
-    ``whole``: the GPU part's price includes its share of the machine, so nothing is added.
-    """
-
-    gpu: list[str]
-    core: str = ""
-    ram: str = ""
-    whole: bool = False
-    usage_types: Collection[str] = tuple(KIND_BY_USAGE)
-
-
-_Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
+_Rates = dict[tuple[str | None, str, str], dict[Decimal, kit.JsonObject]]
 """By part, usage type and region: each price in USD per hour (local SSD: per GiB-month), and its SKU. Several
 prices contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
     settings = audit.config.settings
-    families = {name: Family(**parts) for name, parts in settings["families"].items()}
-    gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
-    other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
+    families = settings["families"].values()
+    # The GPU part may have several names: its rates stand under the first.
+    gpu_parts = {part: family["gpu"][0] for family in families for part in family["gpu"]}
+    other_parts = {family[name] for family in families for name in ("core", "ram") if name in family}
     other_parts.add(settings["local_ssd"])
     rates: _Rates = {}
     skus = [sku for answer in answers for sku in audit.items(answer, "skus")]
@@ -231,7 +218,7 @@ def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
         elif _is_gpu(sku):
             yield _unused_gpu(sku, usage)
     for name, amounts in settings["machines"].items():
-        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, audit.config)
+        yield from _machines(name, amounts, settings["families"][name.rsplit("-", 1)[0]], rates, audit.config)
 
 
 def _is_gpu(sku: kit.JsonObject) -> bool:
@@ -256,19 +243,21 @@ def _usage(sku: kit.JsonObject) -> str:
 
 
 def _machines(
-    name: str, amounts: list[int], family: Family, rates: _Rates, config: kit.SourceConfig
+    name: str, amounts: list[int], family: Mapping[str, Any], rates: _Rates, config: kit.SourceConfig
 ) -> kit.Rows:
     """One machine type, in every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
     for part, usage, region in sorted(rates):
-        if part != family.gpu[0] or usage not in family.usage_types:
+        if part != family["gpu"][0] or usage not in family.get("usage_types", KIND_BY_USAGE):
             continue
         sku = next(iter(rates[part, usage, region].values()))
         gpu, core, ram, ssd = (
-            _rate(rates, name, usage, region)
-            for name in (part, family.core, family.ram, config.settings["local_ssd"])
+            _rate(rates, each, usage, region)
+            for each in (part, family.get("core"), family.get("ram"), config.settings["local_ssd"])
         )
-        if gpu is None or not (family.whole or (core and ram)):
+        # The price of a whole machine's share includes its CPU, memory and disk.
+        is_whole = family.get("whole", False)
+        if gpu is None or not (is_whole or (core and ram)):
             detail = "not every part has exactly one price in the catalogue"
             error = kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
             yield sku.reject(error, f"{name} in {region}, {usage}")
@@ -276,7 +265,7 @@ def _machines(
         total, flag = gpus * gpu, None
         if core and ram:
             total += vcpus * core + ram_gib * ram
-        if local_ssd_gib and not family.whole:
+        if local_ssd_gib and not is_whole:
             flag = None if ssd else kit.FlagReason.LOCAL_SSD_NOT_PRICED
             total += local_ssd_gib * (ssd or 0) / kit.HOURS_PER_MONTH
         yield kit.Listing(
@@ -300,7 +289,7 @@ def _machines(
         )
 
 
-def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
+def _rate(rates: _Rates, part: str | None, usage: str, region: str) -> Decimal | None:
     """The price of a part; None where there is none, or several that differ."""
     found = rates.get((part, usage, region), {})
     return next(iter(found)) if len(found) == 1 else None

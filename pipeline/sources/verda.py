@@ -15,7 +15,6 @@ from pipeline.sources import kit
 
 STORAGE = "Monthly storage price per GiB"
 
-
 TIERS: dict[str, tuple[str, kit.PriceKind, str | None]] = {
     "Hourly on-demand instance price": ("on-demand", "on_demand", None),
     "Hourly spot instance price": ("spot", "spot", None),
@@ -32,7 +31,6 @@ API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("serverless_spot_price", "spot", "serverless", False),
 )
 """Price fields of an instance type: field, kind, tier, and whether 0 is worth a reject."""
-
 
 _MARKS = ("instance_type", "discount_percentage", "availabilities")
 """A field by which each list of the API is known: types, long-term periods, and where types are free."""
