@@ -187,7 +187,7 @@ def _components(text: str) -> dict[str, float]:
 # --- the billing catalogue ----------------------------------------------------------------------------------
 
 
-_Rates = dict[tuple[str | None, str, str], dict[Decimal, kit.JsonObject]]
+_Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
 """By part, usage type and region: each price in USD per hour (local SSD: per GiB-month), and its SKU. Several
 prices contradict each other."""
 
@@ -253,7 +253,7 @@ def _machines(
         sku = next(iter(rates[part, usage, region].values()))
         gpu, core, ram, ssd = (
             _rate(rates, each, usage, region)
-            for each in (part, family.get("core"), family.get("ram"), config.settings["local_ssd"])
+            for each in (part, family.get("core", ""), family.get("ram", ""), config.settings["local_ssd"])
         )
         # The price of a whole machine's share includes its CPU, memory and disk.
         is_whole = family.get("whole", False)
@@ -289,7 +289,7 @@ def _machines(
         )
 
 
-def _rate(rates: _Rates, part: str | None, usage: str, region: str) -> Decimal | None:
+def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
     """The price of a part; None where there is none, or several that differ."""
     found = rates.get((part, usage, region), {})
     return next(iter(found)) if len(found) == 1 else None

@@ -33,8 +33,8 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
     (``tier``) where the page names the mode.
 
-    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots
-    are skipped. Raises SourceChangedError when no GPU is found.
+    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots are skipped. Raises
+    SourceChangedError when no GPU is found.
     """
     audit = kit.FieldAudit(config)
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
