@@ -84,7 +84,8 @@ def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dic
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
-    grids = [(title, _grid(card, title, audit.config)) for card in cards for title in [_title(card)]]
+    titles = [" ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4"))) for card in cards]
+    grids = [(title, _grid(card, title, audit.config)) for card, title in zip(cards, titles, strict=True)]
     for title, grid in grids:
         audit.table(grid.headers, is_read=bool(kit.columns(grid.headers, _gpu_header(title))))
     gpu_grids = [(title, grid) for title, grid in grids if kit.columns(grid.headers, _gpu_header(title))]
@@ -92,10 +93,6 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:
         yield from _read_card(title, grid, answer)
-
-
-def _title(card: Tag) -> str:
-    return " ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4")))
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:

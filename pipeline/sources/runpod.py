@@ -117,7 +117,8 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
     tier, kind, term_days = _PRICE_FIELDS[name]
     price = _price(gpu, name, tier)
     is_cluster = name == _CLUSTER
-    smallest_cluster = _smallest_cluster(gpu) if is_cluster else None
+    pods = int(gpu.config.settings["cluster_min_pods"])
+    smallest_cluster = pods * gpu.gpu_count("maxGpuCount") if is_cluster else None
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     stock = (gpu.object(_LOWEST_PRICES[tier]).optional_text("stockStatus") or "").lower()
     is_in_stock = kind == "on_demand" and not is_cluster and stock in _IN_STOCK
@@ -168,10 +169,6 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
         return None
     least = gpu.gpu_count("minPodGpuCount") if gpu.get("minPodGpuCount") else 1
     return tuple(range(least, gpu.gpu_count(field) + 1)) or None
-
-
-def _smallest_cluster(gpu: kit.JsonObject) -> int:
-    return gpu.gpu_count("maxGpuCount") * int(gpu.config.settings["cluster_min_pods"])
 
 
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
