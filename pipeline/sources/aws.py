@@ -188,18 +188,14 @@ def _disk_gb(text: Any) -> float | None:
 
 
 def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    legacy_names = audit.config.settings["legacy_spot_regions"]
     for region in regions:
-        name = _spot_region(region, answer, audit.config)
+        if not isinstance(region, dict) or not isinstance(region.get("region"), str):
+            raise answer.changed("a region without a name in config.regions")
+        name = str(legacy_names.get(region["region"], region["region"]))
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
         gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
         yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
-
-
-def _spot_region(region: Any, answer: kit.Answer, config: kit.SourceConfig) -> str:
-    if not isinstance(region, dict) or not isinstance(region.get("region"), str):
-        raise answer.changed("a region without a name in config.regions")
-    name = region["region"]
-    return str(config.settings["legacy_spot_regions"].get(name, name))
 
 
 def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[str, Any]]:

@@ -227,11 +227,11 @@ def _is_gpu(sku: kit.JsonObject) -> bool:
 
 def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
     description = sku.name("description")
-    error = kit.RowError(
-        kit.RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price"
-    )
     if usage not in KIND_BY_USAGE or re.search("Commitment|Reserved|Sole Tenancy", description):
         error = kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, "none of on-demand, flex-start and spot")
+    else:
+        detail = "the price of the GPU alone is not a machine's price"
+        error = kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
     return sku.reject(error, description)
 
 

@@ -6,7 +6,6 @@ An answer has one file's rows of one day, with the heading of the file. docs/how
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
 
 from pipeline.sources import kit
 
@@ -68,7 +67,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
     Raises SourceChangedError where an answer is no table of dated prices.
     """
-    seen: dict[tuple[Any, ...], str] = {}
+    seen: dict[tuple[str, ...], str] = {}
     for answer in answers:
         try:
             table = kit.parse_csv(answer.body, answer.url, lower_case=True)
@@ -117,7 +116,7 @@ def _listing(
     columns: Mapping[str, str],
     answer: kit.Answer,
     place: str,
-    seen: dict[tuple[Any, ...], str],
+    seen: dict[tuple[str, ...], str],
 ) -> kit.Listing:
     if row.problem:
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, row.problem)
