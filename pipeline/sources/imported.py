@@ -6,6 +6,7 @@ An answer has one file's rows of one day, with the heading of the file. docs/how
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 
 from pipeline.sources import kit
 
@@ -143,7 +144,7 @@ def _listing(
         price_kind=kind,
         term_days=term_days,
         tier=tier,
-        native_price=kit.price_of(given["price"]),
+        native_price=_price(given["price"]),
         native_currency="USD",
         native_unit=_UNITS[unit],  # type: ignore[arg-type]
         answer=answer,
@@ -202,6 +203,13 @@ def _unit(given: Mapping[str, str], column: str) -> str:
         detail = f"unit of {column} is not {' or '.join(_UNITS)}, or contradicts it: {unit or 'none'}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, detail)
     return unit
+
+
+def _price(text: str) -> Decimal:
+    try:
+        return kit.price_of(text)
+    except kit.RowError as error:
+        raise kit.RowError(error.reason, f"its price: {error}") from error
 
 
 def _country(given: Mapping[str, str]) -> str | None:
