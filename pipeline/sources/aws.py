@@ -9,15 +9,18 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import replace
 from decimal import Decimal
 from functools import partial
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
 from pipeline.sources import kit
 
+_BULK = re.compile(rb'(?:\xef\xbb\xbf)?\s*"?(?:FormatVersion|SKU)\b')
 _JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
+_HOURS = ("Hrs", "Hours")
 _LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
 _PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
 _CSV_COLUMNS = (
@@ -55,52 +58,28 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind.
-
-    On-demand rows of a bulk CSV are skipped where the small lists are among the answers, which repeat them.
-    """
+    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind."""
     audit = kit.FieldAudit(config)
-    kinds, refused = kit.each_answer(answers, _content)
+    known, refused = kit.each_answer(answers, partial(_rows_of, audit=audit))
     yield from refused
-    has_small_lists = any(kind == "on_demand" for _, (kind, _) in kinds)
-    rows = (
-        row
-        for answer, (kind, content) in kinds
-        for row in (
-            _read_on_demand(content, answer, audit)
-            if kind == "on_demand"
-            else _read_spot(content, answer, audit)
-            if kind == "spot"
-            else _read_bulk(answer, config, reserved_only=has_small_lists)
-        )
-    )
+    rows = (row for _, found in known for row in found)
     yield from kit.at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
     yield from audit.warnings()
 
 
-def _content(answer: kit.Answer) -> tuple[str, Any]:
-    """Which kind of answer it is, and its JSON (None for the bulk CSV, which is read line by line)."""
-    if (
-        answer.body[:2000]
-        .lstrip(b"\xef\xbb\xbf")
-        .startswith((b'"FormatVersion"', b"FormatVersion", b'"SKU"', b"SKU,"))
-    ):
-        return "bulk", None
+def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    """The rows of an answer, read as they are asked for: the bulk CSV line by line."""
+    if _BULK.match(answer.body):
+        return _read_bulk(answer, audit.config)
     wrapped = _JSONP.fullmatch(answer.body)
-    if wrapped:
-        try:
-            body = kit.read_json(wrapped[1].decode("utf-8-sig"), answer.url)
-        except ValueError as error:
-            raise answer.changed(f"the JSONP answer has no JSON ({error})") from error
-    else:
-        body = answer.json()
+    body = replace(answer, body=wrapped[1]).json() if wrapped else answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
-        return "on_demand", body["regions"]
+        return _read_on_demand(body["regions"], answer, audit)
     if rows := _bare_rows(body):
-        return "on_demand", {"": rows}
+        return _read_on_demand({"": rows}, answer, audit)
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
-        return "spot", config["regions"]
+        return _read_spot(config["regions"], answer, audit)
     raise answer.changed("neither an on-demand list (regions) nor spot prices (config.regions)")
 
 
@@ -209,18 +188,14 @@ def _disk_gb(text: Any) -> float | None:
 
 
 def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    legacy_names = audit.config.settings["legacy_spot_regions"]
     for region in regions:
-        name = _spot_region(region, answer, audit.config)
+        if not isinstance(region, dict) or not isinstance(region.get("region"), str):
+            raise answer.changed("a region without a name in config.regions")
+        name = str(legacy_names.get(region["region"], region["region"]))
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
         gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
         yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
-
-
-def _spot_region(region: Any, answer: kit.Answer, config: kit.SourceConfig) -> str:
-    if not isinstance(region, dict) or not isinstance(region.get("region"), str):
-        raise answer.changed("a region without a name in config.regions")
-    name = region["region"]
-    return str(config.settings["legacy_spot_regions"].get(name, name))
 
 
 def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[str, Any]]:
@@ -245,33 +220,16 @@ def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
 # The bulk list
 
 
-@dataclass(slots=True)
-class _Terms:
-    """The price parts of one offer: an hourly rate, and for some reservations a sum upfront."""
-
-    row: dict[str, str]
-    hourly: list[Decimal] = field(default_factory=list)
-    upfront: list[Decimal] = field(default_factory=list)
-
-
-def _read_bulk(answer: kit.Answer, config: kit.SourceConfig, reserved_only: bool) -> kit.Rows:
-    offers: dict[tuple[str, str], _Terms] = {}
-    for row in _gpu_csv_rows(answer, config):
-        if reserved_only and row["TermType"] != "Reserved":
-            continue
-        terms = offers.setdefault((row["SKU"], row["OfferTermCode"]), _Terms(row))
+def _read_bulk(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    """One row per offer: its lines are an hourly rate, and for some reservations a sum upfront."""
+    offers: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for line in _gpu_csv_rows(answer, config):
+        offers.setdefault((line["SKU"], line["OfferTermCode"]), []).append(line)
+    for first, *more in offers.values():
         try:
-            _add_part(row, terms, config)
-        except kit.RowError as problem:
-            yield kit.Reject(
-                problem.reason, f"{row['Instance Type']} in {row['Region Code']}: {problem}", row, answer
-            )
-    for terms in offers.values():
-        try:
-            yield _bulk_listing(terms, answer, config)
-        except kit.RowError as problem:
-            what = f"{terms.row['Instance Type']} in {terms.row['Region Code']}"
-            yield kit.Reject(problem.reason, f"{what}: {problem}", terms.row, answer)
+            yield _bulk_listing([first, *more], answer, config)
+        except kit.RowError as error:
+            yield error.reject(f"{first['Instance Type']} in {first['Region Code']}", first, answer)
 
 
 def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict[str, str]]:
@@ -279,27 +237,18 @@ def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict
     is_gpu = re.compile(config.settings["gpu_instance_types"])
     lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
     try:
-        at = _csv_header(lines, answer)
-        width = max(at.values()) + 1
+        # Five lines about the list itself come before the header.
+        header = next((cells for cells in islice(lines, 10) if "SKU" in cells), [])
+        if missing := [name for name in _CSV_COLUMNS if header.count(name) != 1]:
+            raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
+        at = {name: header.index(name) for name in (*_CSV_COLUMNS, _CSV_MARKET) if name in header}
         for cells in lines:
-            if len(cells) >= width and is_gpu.fullmatch(cells[at["Instance Type"]]):
+            if len(cells) > max(at.values()) and is_gpu.fullmatch(cells[at["Instance Type"]]):
                 row = {name: cells[place] for name, place in at.items()}
                 if _is_wanted(row, config):
                     yield row
     except (csv.Error, UnicodeDecodeError) as error:
         raise answer.changed(f"the bulk list is not CSV in UTF-8 ({error})") from error
-
-
-def _csv_header(lines: Iterator[list[str]], answer: kit.Answer) -> dict[str, int]:
-    """The place of each column; five lines about the list itself come before the header."""
-    for _, cells in zip(range(10), lines, strict=False):
-        if "SKU" in cells:
-            missing = [name for name in _CSV_COLUMNS if cells.count(name) != 1]
-            if missing:
-                raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
-            known = (*_CSV_COLUMNS, _CSV_MARKET) if _CSV_MARKET in cells else _CSV_COLUMNS
-            return {name: cells.index(name) for name in known}
-    raise answer.changed("the bulk list has no header line with SKU")
 
 
 def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:
@@ -314,54 +263,36 @@ def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:
     )
 
 
-def _add_part(row: Mapping[str, str], terms: _Terms, config: kit.SourceConfig) -> None:
-    try:
-        price = kit.number(row["PricePerUnit"])
-    except kit.UnreadableError as error:
-        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error)) from error
-    if row["Unit"] in ("Hrs", "Hours"):
-        terms.hourly.append(price)
-    elif row["Unit"] == "Quantity":
-        terms.upfront.append(price)
-    else:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {row['Unit']!r}")
-
-
-def _bulk_listing(terms: _Terms, answer: kit.Answer, config: kit.SourceConfig) -> kit.Listing:
-    row = terms.row
-    if len(terms.hourly) != 1 or len(terms.upfront) > 1:
-        raise kit.RowError(
-            kit.RejectReason.UNKNOWN_TERMS,
-            f"{len(terms.hourly)} hourly and {len(terms.upfront)} upfront prices for one offer",
-        )
-    effective = kit.effective_from(kit.date_of(row["EffectiveDate"]), answer)
-    if row["TermType"] == "OnDemand":
-        price = kit.price_of(terms.hourly[0])
-        return _listing(
-            row["Instance Type"],
-            "on_demand",
-            price,
-            row["Region Code"],
-            answer,
-            config,
-            effective_from=effective,
-        )
-    days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower())
-    if days is None:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a lease of {row['LeaseContractLength']!r}")
+def _bulk_listing(lines: list[dict[str, str]], answer: kit.Answer, config: kit.SourceConfig) -> kit.Listing:
+    hourly, upfront = _parts(lines, _HOURS), _parts(lines, ("Quantity",))
+    row = lines[0]
+    is_lease = row["TermType"] == "Reserved"
+    if len(hourly) != 1 or len(upfront) > is_lease or len(hourly) + len(upfront) < len(lines):
+        units = sorted(line["Unit"] for line in lines)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"prices per {', '.join(units)} for one offer")
+    days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower()) if is_lease else None
+    if is_lease and days is None:
+        detail = f"a lease of {row['LeaseContractLength']!r}"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
     # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
-    total = terms.hourly[0] * days * 24 + sum(terms.upfront)
-    unit: kit.NativeUnit = "instance_term" if terms.upfront else "instance_hour"
-    price = kit.price_of(total if terms.upfront else terms.hourly[0])
+    price = hourly[0] * days * 24 + upfront[0] if days and upfront else hourly[0]
     return _listing(
         row["Instance Type"],
-        "reserved",
-        price,
+        "reserved" if is_lease else "on_demand",
+        kit.price_of(price),
         row["Region Code"],
         answer,
         config,
-        unit,
+        "instance_term" if upfront else "instance_hour",
         term_days=days,
-        tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower(),
-        effective_from=effective,
+        tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower() if is_lease else None,
+        effective_from=kit.effective_from(kit.date_of(row["EffectiveDate"]), answer),
     )
+
+
+def _parts(lines: list[dict[str, str]], units: tuple[str, ...]) -> list[Decimal]:
+    """The prices of an offer's lines that are per one of these units. Raises RowError."""
+    try:
+        return [kit.number(line["PricePerUnit"]) for line in lines if line["Unit"] in units]
+    except kit.UnreadableError as error:
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error)) from error

@@ -89,7 +89,7 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
     ends = kit.date_of(item.optional_text("effectiveEndDate") or "")
     if ends is not None and ends < max(kit.day_of(item.answer), starts or ends):
         raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
-    term_days = _term_days(item)
+    term_days = _term_days(item, "reservationTerm") if item.get("type") == "Reservation" else None
     size, region = item.text("armSkuName"), item.text("armRegionName")
     restricted = region.startswith(tuple(item.config.settings["restricted_region_prefixes"]))
     listing = kit.Listing(
@@ -119,14 +119,11 @@ def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listin
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a price that is {listing.price_kind}"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
-        term = str(plan.get("term"))
-        if term not in plan.config.settings["term_days"]:
-            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a savings plan for {term!r}")
         return replace(
             listing,
             price_kind="reserved",
             tier="savings_plan",
-            term_days=int(plan.config.settings["term_days"][term]),
+            term_days=_term_days(plan, "term"),
             native_price=plan.price("retailPrice"),
         )
     except kit.RowError as error:
@@ -137,33 +134,20 @@ def _refuse_other_products(item: kit.JsonObject) -> None:
     """Meters that have the same size but are not a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
     kind, unit, service = item.get("type"), item.get("unitOfMeasure"), item.get("serviceName")
-    if service not in (None, "Virtual Machines"):
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"of the service {service!r}")
-    if "windows" in product:
-        raise kit.RowError(kit.RejectReason.NOT_LINUX, f"a Windows meter: {product!r}")
-    if "cloudservices" in product.replace(" ", ""):
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a meter of Cloud Services: {product!r}")
-    if meter.endswith("low priority"):
-        raise kit.RowError(
-            kit.RejectReason.OTHER_PRICE_KIND, f"Low Priority is for Azure Batch only: {meter!r}"
-        )
-    if meter.endswith("expired"):
-        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"an expired meter: {meter!r}")
-    if kind == "DevTestConsumption":
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, "only for Dev/Test subscriptions")
-    if kind not in ("Consumption", "Reservation"):
-        raise kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, f"of type {kind!r}")
-    if unit not in ("1 Hour", "1/Hour"):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
-    if _is_tiered(item):
-        raise kit.RowError(kit.RejectReason.VOLUME_PRICE, f"only above {item.get('tierMinimumUnits')} units")
-
-
-def _is_tiered(item: kit.JsonObject) -> bool:
-    try:
-        return kit.number(item.get("tierMinimumUnits") or 0) != 0
-    except kit.UnreadableError:
-        return True
+    reasons, units_from = kit.RejectReason, item.get("tierMinimumUnits") or 0
+    for is_refused, reason, detail in (
+        (service not in (None, "Virtual Machines"), reasons.OTHER_PRODUCT, f"of the service {service!r}"),
+        ("windows" in product, reasons.NOT_LINUX, f"a Windows meter: {product!r}"),
+        ("cloudservices" in product.replace(" ", ""), reasons.OTHER_PRODUCT, f"Cloud Services: {product!r}"),
+        (meter.endswith("low priority"), reasons.OTHER_PRICE_KIND, f"only for Azure Batch: {meter!r}"),
+        (meter.endswith("expired"), reasons.DISCONTINUED, f"an expired meter: {meter!r}"),
+        (kind == "DevTestConsumption", reasons.OTHER_PRODUCT, "only for Dev/Test subscriptions"),
+        (kind not in ("Consumption", "Reservation"), reasons.OTHER_PRICE_KIND, f"of type {kind!r}"),
+        (unit not in ("1 Hour", "1/Hour"), reasons.UNKNOWN_UNIT, f"a price per {unit!r}"),
+        (kit.optional_number(units_from) != 0, reasons.VOLUME_PRICE, f"only above {units_from} units"),
+    ):
+        if is_refused:
+            raise kit.RowError(reason, detail)
 
 
 def _is_spot(item: kit.JsonObject) -> bool:
@@ -171,11 +155,9 @@ def _is_spot(item: kit.JsonObject) -> bool:
     return any(name.lower().endswith(" spot") for name in names)
 
 
-def _term_days(item: kit.JsonObject) -> int | None:
-    if item.get("type") != "Reservation":
-        return None
-    term = item.get("reservationTerm")
+def _term_days(item: kit.JsonObject, name: str) -> int:
+    term = item.get(name)
     days = item.config.settings["term_days"].get(str(term))
     if days is None:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a reservation for {term!r}")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"a commitment for {term!r}")
     return int(days)

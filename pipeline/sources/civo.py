@@ -5,7 +5,6 @@ price is given per hour and per month of 730 hours: where the two disagree, neit
 """
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -23,15 +22,6 @@ _DETAIL = re.compile(
 _MEMORY = re.compile(r"\b(\d{1,4}) ?GB\b", re.IGNORECASE)
 _TERM = re.compile(r"(\d{1,2})_months")
 _LEADING_NUMBER = re.compile(r"(\d{1,4})(?: ?cores)?", re.IGNORECASE)
-_UNITS = {"hourly": frozenset({"hour"}), "monthly": frozenset({"month"})}
-
-
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    label: str
-    size: str
-    gpu_count: int
-    columns: dict[str, Any]
 
 
 @kit.reader()
@@ -59,12 +49,12 @@ def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceCo
         raise answer.changed(f"the table of {model!r} has no rows")
     for tr in trs:
         try:
-            machine = _machine(model, tr)
+            machine = _machine(model, tr) | {"answer": answer}
             on_demand, commitment = (_cell(tr, f"{kind}-pricing") for kind in ("on-demand", "commitment"))
         except kit.RowError as error:
             yield error.reject(model, kit.text_of(tr), answer)
             continue
-        yield _read_price(machine, "on_demand", None, on_demand, answer, config)
+        yield _read_price(machine, None, on_demand, answer, config)
         yield from _read_terms(machine, commitment, answer, config)
 
 
@@ -76,8 +66,8 @@ def _cell(tr: Tag, name: str) -> Tag:
     return cells[0]
 
 
-def _machine(model: str, tr: Tag) -> _Machine:
-    """What a row sells, by its own words, which the table's caption must confirm. Raises RowError."""
+def _machine(model: str, tr: Tag) -> dict[str, Any]:
+    """The columns of a row's machine, which the table's caption must confirm. Raises RowError."""
     cells = {str(td.get("data-title")): td for td in kit.named(tr, "td")}
     details = [
         found
@@ -94,88 +84,72 @@ def _machine(model: str, tr: Tag) -> _Machine:
         )
     texts = {name: kit.text_of(td) for name, td in cells.items()}
     cpus = _LEADING_NUMBER.fullmatch(texts.get("vCPU", ""))
-    return _Machine(
-        label=model,
-        size=texts["Size"].removesuffix(kit.text_of(kit.with_class(tr, "product-detail")[0])).strip(),
-        gpu_count=int(found["count"]),
-        columns={
-            "context": {"vram_gb": float(found["vram"])},
-            "vcpus": kit.optional_number(cpus[1]) if cpus else None,
-            "ram_gib": kit.gigabytes(texts.get("RAM")),
-            "local_disk_gb": kit.gigabytes(texts.get("Storage", "").removesuffix("NVMe").strip()),
-        },
-    )
+    size = texts["Size"].removesuffix(kit.text_of(kit.with_class(tr, "product-detail")[0])).strip()
+    return {
+        "raw_label": model,
+        "instance_type": size or None,
+        "gpu_count": int(found["count"]),
+        "native_unit": "instance_hour",
+        "context": {"vram_gb": float(found["vram"])},
+        "vcpus": kit.optional_number(cpus[1]) if cpus else None,
+        "ram_gib": kit.gigabytes(texts.get("RAM")),
+        "local_disk_gb": kit.gigabytes(texts.get("Storage", "").removesuffix("NVMe").strip()),
+    }
 
 
-def _read_terms(machine: _Machine, cell: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+def _read_terms(machine: dict[str, Any], cell: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     terms = [(found, tag) for tag in kit.named(cell, "div") if (found := _TERM.fullmatch(str(tag.get("id"))))]
     inside = {id(part) for _, tag in terms for part in tag.descendants}
     stray = [tag for tag in kit.with_class(cell, "price-value") if id(tag) not in inside]
     if not terms or stray:
-        detail = f"{machine.label}, {machine.size}: prices of a commitment without its term"
-        yield kit.Reject(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail, kit.text_of(cell), answer)
+        error = kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, "prices of a commitment without its term")
+        yield error.reject(f"{machine['raw_label']}, {machine['instance_type']}", kit.text_of(cell), answer)
     for found, tag in terms:
         days = int(found[1]) * kit.DAYS_PER["month"]
-        yield _read_price(machine, "reserved", days, tag, answer, config)
+        yield _read_price(machine, days, tag, answer, config)
 
 
 def _read_price(
-    machine: _Machine,
-    kind: kit.PriceKind,
-    days: int | None,
-    cell: Tag,
-    answer: kit.Answer,
-    config: kit.SourceConfig,
+    machine: dict[str, Any], days: int | None, cell: Tag, answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
-    name = f"{machine.gpu_count} x {machine.label}, {kind}{f' for {days} days' if days else ''}"
+    kind: kit.PriceKind = "on_demand" if days is None else "reserved"
+    count = machine["gpu_count"]
     try:
         price = _hourly_price(cell, config.currency)
-        if machine.gpu_count < 1:
-            raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{machine.gpu_count} GPUs")
+        if count < 1:
+            raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{count} GPUs")
     except kit.RowError as error:
+        name = f"{count} x {machine['raw_label']}, {kind}{f' for {days} days' if days else ''}"
         return error.reject(name, kit.text_of(cell), answer)
     return kit.Listing(
-        raw_label=machine.label,
-        instance_type=machine.size or None,
-        gpu_count=machine.gpu_count,
+        **machine,
         price_kind=kind,
         term_days=days,
         native_price=price.amount,
         native_currency=price.currency,
         flag_reason=price.flag_reason,
-        native_unit="instance_hour",
-        answer=answer,
-        **machine.columns,
     )
 
 
 def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
     """The price per hour, which a price per month, where one is given, must confirm. Raises RowError."""
-    texts: dict[str, list[str]] = {name: [] for name in _UNITS}
+    texts: dict[str, list[str]] = {"hourly": [], "monthly": []}
     for tag in kit.with_class(cell, "price-value"):
-        texts.setdefault(str(tag.get("data-option")), []).append(kit.text_of(tag))
-    if texts.keys() != _UNITS.keys() or len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
+        texts.setdefault(str(tag.get("data-option")), []).append(_bare(kit.text_of(tag)))
+    if len(texts) != 2 or len(texts["hourly"]) != 1 or len(texts["monthly"]) > 1:
         raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"not one price per hour: {texts}")
-    prices = {
-        option: kit.cell_price(_bare(text), _UNITS[option], [currency])
-        for option, found in texts.items()
-        for text in found
-        if option == "hourly" or not kit.is_not_offered(_without_unit(text))
-    }
-    hourly, monthly = prices["hourly"], prices.get("monthly")
-    if (
-        monthly is not None
-        and abs(monthly.amount / (hourly.amount * kit.HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE
-    ):
-        detail = f"{hourly.amount} per hour is not {monthly.amount} per month of {kit.HOURS_PER_MONTH} hours"
-        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
+    hourly = kit.cell_price(texts["hourly"][0], {"hour"}, [currency])
+    for text in texts["monthly"]:
+        if kit.is_not_offered(text):
+            continue
+        monthly = kit.cell_price(text, {"month"}, [currency])
+        if abs(monthly.amount / (hourly.amount * kit.HOURS_PER_MONTH) - 1) > MONTH_TOLERANCE:
+            detail = f"{hourly.amount} per hour is not {monthly.amount} per month of 730 hours"
+            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return hourly
 
 
 def _bare(text: str) -> str:
     """A price's text, without the unit where it says that there is no price ("N/A per hour")."""
-    return _without_unit(text) if kit.is_not_offered(_without_unit(text)) else text
-
-
-def _without_unit(text: str) -> str:
-    return re.sub(r" ?per (?:hour|month)$", "", text)
+    bare = re.sub(r" ?per (?:hour|month)$", "", text)
+    return bare if kit.is_not_offered(bare) else text

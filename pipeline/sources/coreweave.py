@@ -7,7 +7,7 @@ instances, which have the GPU tables' classes too) are skipped.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import Any
 
 from bs4 import Tag
 
@@ -25,84 +25,77 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
 """The classes of a price that the row repeats for narrow screens, and of the element around it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """The columns of a region's table."""
-
-    headers: list[str]
-    label_at: int
-    count_at: int
-    prices: list[kit.PriceColumn]
-
-
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
-    layout: _Layout | None = None
+    headers: list[str] = []
     for tag in kit.with_class(kit.page(answer), "table-v2"):
         if tag.name != "div":
             continue
         header_rows = kit.with_class(tag, "table-v2-header")
-        headers = kit.texts_of(_cells(header_rows[0])) if header_rows else []
-        if kit.columns(headers, r"\bGPUs?\b"):
-            layout = _layout(headers, answer)
+        own_headers = kit.texts_of(_cells(header_rows[0])) if header_rows else []
+        if kit.columns(own_headers, r"\bGPUs?\b"):
+            headers = own_headers
             audit.columns(headers)
-        elif headers or "gpu-pricing" not in tag.get_attribute_list("class"):
-            audit.table(headers, is_read=False)
+        elif own_headers or "gpu-pricing" not in tag.get_attribute_list("class"):
+            audit.table(own_headers, is_read=False)
             continue
         # A table without a header has the columns of the one before it, the first one those of the yaml.
-        layout = layout or _usual_layout(tag, answer, audit.config)
-        yield from _read_table(tag, layout, answer)
-    if layout is None:
+        headers = headers or _usual_headers(tag, answer, audit.config)
+        yield from _read_table(tag, headers, answer)
+    if not headers:
         raise answer.changed("no table of GPUs on the page")
 
 
 def _cells(row: Tag) -> list[Tag]:
     """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
-    grids = kit.with_class(row, "table-grid")
-    return (
-        [cell for cell in kit.with_class(grids[0], "table-v2-cell") if cell.parent is grids[0]]
-        if grids
-        else []
-    )
+    return [
+        cell
+        for grid in kit.with_class(row, "table-grid")[:1]
+        for cell in kit.with_class(grid, "table-v2-cell")
+        if cell.parent is grid
+    ]
 
 
-def _usual_layout(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> _Layout:
+def _usual_headers(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> list[str]:
     """The columns of a table that came without its header, known by how many cells its first row has."""
     rows = tag.find_all(role="listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
     if len(headers) != width or not kit.columns(headers, r"^spot\b"):
         raise answer.changed(f"the first GPU table has no header row and {width} columns")
-    return _layout(headers, answer)
+    return headers
 
 
-def _layout(headers: list[str], answer: kit.Answer) -> _Layout:
+def _read_table(tag: Tag, headers: list[str], answer: kit.Answer) -> kit.Rows:
+    region = _region(tag)
     prices = kit.price_columns(headers, answer)
     kit.require_on_demand(prices, headers, answer)
-    return _Layout(
-        headers,
-        label_at=kit.column(headers, r"^(?:gpu )?model", answer),
-        count_at=kit.column(headers, _COUNT, answer),
-        prices=[price for price in prices if price.kind in _MOBILE_COPY],
-    )
-
-
-def _read_table(tag: Tag, layout: _Layout, answer: kit.Answer) -> kit.Rows:
-    region, headers = _region(tag), layout.headers
+    prices = [price for price in prices if price.kind in _MOBILE_COPY]
+    label_at = kit.column(headers, r"^(?:gpu )?model", answer)
+    count_at = kit.column(headers, _COUNT, answer)
     grid = kit.Table(headers, [_cells(row) for row in tag.find_all(role="listitem")])
     if not grid.full_rows():
         raise answer.changed(f"no row of {region} has the {len(headers)} cells of its header")
-    known = {price.at for price in layout.prices} | set(kit.columns(headers, _NOT_PRICES))
+    known = {price.at for price in prices} | set(kit.columns(headers, _NOT_PRICES))
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         texts = kit.texts_of(cells)
         yield from kit.prices_in_unknown_columns(headers, texts, known, answer)
-        for price in layout.prices:
+        disk_tb = kit.optional_number(grid.text(texts, r"^local storage"))
+        machine = {
+            "raw_label": texts[label_at],
+            "context": kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^vram"))),
+            "region": region,
+            "vcpus": kit.optional_number(grid.text(texts, r"^vcpus")) or None,
+            "ram_gib": kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
+            "local_disk_gb": disk_tb * GB_PER_TB if disk_tb else None,
+        }
+        for price in prices:
             try:
-                yield _listing(grid, cells, texts, price, layout, region, answer)
+                yield _listing(machine, texts[count_at], cells[price.at], price, answer)
             except kit.RowError as error:
-                yield error.reject(f"{texts[layout.label_at]} in {region}, {price.kind}", texts, answer)
+                yield error.reject(f"{texts[label_at]} in {region}, {price.kind}", texts, answer)
 
 
 def _region(tag: Tag) -> str | None:
@@ -113,29 +106,17 @@ def _region(tag: Tag) -> str | None:
 
 
 def _listing(
-    grid: kit.Table,
-    cells: list[Tag],
-    texts: list[str],
-    price: kit.PriceColumn,
-    layout: _Layout,
-    region: str | None,
-    answer: kit.Answer,
+    machine: dict[str, Any], count: str, cell: Tag, price: kit.PriceColumn, answer: kit.Answer
 ) -> kit.Listing:
-    found = _price(cells[price.at], price.kind)
-    disk_tb = kit.optional_number(grid.text(texts, r"^local storage"))
+    found = _price(cell, price.kind)
     return kit.Listing(
-        raw_label=texts[layout.label_at],
-        gpu_count=kit.gpu_count(texts[layout.count_at]),
+        **machine,
+        gpu_count=kit.gpu_count(count),
         price_kind=price.kind,
         native_price=found.amount,
         native_currency=found.currency,
         native_unit="instance_hour",
         answer=answer,
-        context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^vram"))),
-        region=region,
-        vcpus=kit.optional_number(grid.text(texts, r"^vcpus")) or None,
-        ram_gib=kit.optional_number(grid.text(texts, r"^(?:system )?ram")) or None,
-        local_disk_gb=disk_tb * GB_PER_TB if disk_tb else None,
         effective_from=price.effective_from,
         flag_reason=price.flag_reason or found.flag_reason,
     )
@@ -149,7 +130,7 @@ def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
     )
     row = cell.find_parent(role="listitem")
     outer, inner = _MOBILE_COPY[kind]
-    copies = [copy for copy in kit.with_class(row, inner) if copy.find_parent(class_=outer)] if row else []
-    stated = kit.texts_of(copies)
+    copies = kit.with_class(row, inner) if row else []
+    stated = kit.texts_of(copy for copy in copies if copy.find_parent(class_=outer))
     kit.agreed([priced, *(None if kit.is_not_offered(text) else kit.cell_price(text) for text in stated)])
     return priced

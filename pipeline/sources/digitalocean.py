@@ -49,43 +49,32 @@ def _section(tag: Tag, config: kit.SourceConfig) -> tuple[str | None, str]:
 def _read_table(
     grid: kit.Table, section: str | None, heading: str, answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Rows:
-    gpu_at = kit.column(grid.headers, config.settings["headers"]["gpu"], answer)
-    price_at = kit.column(grid.headers, config.settings["headers"]["price"], answer)
+    headers = config.settings["headers"]
+    gpu_at, price_at = (kit.column(grid.headers, headers[name], answer) for name in ("gpu", "price"))
+    is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
+    # A price per GPU, or without "per hour" in cell or header, is not what this table has.
+    units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         raw = kit.texts_of(cells)
-        is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
-        units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
-        yield _read_row(raw[gpu_at], raw[price_at], units, section, heading, raw, answer)
-
-
-def _read_row(
-    label: str,
-    cell: str,
-    units: frozenset[str],
-    section: str | None,
-    heading: str,
-    raw: list[str],
-    answer: kit.Answer,
-) -> kit.Listing | kit.Reject:
-    """One row. A price per GPU, or without "per hour" in cell or header, is not what this table has."""
-    try:
-        price, currency, flag = kit.cell_price(cell, units)
-        if section not in _KINDS:
-            detail = f"a price under {heading!r}, whose terms are not known"
-            raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-        return kit.Listing(
-            raw_label=label,
-            gpu_count=kit.gpu_count_in(label) or 1,
-            price_kind=_KINDS[section],
-            native_price=price,
-            native_currency=currency,
-            native_unit="instance_hour",
-            answer=answer,
-            flag_reason=flag,
-        )
-    except kit.RowError as error:
-        return error.reject(label, raw, answer)
+        label = raw[gpu_at]
+        try:
+            price, currency, flag = kit.cell_price(raw[price_at], units)
+            if section not in _KINDS:
+                detail = f"a price under {heading!r}, whose terms are not known"
+                raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
+            yield kit.Listing(
+                raw_label=label,
+                gpu_count=kit.gpu_count_in(label) or 1,
+                price_kind=_KINDS[section],
+                native_price=price,
+                native_currency=currency,
+                native_unit="instance_hour",
+                answer=answer,
+                flag_reason=flag,
+            )
+        except kit.RowError as error:
+            yield error.reject(label, raw, answer)
 
 
 def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:

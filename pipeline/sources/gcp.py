@@ -2,12 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
-
-from bs4 import Tag
-from pydantic import BaseModel, ConfigDict
 
 from pipeline.sources import kit
 
@@ -42,19 +39,14 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
     """
     audit = kit.FieldAudit(config)
-    on_page: set[tuple[str, kit.PriceKind, str | None]] = set()
-    for answer in answers:
-        if not answer.is_json:
-            for row in _read_page(answer, audit):
-                if isinstance(row, kit.Listing):
-                    on_page.add(_machine_and_kind(row))
-                yield row
-    catalog = [answer for answer in answers if answer.is_json]
+    on_page = [row for answer in answers if not answer.is_json for row in _read_page(answer, audit)]
+    yield from on_page
     here = config.attributes.region
+    known = {(*_machine_and_kind(row), here) for row in on_page if isinstance(row, kit.Listing)}
+    catalog = [answer for answer in answers if answer.is_json]
     for row in _read_catalog(catalog, audit) if catalog else ():
-        if isinstance(row, kit.Listing) and row.region == here and _machine_and_kind(row) in on_page:
-            continue
-        yield row
+        if not isinstance(row, kit.Listing) or (*_machine_and_kind(row), row.region) not in known:
+            yield row
     yield from audit.warnings()
 
 
@@ -91,24 +83,46 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
     )
     prices = _price_columns(grid.headers, answer)
-    machines = kit.Table(grid.headers, [cells for cells in grid.rows if not _is_section(cells, gpu_at)])
+    other_dws = set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}
+    machines = kit.Table(
+        grid.headers, [cells for cells in grid.rows if not _is_section(kit.texts_of(cells), gpu_at)]
+    )
     yield from machines.other_rows(answer)
     for cells in machines.full_rows():
         texts = kit.texts_of(cells)
-        identity = (texts[machine_at], texts[gpu_at], texts[parts_at])
-        yield from _read_machine(texts, identity, prices, answer, config)
-        for at in set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}:
+        name = texts[machine_at]
+        try:
+            machine = _machine(name, texts[gpu_at], texts[parts_at]) | {"answer": answer}
+        except kit.UnreadableError as error:
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{name}: {error}", texts, answer)
+        else:
+            yield from _read_prices(machine, texts, prices, config)
+        for at in other_dws:
             if not kit.is_not_offered(texts[at]):
-                detail = f"{texts[machine_at]}: {grid.headers[at]} is an unknown kind of price"
+                detail = f"{name}: {grid.headers[at]} is an unknown kind of price"
                 yield kit.Reject(kit.RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
-def _is_section(cells: list[Tag], gpu_at: int) -> bool:
-    """A row that only names a machine family: one wide cell, or nothing in the GPU's cell and no price."""
-    if len({id(cell) for cell in cells}) == 1:
-        return True
-    texts = kit.texts_of(cells)
-    return len(texts) > gpu_at and not texts[gpu_at] and not any("$" in text for text in texts)
+def _is_section(texts: list[str], gpu_at: int) -> bool:
+    """True if a row only names a family of machines: in one wide cell, or with nothing in the GPU's."""
+    is_name = len(set(texts)) == 1 or texts[gpu_at : gpu_at + 1] == [""]
+    return is_name and not any("$" in text for text in texts)
+
+
+def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
+    """The columns of a machine's listings. Raises UnreadableError."""
+    parts = _components(components)
+    return {
+        "raw_label": name,
+        "label_kind": "instance_type",
+        "instance_type": name,
+        "gpu_count": parts["gpus"],
+        "native_unit": "instance_hour",
+        "context": {"gpu_name": gpu},
+        "vcpus": parts.get("vcpus"),
+        "ram_gib": parts.get("memory"),
+        "local_disk_gb": kit.gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
+    }
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
@@ -122,54 +136,32 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
             raise answer.changed(f"{price.header!r} does not say how many years")
         tier = "flexible_cud" if re.search("flexible", price.header, re.IGNORECASE) else "resource_cud"
         found.append(replace(price, tier=tier) if price.kind == "reserved" else price)
-    return found + [dws_price for at in dws if (dws_price := _dws_column(at, headers[at]))]
+    for at in dws:
+        tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, headers[at], re.IGNORECASE)]
+        if len(tiers) == 1:
+            found.append(kit.PriceColumn(at, headers[at], "flex_start", tier=tiers[0]))
+    return found
 
 
-def _dws_column(at: int, header: str) -> kit.PriceColumn | None:
-    """The column of one of the scheduler's ways; None where its header names neither or both."""
-    tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, header, re.IGNORECASE)]
-    return kit.PriceColumn(at, header, "flex_start", tier=tiers[0]) if len(tiers) == 1 else None
-
-
-def _read_machine(
-    texts: list[str],
-    identity: tuple[str, str, str],
-    prices: list[kit.PriceColumn],
-    answer: kit.Answer,
-    config: kit.SourceConfig,
+def _read_prices(
+    machine: dict[str, Any], texts: list[str], prices: list[kit.PriceColumn], config: kit.SourceConfig
 ) -> kit.Rows:
-    """The prices of one row; ``identity`` is the text of its cells for machine, GPU and components."""
-    machine, gpu, components = identity
-    try:
-        parts = _components(components)
-    except kit.UnreadableError as error:
-        yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{machine}: {error}", texts, answer)
-        return
     for price in prices:
         if price.kind == "flex_start" and kit.is_not_offered(texts[price.at]):
             continue  # few machines have these prices
         try:
             amount, currency, flag = kit.cell_price(texts[price.at], currencies=["USD"])
         except kit.RowError as error:
-            yield error.reject(f"{machine}, {price.kind}", texts, answer)
+            yield error.reject(f"{machine['raw_label']}, {price.kind}", texts, machine["answer"])
             continue
         yield kit.Listing(
-            raw_label=machine,
-            label_kind="instance_type",
-            instance_type=machine,
-            gpu_count=parts["gpus"],
+            **machine,
             price_kind=price.kind,
             term_days=price.term_days,
             tier=price.tier,
             native_price=amount,
             native_currency=currency,
-            native_unit="instance_hour",
-            answer=answer,
-            context={"gpu_name": gpu},
             flag_reason=flag,
-            vcpus=parts.get("vcpus"),
-            ram_gib=parts.get("memory"),
-            local_disk_gb=kit.gb_from_gib(parts["ssd"]) if "ssd" in parts else None,
             **_dws_terms(price.tier, config),
         )
 
@@ -195,88 +187,51 @@ def _components(text: str) -> dict[str, float]:
 # --- the billing catalogue ----------------------------------------------------------------------------------
 
 
-class Family(BaseModel):
-    """What the catalogue calls the parts of a machine family (``gpu``: every name of the same part).
-
-    ``whole``: the GPU part's price includes its share of the machine, so nothing is added.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    gpu: tuple[str, ...]
-    core: str = ""
-    ram: str = ""
-    whole: bool = False
-    usage_types: tuple[str, ...] = tuple(KIND_BY_USAGE)
-
-
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """USD per hour (local SSD: per GiB-month) of one part, and where it was read."""
-
-    usd: Decimal
-    sku: kit.JsonObject
-
-
-@dataclass(slots=True)
-class Rates:
-    """Rates by part, usage type and region; ``contradicted`` are those that two SKUs price differently."""
-
-    by_key: dict[tuple[str, str, str], Rate] = field(default_factory=dict)
-    contradicted: set[tuple[str, str, str]] = field(default_factory=set)
-
-    def add(self, key: tuple[str, str, str], rate: Rate) -> None:
-        """Keep the first rate of a part; a different one later contradicts it."""
-        if self.by_key.setdefault(key, rate).usd != rate.usd:
-            self.contradicted.add(key)
-
-    def get(self, part: str, usage: str, region: str) -> Rate | None:
-        """The rate of a part; None where there is none, or several that differ."""
-        key = (part, usage, region)
-        return None if key in self.contradicted else self.by_key.get(key)
+_Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
+"""By part, usage type and region: each price in USD per hour (local SSD: per GiB-month), and its SKU. Several
+prices contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
-    families = {
-        name: Family.model_validate(parts) for name, parts in audit.config.settings["families"].items()
-    }
-    gpu_parts = {part: family.gpu[0] for family in families.values() for part in family.gpu}
-    other_parts = {part for family in families.values() for part in (family.core, family.ram) if part}
-    other_parts.add(audit.config.settings["local_ssd"])
-    rates = Rates()
-    gpu_skus = 0
-    for answer in answers:
-        for sku in audit.items(answer, "skus"):
-            is_gpu = sku.peek("category", "resourceGroup") == "GPU"
-            gpu_skus += is_gpu
-            part = _component(str(sku.peek("description")))
-            usage = _usage(sku)
-            part = gpu_parts.get(part, part)
-            if usage in KIND_BY_USAGE and part in (gpu_parts if is_gpu else other_parts):
-                try:
-                    rate = Rate(_unit_price(sku.get("pricingInfo")), sku)
-                except kit.UnreadableError as error:
-                    problem = kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error))
-                    yield sku.reject(problem, sku.name("description"))
-                    continue
-                regions = sku.get("serviceRegions")
-                for region in regions if isinstance(regions, list) else []:
-                    rates.add((part, usage, str(region)), rate)
-            elif is_gpu:
-                yield _unused_gpu(sku, usage)
-    if not gpu_skus:
+    settings = audit.config.settings
+    families = settings["families"].values()
+    # The GPU part may have several names: its rates stand under the first.
+    gpu_parts = {part: family["gpu"][0] for family in families for part in family["gpu"]}
+    other_parts = {family[name] for family in families for name in ("core", "ram") if name in family}
+    other_parts.add(settings["local_ssd"])
+    rates: _Rates = {}
+    skus = [sku for answer in answers for sku in audit.items(answer, "skus")]
+    if not any(map(_is_gpu, skus)):
         raise answers[0].changed("the catalogue has no GPU")
-    for name, amounts in audit.config.settings["machines"].items():
-        yield from _machines(name, amounts, families[name.rsplit("-", 1)[0]], rates, audit.config)
+    for sku in skus:
+        part, usage = _component(str(sku.peek("description"))), _usage(sku)
+        if usage in KIND_BY_USAGE and part in (gpu_parts if _is_gpu(sku) else other_parts):
+            try:
+                price = _unit_price(sku.get("pricingInfo"))
+            except kit.RowError as error:
+                yield sku.reject(error, sku.name("description"))
+                continue
+            regions = sku.get("serviceRegions")
+            for region in regions if isinstance(regions, list) else []:
+                prices = rates.setdefault((gpu_parts.get(part, part), usage, str(region)), {})
+                prices.setdefault(price, sku)
+        elif _is_gpu(sku):
+            yield _unused_gpu(sku, usage)
+    for name, amounts in settings["machines"].items():
+        yield from _machines(name, amounts, settings["families"][name.rsplit("-", 1)[0]], rates, audit.config)
+
+
+def _is_gpu(sku: kit.JsonObject) -> bool:
+    return bool(sku.peek("category", "resourceGroup") == "GPU")
 
 
 def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
     description = sku.name("description")
-    error = kit.RowError(
-        kit.RejectReason.INCOMPLETE_PRICE, "the price of the GPU alone is not a machine's price"
-    )
     if usage not in KIND_BY_USAGE or re.search("Commitment|Reserved|Sole Tenancy", description):
         error = kit.RowError(kit.RejectReason.OTHER_PRICE_KIND, "none of on-demand, flex-start and spot")
+    else:
+        detail = "the price of the GPU alone is not a machine's price"
+        error = kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
     return sku.reject(error, description)
 
 
@@ -288,28 +243,31 @@ def _usage(sku: kit.JsonObject) -> str:
 
 
 def _machines(
-    name: str, amounts: list[int], family: Family, rates: Rates, config: kit.SourceConfig
+    name: str, amounts: list[int], family: Mapping[str, Any], rates: _Rates, config: kit.SourceConfig
 ) -> kit.Rows:
     """One machine type, in every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
-    for part, usage, region in sorted(rates.by_key):
-        if part != family.gpu[0] or usage not in family.usage_types:
+    for part, usage, region in sorted(rates):
+        if part != family["gpu"][0] or usage not in family.get("usage_types", KIND_BY_USAGE):
             continue
-        gpu = rates.by_key[part, usage, region]
-        core, ram = rates.get(family.core, usage, region), rates.get(family.ram, usage, region)
-        if (part, usage, region) in rates.contradicted or not (family.whole or (core and ram)):
+        sku = next(iter(rates[part, usage, region].values()))
+        gpu, core, ram, ssd = (
+            _rate(rates, each, usage, region)
+            for each in (part, family.get("core", ""), family.get("ram", ""), config.settings["local_ssd"])
+        )
+        # The price of a whole machine's share includes its CPU, memory and disk.
+        is_whole = family.get("whole", False)
+        if gpu is None or not (is_whole or (core and ram)):
             detail = "not every part has exactly one price in the catalogue"
             error = kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
-            yield gpu.sku.reject(error, f"{name} in {region}, {usage}")
+            yield sku.reject(error, f"{name} in {region}, {usage}")
             continue
-        total = gpus * gpu.usd
-        flag = None
+        total, flag = gpus * gpu, None
         if core and ram:
-            total += vcpus * core.usd + ram_gib * ram.usd
-        if local_ssd_gib and not family.whole:
-            ssd = rates.get(config.settings["local_ssd"], usage, region)
+            total += vcpus * core + ram_gib * ram
+        if local_ssd_gib and not is_whole:
             flag = None if ssd else kit.FlagReason.LOCAL_SSD_NOT_PRICED
-            total += local_ssd_gib * ssd.usd / kit.HOURS_PER_MONTH if ssd else 0
+            total += local_ssd_gib * (ssd or 0) / kit.HOURS_PER_MONTH
         yield kit.Listing(
             raw_label=name,
             label_kind="instance_type",
@@ -319,7 +277,7 @@ def _machines(
             native_price=total,
             native_currency="USD",
             native_unit="instance_hour",
-            answer=gpu.sku.answer,
+            answer=sku.answer,
             context={"gpu_name": part},
             region=region,
             vcpus=vcpus,
@@ -331,21 +289,25 @@ def _machines(
         )
 
 
+def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
+    """The price of a part; None where there is none, or several that differ."""
+    found = rates.get((part, usage, region), {})
+    return next(iter(found)) if len(found) == 1 else None
+
+
 def _component(description: str) -> str:
     """The part that a SKU describes, without its place and without the words for spot."""
     return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", kit.clean_text(description)), count=1)
 
 
 def _unit_price(pricing: Any) -> Decimal:
-    """USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises UnreadableError."""
+    """USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises RowError."""
     try:
         price = pricing[0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
         currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)
-    except (KeyError, IndexError, TypeError) as error:
-        raise kit.UnreadableError(f"no unit price ({error!r})") from error
-    if currency != "USD":
-        raise kit.UnreadableError(f"priced in {currency}")
-    amount = kit.number(units) + kit.number(nanos).scaleb(-9)
-    if amount <= 0:
-        raise kit.UnreadableError(f"the price is {amount}")
+        amount = kit.number(units) + kit.number(nanos).scaleb(-9)
+    except (KeyError, IndexError, TypeError, kit.UnreadableError) as error:
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"no unit price ({error!r})") from error
+    if currency != "USD" or amount <= 0:
+        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"the price is {amount} {currency}")
     return amount

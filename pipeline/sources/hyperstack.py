@@ -7,8 +7,7 @@ price of a GPU that it lists is given once per region.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from bs4 import Tag
@@ -30,7 +29,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     cannot be read is a reject, and the prices stay without regions.
     """
     audit = kit.FieldAudit(config)
-    stock: dict[str, list[_Stock]] = {}
+    stock: dict[str, list[dict[str, Any]]] = {}
     for answer in filter(_is_stock, answers):
         try:
             stock = _read_stock(answer, audit)
@@ -45,21 +44,13 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         rows = _read_pricebook(answer, audit) if answer.is_json else _read_page(answer, audit)
         for row in rows:
             if isinstance(row, kit.Listing) and row.price_kind == "on_demand":
-                yield from _in_regions(row, stock.get(models.get(row.raw_label, row.raw_label), []))
+                places = stock.get(models.get(row.raw_label, row.raw_label), [{}])
+                yield from (replace(row, **place) for place in places)
             else:
                 yield row
     if unknown := sorted(stock.keys() - set(models.values())):
         yield kit.ReaderWarning(f"stock_models of the yaml lacks GPUs of the stock: {', '.join(unknown)}")
     yield from audit.warnings()
-
-
-@dataclass(frozen=True, slots=True)
-class _Stock:
-    """A GPU's stock in one region: whether any is free, and the sizes of machine that are."""
-
-    region: str
-    available: bool | None
-    gpu_counts: tuple[int, ...]
 
 
 def _is_stock(answer: kit.Answer) -> bool:
@@ -69,9 +60,10 @@ def _is_stock(answer: kit.Answer) -> bool:
     return isinstance(body, dict) and "stocks" in body
 
 
-def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[_Stock]]:
-    """The stock by the API's name of the GPU. Raises RowError and SourceChangedError."""
-    found: dict[str, list[_Stock]] = {}
+def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dict[str, Any]]]:
+    """The stock by the API's name of the GPU: of each region, whether any is free and the sizes of machine
+    that are. Raises RowError and SourceChangedError."""
+    found: dict[str, list[dict[str, Any]]] = {}
     for place in audit.items(answer, "stocks"):
         region = place.text("region")
         for model in place.objects("models"):
@@ -81,36 +73,26 @@ def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[_St
             sold = (
                 _SIZE.fullmatch(size) for size, number in counts if isinstance(number, int) and number > 0
             )
-            available = None if free is None else int(free[0]) > 0
-            gpu_counts = tuple(sorted(int(size[1]) for size in sold if size))
-            found.setdefault(model.text("model"), []).append(_Stock(region, available, gpu_counts))
+            in_region = {
+                "region": region,
+                "available": None if free is None else int(free[0]) > 0,
+                "gpu_counts": tuple(sorted(int(size[1]) for size in sold if size)) or None,
+            }
+            found.setdefault(model.text("model"), []).append(in_region)
     return found
-
-
-def _in_regions(row: kit.Listing, stock: Sequence[_Stock]) -> kit.Listings:
-    if not stock:
-        yield row
-    for place in stock:
-        counts = place.gpu_counts or None
-        yield replace(row, region=place.region, available=place.available, gpu_counts=counts)
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
-    grids = [(title, _grid(card, title, audit.config)) for card in cards for title in [_title(card)]]
-    gpu_grids = []
+    titles = [" ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4"))) for card in cards]
+    grids = [(title, _grid(card, title, audit.config)) for card, title in zip(cards, titles, strict=True)]
     for title, grid in grids:
-        is_read = bool(kit.columns(grid.headers, _gpu_header(title)))
-        audit.table(grid.headers, is_read=is_read)
-        gpu_grids += [(title, grid)] if is_read else []
+        audit.table(grid.headers, is_read=bool(kit.columns(grid.headers, _gpu_header(title))))
+    gpu_grids = [(title, grid) for title, grid in grids if kit.columns(grid.headers, _gpu_header(title))]
     if not any(kit.price_kind(title) == "on_demand" for title, _ in gpu_grids):
         raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:
         yield from _read_card(title, grid, answer)
-
-
-def _title(card: Tag) -> str:
-    return " ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4")))
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:

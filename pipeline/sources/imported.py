@@ -4,10 +4,9 @@ An answer has one file's rows of one day, with the heading of the file. docs/how
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
-from decimal import Decimal, InvalidOperation
-from typing import Any
+from decimal import Decimal
 
 from pipeline.sources import kit
 
@@ -64,12 +63,12 @@ _PART = re.compile(r"\b(?:part|component) only\b", re.IGNORECASE)
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
-def read(answers: Sequence[kit.Answer], config: kit.SourceConfig) -> Iterator[kit.Row]:
+def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """One listing per row; one that several files state alike counts once.
 
     Raises SourceChangedError where an answer is no table of dated prices.
     """
-    seen: dict[tuple[Any, ...], str] = {}
+    seen: dict[tuple[str, ...], str] = {}
     for answer in answers:
         try:
             table = kit.parse_csv(answer.body, answer.url, lower_case=True)
@@ -106,9 +105,8 @@ def day_of(text: str) -> date:
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
-        raise kit.RowError(
-            kit.RejectReason.INVALID_VALUE, f"its day is not YYYY-MM-DD: {text:.40}"
-        ) from error
+        detail = f"its day is not YYYY-MM-DD: {text:.40}"
+        raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail) from error
     if day < EARLIEST:
         raise kit.RowError(kit.RejectReason.INVALID_VALUE, f"its day is before {EARLIEST}: {day}")
     return day
@@ -119,7 +117,7 @@ def _listing(
     columns: Mapping[str, str],
     answer: kit.Answer,
     place: str,
-    seen: dict[tuple[Any, ...], str],
+    seen: dict[tuple[str, ...], str],
 ) -> kit.Listing:
     if row.problem:
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, row.problem)
@@ -129,9 +127,8 @@ def _listing(
             detail = f"{column} has more than {MAX_CELL_CHARACTERS} characters"
             raise kit.RowError(kit.RejectReason.TEXT_TOO_LONG, detail)
         if cell.startswith(_FORMULA):
-            raise kit.RowError(
-                kit.RejectReason.INVALID_VALUE, f"{column} is a spreadsheet's formula: {cell:.40}"
-            )
+            detail = f"{column} is a spreadsheet's formula: {cell:.40}"
+            raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     if earlier := seen.get(key := tuple(given.values())):
         raise kit.RowError(kit.RejectReason.DUPLICATE, f"it states what {earlier} does")
     seen[key] = place
@@ -171,40 +168,31 @@ def _label(given: Mapping[str, str]) -> str:
     return label
 
 
-def _whole(text: str, most: int) -> int | None:
-    fits = text.isascii() and text.isdecimal() and len(text) < 8 and 0 < int(text) <= most
-    return int(text) if fits else None
-
-
 def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
     """The GPUs of the whole offer; where the row does not say, the label has to for a price of a machine."""
-    text = given.get("gpu_count")
-    if not text:
-        return 1 if unit == "per_gpu_hour" else None
-    if (count := _whole(text, 1 << 20)) is None:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count is not a whole number: {text:.40}")
-    return count
+    if text := given.get("gpu_count"):
+        return kit.gpu_count(text)
+    return 1 if unit == "per_gpu_hour" else None
 
 
 def _kind(given: Mapping[str, str]) -> tuple[kit.PriceKind, str | None, int | None]:
     """The price kind, the tier and the term in days."""
-    text, days = given["price_kind"].lower(), None
-    if given.get("term_days") and (days := _whole(given["term_days"], _MAX_TERM_DAYS)) is None:
-        detail = f"term_days is not a whole number to {_MAX_TERM_DAYS}: {given['term_days']:.40}"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
+    text, stated_days = given["price_kind"].lower(), set[int]()
     if term := _TERM.fullmatch(text):
-        stated = int(term[1]) * _DAYS_PER[term[2]]
-        if not 0 < stated <= _MAX_TERM_DAYS or days not in (None, stated):
-            detail = f"price_kind and term_days contradict each other: {text}"
-            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
-        return "reserved", None, stated
-    if text not in KINDS:
+        stated_days.add(int(term[1]) * _DAYS_PER[term[2]])
+    elif text not in KINDS:
         detail = f"price_kind names no single price of a whole GPU: {text:.80}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
-    kind, tier = KINDS[text]
-    if days is not None and kind != "reserved":
-        detail = f"price_kind and term_days contradict each other: {text}"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
+    kind, tier = KINDS["reserved" if term else text]
+    if term_days := given.get("term_days"):
+        if not term_days.isdecimal():
+            detail = f"term_days is not a whole number: {term_days:.40}"
+            raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
+        stated_days.add(int(term_days))
+    days = min(stated_days, default=None)
+    if days is not None and (len(stated_days) > 1 or kind != "reserved" or not 0 < days <= _MAX_TERM_DAYS):
+        detail = f"price_kind and term_days contradict each other, or name no term to {_MAX_TERM_DAYS} days"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"{detail}: {text}, {sorted(stated_days)}")
     return kind, tier, days
 
 
@@ -219,14 +207,9 @@ def _unit(given: Mapping[str, str], column: str) -> str:
 
 def _price(text: str) -> Decimal:
     try:
-        price = Decimal(text)
-    except InvalidOperation as error:
-        raise kit.RowError(
-            kit.RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}"
-        ) from error
-    if not price.is_finite():
-        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, f"its price is no number: {text:.40}")
-    return price
+        return kit.price_of(text)
+    except kit.RowError as error:
+        raise kit.RowError(error.reason, f"its price: {error}") from error
 
 
 def _country(given: Mapping[str, str]) -> str | None:

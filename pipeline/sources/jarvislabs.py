@@ -70,12 +70,9 @@ def _vram(stated: Any) -> dict[str, float]:
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
     soup = kit.page(answer)
-    headers = audit.config.settings["headers"]
-    grids = []
+    grids, patterns = [], [audit.config.settings["headers"][name] for name in ("gpu", "price")]
     for grid in kit.visible_tables(soup):
-        is_read = bool(
-            kit.columns(grid.headers, headers["gpu"]) and kit.columns(grid.headers, headers["price"])
-        )
+        is_read = all(kit.columns(grid.headers, pattern) for pattern in patterns)
         audit.table(grid.headers, is_read=is_read)
         grids += [grid] if is_read else []
     for grid in grids:
@@ -133,18 +130,13 @@ def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
 def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     try:
         label, found = kit.label_before(text, spec, _PRICE)
+        rest, machine = text[found.end() :], {"context": _vram(found["vram"])}
+        prices = [(words, price[0]) for words, price in kit.prices_with_words(rest, _PRICE)]
+        prices = prices or [("", rest.strip() or "-")]
+        rows = [_read_price(label, words, cell, machine, answer, config) for words, cell in prices]
+        kinds = [row.price_kind for row in rows if isinstance(row, kit.Listing)]
+        if len(kinds) != len(set(kinds)):
+            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same kind")
     except kit.RowError as error:
-        yield kit.Reject(error.reason, str(error), text, answer)
-        return
-    rest, machine = text[found.end() :], {"context": _vram(found["vram"])}
-    prices = [(words, price[0]) for words, price in kit.prices_with_words(rest, _PRICE)] or [
-        ("", rest.strip() or "-")
-    ]
-    rows = [_read_price(label, words, cell, machine, answer, config) for words, cell in prices]
-    kinds = [row.price_kind for row in rows if isinstance(row, kit.Listing)]
-    if len(kinds) != len(set(kinds)):
-        yield kit.Reject(
-            kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same kind", text, answer
-        )
-    else:
-        yield from rows
+        rows = [kit.Reject(error.reason, str(error), text, answer)]
+    yield from rows

@@ -36,37 +36,23 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """Every price of the pages and of the API. A row that an earlier page has, too, is skipped.
 
-    Raises SourceChangedError for unknown rows or columns on every page; where another page can be read, the
-    changed one is a reject and a warning.
+    A page with unknown rows or columns is a reject. Raises SourceChangedError where every page has them.
     """
     audit = kit.FieldAudit(config)
-    pages = [answer for answer in answers if not answer.is_json]
-    from_api = len(pages) < len(answers)
-    for row in _read_pages(pages, audit):
-        if not (from_api and isinstance(row, kit.Listing) and row.tier is None):
-            yield row
-    for answer in answers:
-        if answer.is_json:
-            yield from _read_api(answer, audit)
-    yield from audit.warnings()
-
-
-def _read_pages(pages: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    changed: list[tuple[kit.Answer, kit.SourceChangedError]] = []
+    by_api = [answer for answer in answers if answer.is_json]
+    pages, refused = kit.each_answer(
+        [answer for answer in answers if not answer.is_json], lambda page: list(_read_page(page, audit))
+    )
     earlier: list[kit.Listing] = []
-    for answer in pages:
-        try:
-            rows = list(_read_page(answer, audit))
-        except kit.SourceChangedError as error:
-            changed.append((answer, error))
-            continue
-        yield from (row for row in rows if not (isinstance(row, kit.Listing) and _is_among(row, earlier)))
-        earlier += [row for row in rows if isinstance(row, kit.Listing)]
-    if changed and len(changed) == len(pages):
-        raise changed[0][1]
-    for answer, reason in changed:
-        yield kit.ReaderWarning(f"only other pages were read: {reason}")
-        yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, str(reason), answer.text()[:200], answer)
+    for _, rows in pages:
+        listings = [row for row in rows if isinstance(row, kit.Listing)]
+        repeated = [row for row in listings if (by_api and row.tier is None) or _is_among(row, earlier)]
+        yield from (row for row in rows if row not in repeated)
+        earlier += listings
+    yield from refused
+    for answer in by_api:
+        yield from _read_api(answer, audit)
+    yield from audit.warnings()
 
 
 def _is_among(row: kit.Listing, others: Sequence[kit.Listing]) -> bool:
@@ -76,25 +62,22 @@ def _is_among(row: kit.Listing, others: Sequence[kit.Listing]) -> bool:
 def _read_api(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     body = answer.json()
     data = body.get("data", body) if isinstance(body, dict) else body
-    types = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
-    known = [t for t in types if isinstance(t, dict) and isinstance(t.get("instance_type"), dict)]
-    if not known:
+    found = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+    types = [audit.item(raw if isinstance(raw, dict) else {"instance_type": raw}, answer) for raw in found]
+    if not any(isinstance(offered.peek("instance_type"), dict) for offered in types):
         raise answer.changed("data has no instance types by name")
     for offered in types:
-        if not any(offered is one for one in known):
-            detail = "not an instance type"
-            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, offered, answer)
-            continue
-        instance_type = audit.item(offered, answer)
-        if instance_type.peek("instance_type", "specs", "gpus") == 0:
-            continue
+        name = str(offered.peek("instance_type", "name"))
         try:
-            yield _api_listing(instance_type)
+            if offered.peek("instance_type", "specs", "gpus") != 0:
+                yield _api_listing(offered)
         except kit.RowError as error:
-            yield instance_type.reject(error, str(instance_type.peek("instance_type", "name")))
+            yield offered.reject(error, name)
 
 
 def _api_listing(offered: kit.JsonObject) -> kit.Listing:
+    if not isinstance(offered.peek("instance_type"), dict):
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, "not an instance type")
     instance, regions = offered.object("instance_type"), offered.get("regions_with_capacity_available")
     specs, described = instance.object("specs"), instance.optional_text("gpu_description")
     if "gpus" not in specs:
@@ -126,16 +109,21 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     announced = _effective_dates(kit.text_of(tree), answer)
     tabs = _tabs(tree)
     for row in rows:
-        audit.columns(_cells(row, answer))
-        yield from _read_row(row, _tab_count(row, tabs), announced, answer, audit.config)
+        cells = _cells(row, answer)
+        audit.columns(cells)
+        yield from _read_row(row, cells, _tab_count(row, tabs), announced, answer, audit.config)
 
 
 def _read_row(
-    row: Tag, tab: int | None, announced: list[date], answer: kit.Answer, config: kit.SourceConfig
+    row: Tag,
+    cells: Mapping[str, str],
+    tab: int | None,
+    announced: list[date],
+    answer: kit.Answer,
+    config: kit.SourceConfig,
 ) -> kit.Rows:
-    cells = _cells(row, answer)
-    in_cluster = _named(cells, _DURATION) is not None and _named(cells, _GPU_COUNT) is not None
-    in_instances = _named(cells, _DURATION) is None and _named(cells, _GPU_COUNT) is None and tab is not None
+    of_cluster = [_named(cells, pattern) is not None for pattern in (_DURATION, _GPU_COUNT)]
+    in_cluster, in_instances = all(of_cluster), not any(of_cluster) and tab is not None
     price_labels = [label for label in cells if re.search(_PRICE, label, re.IGNORECASE)]
     if not price_labels or not (in_cluster or in_instances):
         raise answer.changed(f"a pricing row has unknown columns: {list(cells)}")
@@ -146,13 +134,14 @@ def _read_row(
         except kit.RowError as error:
             yield error.reject(str(row["data-plan"]), dict(cells), answer)
             continue
+        effective_from, flag = max(announced, default=None), listing.flag_reason
         if any(stated != kit.Validity() for stated in validities.values()):
-            replaced = kit.is_superseded(validities[label], validities.values(), answer)
-            flag = kit.FlagReason.SUPERSEDED if replaced else listing.flag_reason
-            yield replace(listing, effective_from=validities[label].first_day, flag_reason=flag)
-        else:
-            flag = kit.FlagReason.SEVERAL_EFFECTIVE_DATES if len(announced) > 1 else listing.flag_reason
-            yield replace(listing, effective_from=max(announced, default=None), flag_reason=flag)
+            effective_from = validities[label].first_day
+            if kit.is_superseded(validities[label], validities.values(), answer):
+                flag = kit.FlagReason.SUPERSEDED
+        elif len(announced) > 1:
+            flag = kit.FlagReason.SEVERAL_EFFECTIVE_DATES
+        yield replace(listing, effective_from=effective_from, flag_reason=flag)
 
 
 def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, kit.Validity]:
@@ -171,16 +160,12 @@ def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, ki
 def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
     """The row's texts by column: its data-label, or the header above it where a cell has none."""
     table = row.find_parent("table")
-    headers = (
-        [kit.text_of(th) for head in kit.named(table, "thead") for th in kit.named(head, "th")]
-        if table
-        else []
-    )
+    heads = kit.named(table, "thead") if table else []
+    headers = [kit.text_of(th) for head in heads for th in kit.named(head, "th")]
     cells: dict[str, str] = {}
     for at, cell in enumerate(kit.named(row, "th", "td")):
-        label = kit.clean_text(
-            str(cell.get("data-label") or (headers[at] if at < len(headers) else f"column {at}"))
-        )
+        header = headers[at] if at < len(headers) else f"column {at}"
+        label = kit.clean_text(str(cell.get("data-label") or header))
         if label in cells:
             raise answer.changed(f"a pricing row has two columns named {label!r}")
         cells[label] = kit.text_of(cell)

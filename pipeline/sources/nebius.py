@@ -10,7 +10,7 @@ have is read from the documentation, with the CPUs and memory of the price page.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
@@ -25,7 +25,7 @@ GPU_HOUR = r"GPU ?(?:-|/|per)? ?(?:hour|hr|h)\b"
 MAX_BLOCK_CHARACTERS = 300_000
 MAX_BLOCKS = 200
 
-_SECTION = re.compile(r"^#{2,6} (?P<title>[^\n]{1,200})$", re.MULTILINE)
+_SECTION = re.compile(r"^#{2,6} ([^\n]{1,200})$", re.MULTILINE)
 _PLATFORM = re.compile(r", `?gpu-[a-z0-9-]+`?$")
 _DOLLARS = re.compile(r'<Tab title="USD">(.*?)</Tab>', re.DOTALL)
 _TABLE_LINE = re.compile(r"^[ \t]*(\|[^\n]*\|)[ \t]*$", re.MULTILINE)
@@ -35,14 +35,12 @@ _REGION = re.compile(r"`([a-z]{2}-[a-z]+\d)`")
 _MODEL = re.compile(r"\bRTX PRO \d{4}\b|\b[A-Z]{1,2}\d{2,3}S?\b")
 
 _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
-_PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_CUT_ESCAPE = re.compile(r"\\+(?:u[0-9a-fA-F]{0,3})?$")
 
+_Rows = list[list[str]]
+"""The texts of a table's cells, its headers first."""
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    title: str
-    rows: list[list[str]]
+_GpuAndKind = tuple[str, kit.PriceKind, int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,7 @@ class _Machine:
     label: str
     vcpus: str
     ram: str
-    kind: kit.PriceKind
-    term_days: int | None
-    effective_from: date | None
+    column: kit.PriceColumn
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
@@ -78,13 +74,13 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    prices: dict[_Machine, dict[str, str]] = {}
-    for block in _blocks(answer):
-        _collect(block, answer, prices, audit)
+    prices: dict[_Machine, list[str]] = {}
+    for title, table in _tables(answer):
+        _collect(title, table, answer, prices, audit)
     if not prices:
         raise answer.changed("no GPU table with a price per GPU-hour")
     for machine, stated in prices.items():
-        yield _row(machine, stated, prices, answer)
+        yield _row(machine, stated, answer)
 
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
@@ -106,21 +102,17 @@ def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | ki
         yield row
 
 
-def _by_gpu(
-    rows: Iterable[kit.Listing | kit.Reject],
-) -> dict[tuple[str, kit.PriceKind, int | None], list[kit.Listing]]:
+def _by_gpu(rows: list[kit.Listing | kit.Reject]) -> dict[_GpuAndKind, list[kit.Listing]]:
     """The listings of whole prices, by what they are for."""
-    found: dict[tuple[str, kit.PriceKind, int | None], list[kit.Listing]] = {}
+    found: dict[_GpuAndKind, list[kit.Listing]] = {}
+    parts_extra = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
     for row in rows:
-        if (
-            isinstance(row, kit.Listing)
-            and row.flag_reason is not kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
-        ):
+        if isinstance(row, kit.Listing) and row.flag_reason is not parts_extra:
             found.setdefault(_gpu_and_kind(row), []).append(row)
     return found
 
 
-def _gpu_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, int | None]:
+def _gpu_and_kind(row: kit.Listing) -> _GpuAndKind:
     return _model(row.raw_label), row.price_kind, row.term_days
 
 
@@ -148,22 +140,19 @@ def _is_markdown(answer: kit.Answer) -> bool:
 
 
 def _read_documentation(answer: kit.Answer, *, is_alone: bool) -> kit.Rows:
-    text = answer.text()
-    sections = [*_SECTION.finditer(text)]
-    ends = [*(section.start() for section in sections[1:]), len(text)]
+    _, *sections = _SECTION.split(answer.text())
     has_prices = False
-    for section, end in zip(sections, ends, strict=True):
-        title = kit.clean_text(unescape(section["title"]))
-        if not _PLATFORM.search(title):
-            continue
-        for row in _read_section(title, text[section.end() : end], answer):
-            has_prices = has_prices or isinstance(row, kit.Listing)
-            yield row
+    for heading, body in zip(sections[::2], sections[1::2], strict=True):
+        title = kit.clean_text(unescape(heading))
+        if _PLATFORM.search(title):
+            for row in _read_section(title, body, answer):
+                has_prices = has_prices or isinstance(row, kit.Listing)
+                yield row
     if not has_prices:
         detail = "the documentation has no platform with a price per GPU hour in dollars"
         if is_alone:
-            raise answer.changed(f"{detail}")
-        yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, detail, text[:200], answer)
+            raise answer.changed(detail)
+        yield kit.Reject(kit.RejectReason.UNREADABLE_ANSWER, detail, answer.text()[:200], answer)
 
 
 def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
@@ -231,20 +220,23 @@ def _regions(text: str) -> list[str | None]:
 
 
 def _collect(
-    block: _Block, answer: kit.Answer, prices: dict[_Machine, dict[str, str]], audit: kit.FieldAudit
+    title: str,
+    table: _Rows,
+    answer: kit.Answer,
+    prices: dict[_Machine, list[str]],
+    audit: kit.FieldAudit,
 ) -> None:
-    """Add a block's cells to ``prices``: by machine, each price text of the page and its header."""
-    headers, *rows = block.rows
+    """Add a table's cells to ``prices``: by machine, each price text of the page."""
+    headers, *rows = table
     if not kit.columns(headers, GPU_HOUR):
-        if re.search(r"(?<!non-)(?<!non )\bGPU\b", block.title, re.IGNORECASE) and kit.columns(
-            headers, r"price|hour|on-demand|spot"
-        ):
-            raise answer.changed(f"{block.title!r} has no GPU-hour column: {headers}")
+        is_of_gpus = re.search(r"(?<!non-)(?<!non )\bGPU\b", title, re.IGNORECASE)
+        if is_of_gpus and kit.columns(headers, r"price|hour|on-demand|spot"):
+            raise answer.changed(f"{title!r} has no GPU-hour column: {headers}")
         return
     audit.columns(headers)
     label_at = kit.column(headers, r"^(?:item|gpu|model|name|gpu model|instance)$", answer)
     vcpus_at, ram_at = kit.columns(headers, r"^v?CPUs?$"), kit.columns(headers, r"^(?:RAM|memory)\b")
-    price_columns = _price_columns(headers, block.title, answer)
+    price_columns = _price_columns(headers, title, answer)
     known = {label_at, *vcpus_at, *ram_at, *(price.at for price in price_columns)}
     for row in rows:
         if len(row) != len(headers):
@@ -252,65 +244,48 @@ def _collect(
         if list(kit.prices_in_unknown_columns(headers, row, known, answer)):
             raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
-            machine = _Machine(
-                label=row[label_at],
-                vcpus=row[vcpus_at[0]] if vcpus_at else "",
-                ram=row[ram_at[0]] if ram_at else "",
-                kind=price.kind,
-                term_days=price.term_days,
-                effective_from=price.effective_from,
-            )
-            prices.setdefault(machine, {}).setdefault(row[price.at], price.header)
+            vcpus, ram = (row[at[0]] if at else "" for at in (vcpus_at, ram_at))
+            prices.setdefault(_Machine(row[label_at], vcpus, ram, price), []).append(row[price.at])
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
     """The columns per GPU-hour. A header without a kind has the title's, or is on-demand like the others."""
     found = kit.columns(headers, GPU_HOUR)
     own_kinds = {kind for at in found if (kind := kit.price_kind(headers[at]))}
-    general = kit.price_kind(title) or ("on_demand" if own_kinds <= {"on_demand"} else None)
-    prices = []
-    for at in found:
-        kind = kit.price_kind(headers[at]) or general
-        if kind is None:
-            raise answer.changed(f"{headers[at]!r} does not say which of {own_kinds} it prices")
-        term = kit.term_days(headers[at]) if kind == "reserved" else None
-        try:
-            first_day = kit.validity(headers[at], answer).first_day
-        except kit.UnreadableError as error:
-            raise answer.changed(str(error)) from error
-        prices.append(kit.PriceColumn(at, headers[at], kind, term, effective_from=first_day))
+    general = title if kit.price_kind(title) else "on-demand" if own_kinds <= {"on_demand"} else ""
+    named = [
+        "" if at not in found else header if kit.price_kind(header) else f"{header} {general}"
+        for at, header in enumerate(headers)
+    ]
+    prices = kit.price_columns(named, answer)
+    if len(prices) != len(found):
+        raise answer.changed(f"a column of {headers} does not say which of {own_kinds} it prices")
     return prices
 
 
-def _row(
-    machine: _Machine,
-    stated: dict[str, str],
-    prices: dict[_Machine, dict[str, str]],
-    answer: kit.Answer,
-) -> kit.Listing | kit.Reject:
-    raw = {
-        "label": machine.label,
-        "kind": machine.kind,
-        "prices": list(stated),
-        "columns": list(stated.values()),
-    }
-    text, header = next(iter(stated.items()))
+def _row(machine: _Machine, stated: list[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
+    column = machine.column
     try:
         kit.agreed(map(_price_or_reason, stated))
-        price = kit.cell_price(text)
+        price = kit.cell_price(stated[0])
     except kit.RowError as error:
-        return error.reject(f"{machine.label}, {header}", raw, answer)
+        raw = {"label": machine.label, "column": column.header, "prices": list(dict.fromkeys(stated))}
+        return error.reject(f"{machine.label}, {column.header}", raw, answer)
+    flag = column.flag_reason or price.flag_reason
+    if price.flag_reason and column.kind == "spot":
+        # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
+        flag = kit.FlagReason.SPOT_PRICE_FLOOR
     return kit.Listing.per_gpu_hour(
         machine.label,
-        machine.kind,
+        column.kind,
         price.amount,
         price.currency,
         answer,
-        term_days=machine.term_days,
+        term_days=column.term_days,
         vcpus=kit.optional_number(machine.vcpus),
         ram_gib=kit.optional_number(machine.ram),
-        effective_from=machine.effective_from,
-        flag_reason=_flag(machine, price, prices, answer),
+        effective_from=column.effective_from,
+        flag_reason=flag,
     )
 
 
@@ -322,52 +297,30 @@ def _price_or_reason(price: str) -> object:
         return error.reason
 
 
-def _flag(
-    machine: _Machine,
-    price: kit.CellPrice,
-    prices: dict[_Machine, dict[str, str]],
-    answer: kit.Answer,
-) -> kit.FlagReason | None:
-    # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
-    if price.flag_reason and machine.kind == "spot":
-        return kit.FlagReason.SPOT_PRICE_FLOOR
-    same = (machine.label, machine.vcpus, machine.kind, machine.term_days)
-    others = [
-        kit.Validity(other.effective_from)
-        for other in prices
-        if (other.label, other.vcpus, other.kind, other.term_days) == same
-    ]
-    replaced = kit.is_superseded(kit.Validity(machine.effective_from), others, answer)
-    return kit.FlagReason.SUPERSEDED if replaced else price.flag_reason
-
-
-def _blocks(answer: kit.Answer) -> list[_Block]:
-    """Every table of the page, from the visible rows and from the embedded JSON."""
+def _tables(answer: kit.Answer) -> list[tuple[str, _Rows]]:
+    """Every table of the page with its title, from the visible rows and from the embedded JSON."""
     text = answer.text().strip()
     if answer.is_json:
         # A piece of the page's script begins like JSON but is not: its quotes are escaped.
         with suppress(ValueError):
-            return _json_blocks(kit.read_json(text, answer.url))
-    return [*_embedded_blocks(text, answer), *_visible_blocks(answer)]
+            return list(_tables_in(kit.read_json(text, answer.url)))
+    return [*_embedded_tables(text, answer), *_visible_tables(answer)]
 
 
-def _json_blocks(value: Any) -> list[_Block]:
-    """Blocks anywhere in decoded JSON; a bare list of rows is one block without a title."""
-    if isinstance(value, dict):
-        table = value.get("table")
-        if isinstance(table, dict) and _is_grid(table.get("content")):
-            return [_Block(kit.clean_text(str(value.get("title", ""))), _grid(table["content"]))]
-        if _is_grid(value.get("content")):
-            return [_Block("", _grid(value["content"]))]
-        return [block for part in value.values() for block in _json_blocks(part)]
-    if isinstance(value, list):
-        if _is_grid(value):
-            return [_Block("", _grid(value))]
-        return [block for part in value for block in _json_blocks(part)]
-    return []
+def _tables_in(value: Any, title: str = "") -> Iterator[tuple[str, _Rows]]:
+    """The tables anywhere in decoded JSON, each titled by the nearest object around it that has a title."""
+    if _is_table(value):
+        yield title, [[kit.clean_text(unescape(cell)) for cell in row] for row in value]
+    elif isinstance(value, dict):
+        title = kit.clean_text(str(value.get("title", title)))
+        for part in value.values():
+            yield from _tables_in(part, title)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _tables_in(part, title)
 
 
-def _is_grid(value: Any) -> bool:
+def _is_table(value: Any) -> bool:
     return (
         isinstance(value, list)
         and bool(value)
@@ -375,31 +328,21 @@ def _is_grid(value: Any) -> bool:
     )
 
 
-def _grid(rows: list[list[str]]) -> list[list[str]]:
-    return [[kit.clean_text(unescape(cell)) for cell in row] for row in rows]
-
-
-def _embedded_blocks(text: str, answer: kit.Answer) -> list[_Block]:
-    """Blocks inside script strings, however often they are escaped."""
-    blocks: list[_Block] = []
+def _embedded_tables(text: str, answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
+    """The tables inside script strings, however often they are escaped."""
     for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
         chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
-        while chunk.startswith("{\\"):
-            chunk = _ESCAPE.sub(lambda e: _unescaped(e[1]), chunk)
         try:
+            while chunk.startswith("{\\"):
+                chunk = _CUT_ESCAPE.sub("", chunk)
+                chunk = kit.read_json(f'"{chunk}"', answer.url, beginning=True)
             value = kit.read_json(chunk, answer.url, beginning=True)
         except ValueError as error:
             raise answer.changed(f"a {BLOCK_TYPE} is incomplete JSON ({error})") from error
-        blocks += _json_blocks(value)
-    return blocks
+        yield from _tables_in(value)
 
 
-def _unescaped(escape: str) -> str:
-    return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
-
-
-def _visible_blocks(answer: kit.Answer) -> list[_Block]:
-    blocks = []
+def _visible_tables(answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
     for root in kit.with_class(kit.page(answer), "pc-highlight-table-block__root"):
         rows = [
             kit.texts_of(kit.with_class(row, "pc-highlight-table-block__cell"))
@@ -407,5 +350,4 @@ def _visible_blocks(answer: kit.Answer) -> list[_Block]:
         ]
         if rows:
             title = kit.exactly_one(kit.named(root, "h1", "h2", "h3"), "title of a price table", answer)
-            blocks.append(_Block(kit.text_of(title), rows))
-    return blocks
+            yield kit.text_of(title), rows

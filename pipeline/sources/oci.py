@@ -8,7 +8,7 @@ others the part numbers that it was seen to bill per GPU-hour (settings.gpu_part
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -17,17 +17,6 @@ from pipeline.sources import kit
 PAY_AS_YOU_GO = "PAY_AS_YOU_GO"
 _MACHINE = re.compile(r"\bCompute ?-.{0,40}\bGPU\b")
 _SHAPE_NOTE = re.compile(r" \([^()]{1,40}\)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part number that is billed per GPU-hour."""
-
-    number: str
-    label: str
-    price: Decimal
-    currency: str
-    answer: kit.Answer
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
@@ -51,16 +40,14 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     if not gpus and not shapes:
         raise kit.SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
-    parts: dict[str, Part] = {}
-    yield from _read_parts(gpus, parts, config)
+    parts: dict[str, kit.Listing] = {}
+    yield from _read_parts(gpus, parts)
     billed: set[str] = set()
     for shape in shapes:
         numbers = dict.fromkeys(str(part.get("partNumber")) for part in shape.objects("products"))
         billed.update(numbers)
         yield from _read_shape(shape, [parts[number] for number in numbers if number in parts])
-    for part in parts.values():
-        if part.number not in billed:
-            yield _listing(part, part.price, "on_demand", raw_label=part.label, gpu_count=1)
+    yield from (part for number, part in parts.items() if number not in billed)
     yield from audit.warnings()
     for url in dict.fromkeys(gpu.answer.url for gpu in gpus if not _names_its_unit(gpu)):
         number = len(config.settings["gpu_parts"])
@@ -105,40 +92,40 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
     return metric == product.config.settings["metric"] and re.match(rf"{prefix}\b", category) is not None
 
 
-def _read_parts(
-    products: list[kit.JsonObject], parts: dict[str, Part], config: kit.SourceConfig
-) -> Iterator[kit.Reject]:
-    """Fill ``parts`` by number with what has one price; the other products are rejects."""
-    read: list[tuple[kit.JsonObject, Part]] = []
+def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
+    """Fill ``parts`` by number with a listing of each that has one price; the other products are rejects."""
+    read: list[tuple[kit.JsonObject, kit.Listing]] = []
     prices: dict[str, list[Decimal]] = defaultdict(list)
     for product in products:
         try:
             part = _part(product)
             read.append((product, part))
-            prices[part.number].append(part.price)
+            prices[product.text("partNumber")].append(part.native_price)
         except kit.RowError as error:
             yield product.reject(error, product.name("displayName", "partNumber"))
     for product, part in read:
+        number = product.text("partNumber")
         try:
-            kit.agreed(prices[part.number])
-            parts[part.number] = part
+            kit.agreed(prices[number])
+            parts[number] = part
         except kit.RowError as error:
-            yield product.reject(error, part.label)
+            yield product.reject(error, part.raw_label)
 
 
-def _part(product: kit.JsonObject) -> Part:
+def _part(product: kit.JsonObject) -> kit.Listing:
+    """A part number that is billed per GPU-hour, as a listing of one GPU."""
     part_number = product.text("partNumber")
-    if not _names_its_unit(product):
-        if product.get("pricetype") != "HOUR":
-            raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {product.get('pricetype')!r}")
+    if _names_its_unit(product):
+        label = product.text("displayName")
+        if not _MACHINE.search(kit.clean_text(label)):
+            detail = "billed per GPU-hour but not a machine (software has the same metric)"
+            raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, detail)
+    else:
         label = product.config.settings["gpu_parts"][part_number]
-        return Part(part_number, label, *_price(product), product.answer)
-    label = product.text("displayName")
-    if not _MACHINE.search(kit.clean_text(label)):
-        detail = "billed per GPU-hour but not a machine (software has the same metric)"
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, detail)
+        if (unit := product.get("pricetype")) != "HOUR":
+            raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
     price, currency = _price(product)
-    return Part(part_number, label, price, currency, product.answer)
+    return kit.Listing.per_gpu_hour(label, "on_demand", price, currency, product.answer)
 
 
 def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
@@ -156,7 +143,7 @@ def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
     return kit.agreed(map(kit.price_of, priced[currency])), currency
 
 
-def _read_shape(shape: kit.JsonObject, parts: list[Part]) -> kit.Rows:
+def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
     name = _SHAPE_NOTE.sub("", kit.clean_text(shape.optional_text("name") or ""))
     is_hidden, status = shape.get("hidden") is True, shape.get("status") or "ACTIVE"
     try:
@@ -167,29 +154,18 @@ def _read_shape(shape: kit.JsonObject, parts: list[Part]) -> kit.Rows:
             raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a GPU shape without a name")
         if is_hidden or status != "ACTIVE":
             raise kit.RowError(kit.RejectReason.NOT_OFFERED, "hidden or not active")
-        facts: dict[str, Any] = {
-            "raw_label": name,
-            "label_kind": "instance_type",
-            "instance_type": name,
-            "gpu_count": shape.gpu_count("gpuQty"),
-            "ram_gib": shape.optional_number("bundleMemoryQty"),
-        }
+        machine = replace(
+            parts[0],
+            raw_label=name,
+            label_kind="instance_type",
+            instance_type=name,
+            gpu_count=shape.gpu_count("gpuQty"),
+            ram_gib=shape.optional_number("bundleMemoryQty"),
+        )
     except kit.RowError as error:
         yield shape.reject(error, name)
         return
-    (part,) = parts
-    yield _listing(part, part.price, "on_demand", **facts)
+    yield machine
     if shape.get("allowPreemptible") is True:
-        price = part.price * kit.number(shape.config.settings["preemptible_share"])
-        yield _listing(part, price, "spot", tier="preemptible_by_rule", **facts)
-
-
-def _listing(part: Part, price: Decimal, kind: kit.PriceKind, **facts: Any) -> kit.Listing:
-    return kit.Listing(
-        price_kind=kind,
-        native_price=price,
-        native_currency=part.currency,
-        native_unit="gpu_hour",
-        answer=part.answer,
-        **facts,
-    )
+        price = machine.native_price * kit.number(shape.config.settings["preemptible_share"])
+        yield replace(machine, native_price=price, price_kind="spot", tier="preemptible_by_rule")

@@ -56,7 +56,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
     flavor, mode, zone = _plan(addon.optional_text("planCode") or "", technical)
     kind, term_days, unit = MODES[mode]
     pricing = _pricing(addon)
-    native_currency = _currency(pricing, currency)
+    price, native_currency = _price(pricing, currency)
     vram_gb = gpu.object("memory").optional_number("size")
     is_coming = "coming_soon" in str(blobs.get("tags"))
     return kit.Listing(
@@ -65,7 +65,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
         gpu_count=gpu.gpu_count("number"),
         price_kind=kind,
         term_days=term_days,
-        native_price=_price(pricing),
+        native_price=price,
         native_currency=native_currency,
         native_unit=unit,
         answer=addon.answer,
@@ -83,9 +83,8 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
     """Flavor, billing mode and zone of a plan code such as ``h100-380.consumption``."""
     found = PLAN_CODE.fullmatch(code)
     if found is None:
-        raise kit.RowError(
-            kit.RejectReason.UNKNOWN_TERMS, "the plan code does not end in a known billing mode"
-        )
+        detail = "the plan code does not end in a known billing mode"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     if found["flavor"].startswith("win-") or technical.object("os").get("family") == "windows":
         raise kit.RowError(kit.RejectReason.NOT_LINUX, "the price includes a Windows licence")
     return found["flavor"], found["mode"], found["zone"]
@@ -102,28 +101,19 @@ def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
     return running[0]
 
 
-def _price(pricing: kit.JsonObject) -> Decimal:
-    price, text = pricing.price("price") * PRICE_UNIT, pricing.optional_text("formattedPrice") or ""
-    shown = _shown_amount(text)
-    if shown is not None and abs(shown - price) > ROUNDING:
-        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, f"{price} is shown as {text!r}")
-    return price
-
-
-def _shown_amount(text: str) -> Decimal | None:
-    """The amount in ``2.80 €``, ``$1,387.00 USD`` or ``1 940,00 €``; None where there is none."""
-    digits = re.sub(r"[^\d.,]", "", text)
-    found = re.fullmatch(r"([\d.,]*\d)[.,](\d{1,2})|(\d+)", digits)
-    if found is None:
-        return None
-    if found[3]:
-        return Decimal(found[3])
-    return Decimal(re.sub(r"[.,]", "", found[1]) + "." + found[2])
-
-
-def _currency(pricing: kit.JsonObject, currency: str | None) -> str:
+def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]:
+    """The price and its currency, on which the text that the catalogue shows must agree. Raises RowError."""
     text = pricing.optional_text("formattedPrice") or ""
     stated = {code for sign, code in SIGNS.items() if sign in text} | ({currency} if currency else set())
     if len(stated) != 1:
         raise kit.RowError(kit.RejectReason.UNKNOWN_CURRENCY, f"{text!r} in a catalogue of {currency}")
-    return stated.pop()
+    price, shown = pricing.price("price") * PRICE_UNIT, _shown_amount(text)
+    if shown is not None and abs(shown - price) > ROUNDING:
+        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, f"{price} is shown as {text!r}")
+    return price, stated.pop()
+
+
+def _shown_amount(text: str) -> Decimal | None:
+    """The amount in ``2.80 €``, ``$1,387.00 USD`` or ``1 940,00 €``; None where there is none."""
+    found = re.fullmatch(r"(\d[\d.,]*?)(?:[.,](\d{1,2}))?", re.sub(r"[^\d.,]", "", text))
+    return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2] or 0}") if found else None

@@ -1,12 +1,9 @@
 """Replicate: hardware charged per second for the whole set of GPUs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
-
-from bs4 import BeautifulSoup
 
 from pipeline.sources import kit
 
@@ -20,27 +17,21 @@ _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPU hardware of the page's text, or of the data embedded in its scripts.
+    """GPU hardware of the page's text.
 
-    Raises SourceChangedError when neither has a price: then the page is drawn by a script in the browser.
+    Raises SourceChangedError when it has no price: then the page is drawn by a script in the browser.
     """
-    soup = kit.page(answer)
-    rows = list(_read_text(soup, answer)) or list(_read_embedded(soup, audit.config, answer))
-    if not rows:
-        raise answer.changed(
-            "no hardware with a price per second, neither as text nor as embedded data; "
-            "the table is drawn by a script in the browser, which is not run here"
-        )
-    yield from rows
-
-
-def _read_text(soup: BeautifulSoup, answer: kit.Answer) -> kit.Rows:
-    texts = kit.visible_texts(soup)
+    rows: list[kit.Listing | kit.Reject] = []
+    texts = kit.visible_texts(kit.page(answer))
     contract_at = next((at for at, text in enumerate(texts) if ADDITIONAL.fullmatch(text)), len(texts))
     for part, by_contract in ((texts[:contract_at], False), (texts[contract_at:], True)):
         for item in kit.items(part, [at for at, text in enumerate(part) if GPU_LABEL.fullmatch(text)]):
             if row := _read_item(item, by_contract, answer):
-                yield row
+                rows.append(row)
+    if not rows:
+        by_script = "the table is drawn by a script in the browser, which is not run here"
+        raise answer.changed(f"no hardware with a price per second; {by_script}")
+    yield from rows
 
 
 def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
@@ -53,66 +44,20 @@ def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Lis
     if price is None or price.time_unit != "second":
         if sku is None:
             return None
-        if kit.is_not_offered(" ".join(prices.split()[:2])):
-            return item.reject(kit.RejectReason.NOT_OFFERED, f"no price is given: {prices[:40]!r}", answer)
-        return item.reject(
-            kit.RejectReason.UNREADABLE_PRICE, f"no price per second in {prices[:40]!r}", answer
-        )
+        is_open = kit.is_not_offered(" ".join(prices.split()[:2]))
+        reason = kit.RejectReason.NOT_OFFERED if is_open else kit.RejectReason.UNREADABLE_PRICE
+        return item.reject(reason, f"no price per second in {prices[:40]!r}", answer)
     try:
         per_second, hourly = kit.cell_price(price.amount, currencies=["USD"]), kit.leading_price(price.rest)
-        if hourly and hourly.time_unit != "hour":
-            hourly = None
-        if hourly and not kit.agrees_with_hourly(per_second.amount, "second", hourly.amount):
+        is_hourly = hourly and hourly.time_unit == "hour"
+        if hourly and is_hourly and not kit.agrees_with_hourly(per_second.amount, "second", hourly.amount):
             detail = f"{price.amount} a second is not {hourly.amount} an hour"
-            return item.reject(kit.RejectReason.CONFLICTING_PRICES, detail, answer)
+            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
         vram = _TOTAL_VRAM.search(item.rest)
         context = {"vram_total_gb": Decimal(vram[1])} if vram else {}
         return _listing(item.label, sku, per_second, context, by_contract, answer)
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-
-
-def _read_embedded(soup: BeautifulSoup, config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
-    for script in soup.find_all("script"):
-        try:
-            data = kit.read_json(script.string or "", answer.url)
-        except ValueError:
-            continue
-        for found in _objects(data):
-            yield from _read_object(found, config, answer)
-
-
-def _objects(data: Any) -> Iterator[dict[str, Any]]:
-    """Every object inside a JSON value, without recursion: the page decides how deep it is."""
-    waiting = [data]
-    while waiting:
-        value = waiting.pop(0)
-        if isinstance(value, dict):
-            yield value
-            waiting.extend(value.values())
-        elif isinstance(value, list):
-            waiting.extend(value)
-
-
-def _read_object(found: dict[str, Any], config: kit.SourceConfig, answer: kit.Answer) -> kit.Rows:
-    skus = [str(found[key]) for key in config.settings["embedded_sku_keys"] if key in found]
-    sku = next((name for name in skus if _SKU.fullmatch(name)), None)
-    prices = [found[key] for key in config.settings["embedded_price_keys"] if found.get(key) is not None]
-    if sku is None or not prices:
-        return
-    label = found.get("name")
-    try:
-        if not isinstance(label, str) or len(prices) != 1:
-            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, "not one name and one price")
-        in_dollars = isinstance(prices[0], str) and "$" in prices[0]
-        price = (
-            kit.cell_price(prices[0], currencies=["USD"])
-            if in_dollars
-            else kit.CellPrice(kit.price_of(prices[0]), "USD")
-        )
-        yield _listing(label, sku, price, {}, False, answer)
-    except kit.RowError as error:
-        yield error.reject(sku, found, answer)
 
 
 def _listing(

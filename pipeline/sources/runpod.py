@@ -8,33 +8,24 @@ that a pod may have.
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from pipeline.sources import kit
 
-
-@dataclass(frozen=True, slots=True)
-class _PriceField:
-    """A price field of a GPU type: which tier must offer the GPU for it to count, and what it buys."""
-
-    tier: str
-    kind: kit.PriceKind
-    term_days: int | None = None
-    cluster: bool = False
-
-
-_PRICE_FIELDS = {
-    "securePrice": _PriceField("secure", "on_demand"),
-    "communityPrice": _PriceField("community", "on_demand"),
-    "secureSpotPrice": _PriceField("secure", "spot"),
-    "communitySpotPrice": _PriceField("community", "spot"),
-    "oneWeekPrice": _PriceField("secure", "reserved", 7),
-    "oneMonthPrice": _PriceField("secure", "reserved", 30),
-    "threeMonthPrice": _PriceField("secure", "reserved", 90),
-    "sixMonthPrice": _PriceField("secure", "reserved", 180),
-    "clusterPrice": _PriceField("secure", "on_demand", cluster=True),
+_PRICE_FIELDS: dict[str, tuple[str, kit.PriceKind, int | None]] = {
+    "securePrice": ("secure", "on_demand", None),
+    "communityPrice": ("community", "on_demand", None),
+    "secureSpotPrice": ("secure", "spot", None),
+    "communitySpotPrice": ("community", "spot", None),
+    "oneWeekPrice": ("secure", "reserved", 7),
+    "oneMonthPrice": ("secure", "reserved", 30),
+    "threeMonthPrice": ("secure", "reserved", 90),
+    "sixMonthPrice": ("secure", "reserved", 180),
+    "clusterPrice": ("secure", "on_demand", None),
 }
+"""Price fields of a GPU type: the tier that must offer the GPU for it to count, the kind and the term."""
+
+_CLUSTER = "clusterPrice"
 _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
 _MOST_GPUS = {"secure": "maxGpuCountSecureCloud", "community": "maxGpuCountCommunityCloud"}
 _LOWEST_PRICES = {"secure": "lowestPrice", "community": "community"}
@@ -112,53 +103,51 @@ def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object]) -> kit.Rows:
     gpu_id = gpu.text("id")
     if gpu_id == "unknown":
         raise kit.RowError(kit.RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
-    for name, price_field in _PRICE_FIELDS.items():
+    for name in _PRICE_FIELDS:
         if name not in gpu:
             continue
         try:
-            yield _listing(gpu, name, price_field, memory)
+            yield _listing(gpu, name, memory)
         except kit.RowError as error:
             shown = ("id", name, *_FLAGS.values())
             yield gpu.reject(error, gpu_id, {field: gpu.raw.get(field) for field in shown})
 
 
-def _listing(
-    gpu: kit.JsonObject,
-    name: str,
-    price_field: _PriceField,
-    memory: Mapping[str, object],
-) -> kit.Listing:
-    price = _price(gpu, name, price_field)
-    smallest_cluster = _smallest_cluster(gpu) if price_field.cluster else None
+def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> kit.Listing:
+    tier, kind, term_days = _PRICE_FIELDS[name]
+    price = _price(gpu, name, tier)
+    is_cluster = name == _CLUSTER
+    pods = int(gpu.config.settings["cluster_min_pods"])
+    smallest_cluster = pods * gpu.gpu_count("maxGpuCount") if is_cluster else None
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
-    lowest = gpu.object(_LOWEST_PRICES[price_field.tier])
-    stock = (lowest.optional_text("stockStatus") or "").lower()
-    is_tier_itself = price_field.kind == "on_demand" and not price_field.cluster
+    stock = (gpu.object(_LOWEST_PRICES[tier]).optional_text("stockStatus") or "").lower()
+    is_in_stock = kind == "on_demand" and not is_cluster and stock in _IN_STOCK
+    # A plan at exactly the on-demand price is no discount: the field repeats that price where RunPod has no
+    # plan. It casts no doubt on the on-demand price.
+    is_repeated = kind == "reserved" and gpu.optional_decimal("securePrice") == price
     return kit.Listing(
         raw_label=gpu.text("id"),
         gpu_count=float(smallest_cluster or slice_of_card),
-        gpu_counts=_pod_sizes(gpu, price_field.tier) if not smallest_cluster and slice_of_card == 1 else None,
-        price_kind=price_field.kind,
+        gpu_counts=_pod_sizes(gpu, tier) if not is_cluster and slice_of_card == 1 else None,
+        price_kind=kind,
         native_price=price,
         native_currency=gpu.config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
         answer=gpu.answer,
         context={"vram_gb": memory_gb / slice_of_card} if memory_gb else {},
-        term_days=price_field.term_days,
-        tier="cluster" if price_field.cluster else price_field.tier,
+        term_days=term_days,
+        tier="cluster" if is_cluster else tier,
         min_gpu_count=smallest_cluster,
-        available=True if is_tier_itself and stock in _IN_STOCK else None,
-        flag_reason=_flag(gpu, price, price_field),
+        available=True if is_in_stock else None,
+        flag_reason=kit.FlagReason.RESERVED_AT_ON_DEMAND_PRICE if is_repeated else None,
     )
 
 
-def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField) -> Decimal:
+def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
     """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
-    is_offered = gpu.get(_FLAGS[price_field.tier])
+    is_offered = gpu.get(_FLAGS[tier])
     if is_offered is False:
-        raise kit.RowError(
-            kit.RejectReason.NOT_OFFERED, f"not offered in the {price_field.tier} cloud ({name})"
-        )
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"not offered in the {tier} cloud ({name})")
     if gpu.get(name) in (0, "0"):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{name} is 0")
     price = gpu.price(name)
@@ -166,13 +155,6 @@ def _price(gpu: kit.JsonObject, name: str, price_field: _PriceField) -> Decimal:
         detail = f"{name} is exactly {price}, which RunPod also shows for tiers not offered"
         raise kit.RowError(kit.RejectReason.PLACEHOLDER_SUSPECTED, detail)
     return price
-
-
-def _flag(gpu: kit.JsonObject, price: Decimal, price_field: _PriceField) -> kit.FlagReason | None:
-    """A plan at exactly the on-demand price is no discount: the field repeats that price where RunPod has no
-    plan. It casts no doubt on the on-demand price."""
-    is_repeated = price_field.kind == "reserved" and gpu.optional_decimal("securePrice") == price
-    return kit.FlagReason.RESERVED_AT_ON_DEMAND_PRICE if is_repeated else None
 
 
 def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
@@ -187,10 +169,6 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
         return None
     least = gpu.gpu_count("minPodGpuCount") if gpu.get("minPodGpuCount") else 1
     return tuple(range(least, gpu.gpu_count(field) + 1)) or None
-
-
-def _smallest_cluster(gpu: kit.JsonObject) -> int:
-    return gpu.gpu_count("maxGpuCount") * int(gpu.config.settings["cluster_min_pods"])
 
 
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:

@@ -49,39 +49,34 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         for grid in headed:
             audit.columns(grid.headers)
             yield from _read_table(grid, answer, audit.config)
-    elif bare:
-        yield from (row for texts in bare for row in _read_bare_row(texts, answer, audit.config))
-    else:
+        return
+    for texts in bare:
+        yield from _read_bare_row(texts, answer, audit.config)
+    if not bare:
         for _, text in kit.cards(soup, _ROW, _TWO_PRICES):
             yield from _read_block(text, answer, audit.config)
-        yield from (
-            _read_calculator(text, answer) for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE)
-        )
+        for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE):
+            yield _read_calculator(text, answer)
 
 
 def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     patterns = config.settings["headers"]
     gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
-    prices_at = _price_columns(grid, answer, config)
+    monthly = kit.columns(grid.headers, patterns["month"])
+    # One price column per priority where the headers name priorities, else the one per hour.
+    prices_at: dict[int, str | None] = {
+        at: priority
+        for priority, words in config.settings["priorities"].items()
+        for at in kit.columns(grid.headers, rf"\b({'|'.join(words)})\b")
+        if at not in monthly
+    }
+    prices_at = prices_at or {kit.column(grid.headers, patterns["hour"], answer): None}
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         texts = kit.texts_of(cells)
         machine = _machine(*(grid.text(texts, patterns[name]) for name in ("vram", "ram", "vcpus")))
         for at, tier in prices_at.items():
             yield kit.gpu_hour_row(texts[gpu_at], "spot", texts[at], texts, answer, tier=tier, **machine)
-
-
-def _price_columns(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> dict[int, str | None]:
-    """The price columns: one per priority where the headers name priorities, else the one per hour."""
-    patterns = config.settings["headers"]
-    monthly = kit.columns(grid.headers, patterns["month"])
-    named = {
-        at: priority
-        for priority, words in config.settings["priorities"].items()
-        for at in kit.columns(grid.headers, rf"\b({'|'.join(words)})\b")
-        if at not in monthly
-    }
-    return dict(named) or {kit.column(grid.headers, patterns["hour"], answer): None}
 
 
 def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
@@ -94,24 +89,21 @@ def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig)
     priorities = tuple(config.settings["priorities"])
     memory = [text for text in raw if kit.gigabytes(text) is not None]
     vcpus = [text for text in raw if _VCPUS.fullmatch(text)]
-    named = [text for text in raw if text not in memory + vcpus and not _is_price(text)]
     prices = [text for text in raw if _is_price(text)]
+    named = [text for text in raw if text not in memory + vcpus + prices]
     is_row = len(memory) == 2 and len(vcpus) == 1 and named and raw[0] == named[0]
-    if not is_row or len(prices) not in (2, len(priorities) + 1):
-        detail = f"not GPU, VRAM, RAM, vCPUs, hourly prices and a month's: {raw}"
-        yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, raw, answer)
-        return
     try:
+        if not is_row or len(prices) not in (2, len(priorities) + 1):
+            detail = "not GPU, VRAM, RAM, vCPUs, hourly prices and a month's"
+            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, detail)
         *hourly, month = sorted(map(kit.cell_price, prices), key=lambda price: price.amount)
+        amounts = [price.amount for price in hourly]
+        ratio = month.amount / (amounts[0] * Decimal(config.settings["hours_per_month"]))
+        if abs(ratio - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
+            detail = f"{', '.join(prices)} are not prices of an hour and of a month of the least"
+            raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, detail)
     except kit.RowError as error:
-        yield error.reject(raw[0], raw, answer)
-        return
-    amounts = [price.amount for price in hourly]
-    hours = Decimal(config.settings["hours_per_month"])
-    if abs(month.amount / (amounts[0] * hours) - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
-        shown = ", ".join(map(str, amounts))
-        detail = f"{raw[0]}: {shown} and {month.amount} are not prices of an hour and of a month of the least"
-        yield kit.Reject(kit.RejectReason.UNREADABLE_PRICE, detail, raw, answer)
+        yield error.reject(raw[0] if raw else "", raw, answer)
         return
     machine = _machine(memory[0], memory[1], vcpus[0])
     tiers = priorities if len(amounts) > 1 else (None,)

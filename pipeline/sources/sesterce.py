@@ -98,19 +98,15 @@ def _machine(offer: kit.JsonObject) -> dict[str, Any]:
 
 
 def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    found = [
-        (tag, grid) for tag in kit.named(kit.page(answer), "table") if _has_floors(grid := kit.table(tag))
-    ]
+    tables = [(tag, kit.table(tag)) for tag in kit.named(kit.page(answer), "table")]
+    found = [(tag, grid) for tag, grid in tables if kit.columns(grid.headers, FLOOR_HEADER)]
     if len(found) != 1:
         raise answer.changed(f"{len(found)} tables of prices per GPU-hour")
     ((tag, grid),) = found
     if not _says_dollars_on_demand(tag, audit.config):
         raise answer.changed("the table's footer does not say that it is on demand, in USD")
     audit.columns(grid.headers)
-    price_at, model_at = (
-        kit.column(grid.headers, FLOOR_HEADER, answer),
-        kit.column(grid.headers, "^model$", answer),
-    )
+    price_at, model_at = (kit.column(grid.headers, name, answer) for name in (FLOOR_HEADER, "^model$"))
     yield from grid.other_rows(answer)
     for cells in grid.full_rows():
         texts = kit.texts_of(cells)
@@ -128,14 +124,8 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         )
 
 
-def _has_floors(grid: kit.Table) -> bool:
-    return any(re.search(FLOOR_HEADER, header, re.IGNORECASE) for header in grid.headers)
-
-
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
     """What the line below the table says; a table that was cut out of its page has none around it."""
     around = tag.parent
-    words = (
-        kit.text_of(around).casefold() if around is not None and around.name not in ("body", "html") else ""
-    )
+    words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)

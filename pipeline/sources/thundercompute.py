@@ -5,7 +5,7 @@ available. The page also shows other providers' prices.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bs4 import Tag
@@ -21,7 +21,6 @@ _PRICE = re.compile(
 _END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)
 _DOLLARS = re.compile(r"\$")
 _MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-tier")
-MAX_JSON_LD_DEPTH = 8
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
@@ -34,16 +33,15 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
     (``tier``) where the page names the mode.
 
-    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots
-    are skipped. Raises SourceChangedError when no GPU is found.
+    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots are skipped. Raises
+    SourceChangedError when no GPU is found.
     """
     audit = kit.FieldAudit(config)
-    bodies = [audit.item(body, answer, kit.ENVELOPE) for answer, body in _json_objects(answers)]
-    prices = next((body for body in bodies if isinstance(body.peek("pricing"), dict)), None)
+    documents = [(answer.json(), answer) for answer in answers if answer.is_json]
+    bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
+    prices = _body_with("pricing", object, bodies)
     # An availability has "specs", too, but of texts.
-    with_specs = [body for body in bodies if isinstance(body.peek("specs"), dict)]
-    specs = next((body for body in with_specs if _first(body.peek("specs"), dict)), None)
-    status = next((body for body in with_specs if _first(body.peek("specs"), str)), None)
+    specs, status = (_body_with("specs", kind, bodies) for kind in (dict, str))
     if prices is not None and specs is not None:
         rows = _read_machines(prices, specs, status)
     else:
@@ -52,15 +50,13 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     yield from audit.warnings()
 
 
-def _json_objects(answers: kit.Answers) -> Iterator[tuple[kit.Answer, dict[str, Any]]]:
-    for answer in answers:
-        body = answer.json() if answer.is_json else None
-        if isinstance(body, dict):
-            yield answer, body
-
-
-def _first(values: dict[str, Any], kind: type) -> bool:
-    return isinstance(next(iter(values.values()), None), kind)
+def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
+    """The first answer that has an object in a field, whose values are of that type."""
+    for body in bodies:
+        values = body.peek(field)
+        if isinstance(values, dict) and isinstance(next(iter(values.values()), None), kind):
+            return body
+    return None
 
 
 def _read_machines(prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None) -> kit.Rows:
@@ -109,63 +105,59 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
 
 
 def _read_answer(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    if answer.is_json:
-        yield from _read_products(answer.json(), answer, config)
-        return
-    soup = kit.page(answer)
-    shown = [
-        row
-        for element, text in kit.cards(soup, _MARK, _END)
-        for row in _read_card(element, text, answer, config)
-    ]
-    yield from shown
-    if not shown:
-        for document in kit.json_ld(soup, answer):
-            yield from _read_products(document, answer, config)
+    soup = None if answer.is_json else kit.page(answer)
+    shown = kit.cards(soup, _MARK, _END) if soup else ()
+    rows = [row for element, text in shown for row in _read_card(element, text, answer, config)]
+    if not rows:
+        documents = kit.json_ld(soup, answer) if soup else answer.json()
+        for product in kit.json_ld_nodes(documents, "Product"):
+            rows += _read_product(product, answer, config)
+    yield from rows
 
 
-def _other_product(text: str, config: kit.SourceConfig) -> str | None:
-    """The name in a text that says that it is of another provider, or of another product than machines."""
+def _refuse_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
+    """Raises RowError where a text names another provider, or another product than machines."""
     names = [*config.settings["other_providers"], *config.settings["other_products"]]
-    return next((n for n in names if re.search(rf"\b{re.escape(n)}\b", text, re.IGNORECASE)), None)
+    for name in names:
+        if _is_named(name, text):
+            raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {shown!r}")
+
+
+def _is_named(word: str, text: str) -> bool:
+    return re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) is not None
 
 
 def _mode(text: str, config: kit.SourceConfig) -> str | None:
     """The one mode that a text names; None where it names none or both."""
-    found = [
-        mode
-        for mode, words in config.settings["modes"].items()
-        if any(re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) for word in words)
-    ]
+    modes = config.settings["modes"]
+    found = [mode for mode in modes if any(_is_named(word, text) for word in modes[mode])]
     return found[0] if len(found) == 1 else None
 
 
-def _read_card(element: Tag, text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+def _read_card(
+    element: Tag, text: str, answer: kit.Answer, config: kit.SourceConfig
+) -> list[kit.Listing | kit.Reject]:
     heading = element.find_previous(["h1", "h2"])
-    if (name := _other_product(f"{text} {kit.text_of(heading) if heading else ''}", config)) is not None:
-        yield kit.Reject(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {text[:80]!r}", text, answer)
-        return
     try:
+        _refuse_other_product(f"{text} {kit.text_of(heading) if heading else ''}", text[:80], config)
         label, mark = kit.label_before(text, _MARK, _DOLLARS)
+        prices = kit.prices_with_words(text, _PRICE)
+        if not prices:
+            reason = kit.RejectReason.NOT_OFFERED if "$" not in text else kit.RejectReason.UNREADABLE_ROW
+            raise kit.RowError(reason, f"{label}: no price per GPU-hour")
+        around = _mode_around(element, config)
+        tiers = [_mode(words, config) or around for words, _ in prices]
+        if len(set(tiers)) != len(prices):
+            detail = f"{label}: several prices of the same mode"
+            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, detail)
     except kit.RowError as error:
-        yield kit.Reject(error.reason, str(error), text, answer)
-        return
-    prices = kit.prices_with_words(text, _PRICE)
-    if not prices:
-        reason = kit.RejectReason.NOT_OFFERED if "$" not in text else kit.RejectReason.UNREADABLE_ROW
-        yield kit.Reject(reason, f"{label}: no price per GPU-hour", text, answer)
-        return
-    around = _mode_around(element, config)
-    tiers = [_mode(words, config) or around for words, _ in prices]
-    if len(set(tiers)) != len(prices):
-        yield kit.Reject(
-            kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same mode", text, answer
-        )
-        return
-    for tier, (_, price) in zip(tiers, prices, strict=True):
-        cell = price["after"] or price["before"]
-        context = {"vram_gb": float(mark["vram"])}
-        yield kit.gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
+        return [kit.Reject(error.reason, str(error), text, answer)]
+    context = {"vram_gb": float(mark["vram"])}
+    cells = [price["after"] or price["before"] for _, price in prices]
+    return [
+        kit.gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
+        for tier, cell in zip(tiers, cells, strict=True)
+    ]
 
 
 def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
@@ -180,36 +172,21 @@ def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
     return None
 
 
-def _read_products(node: Any, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    for product in _products(node):
-        name = str(product.get("name") or "")
-        whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
-        if (other := _other_product(whose, config)) is not None:
-            yield kit.Reject(kit.RejectReason.OTHER_PRODUCT, f"names {other!r}: {name!r}", product, answer)
-            continue
-        if any(word in name.casefold() for word in config.settings["extras"]):
-            continue
-        offers = product.get("offers")
-        for offer in offers if isinstance(offers, list) else [offers]:
-            yield _read_offer(name, offer if isinstance(offer, dict) else {}, product, answer, config)
+def _read_product(product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    name = str(product.get("name") or "")
+    whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
+    is_extra = any(word in name.casefold() for word in config.settings["extras"])
+    offers = product.get("offers")
+    for offer in offers if isinstance(offers, list) else [offers]:
+        try:
+            _refuse_other_product(whose, name, config)
+            if not is_extra:
+                yield _listing(name, offer if isinstance(offer, dict) else {}, product, answer, config)
+        except kit.RowError as error:
+            yield kit.Reject(error.reason, str(error), product, answer)
 
 
-def _products(node: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
-    """Every Product node, however a page nests them (lists, @graph, itemListElement)."""
-    if depth > MAX_JSON_LD_DEPTH:
-        return
-    if isinstance(node, list):
-        for part in node:
-            yield from _products(part, depth + 1)
-    elif isinstance(node, dict):
-        kinds = node.get("@type")
-        if "Product" in (kinds if isinstance(kinds, list) else [kinds]):
-            yield node
-        for key in ("@graph", "itemListElement", "item", "mainEntity", "hasVariant"):
-            yield from _products(node.get(key), depth + 1)
-
-
-def _read_offer(
+def _listing(
     name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
     terms = offer.get("priceSpecification")
@@ -217,11 +194,10 @@ def _read_offer(
     unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
     if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
         detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, detail, product, answer)
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     currency = offer.get("priceCurrency") or terms.get("priceCurrency")
     if not isinstance(currency, str):
-        detail = f"{name}: the price names no currency"
-        return kit.Reject(kit.RejectReason.MISSING_FIELD, detail, product, answer)
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name}: the price names no currency")
     price = offer.get("price", terms.get("price"))
     tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
     return kit.gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)

@@ -18,6 +18,9 @@ from pipeline.sources import kit
 _CHEAPEST_FIRST = [["dph_total", "asc"]]
 _DEAREST_FIRST = [["dph_total", "desc"]]
 
+_Searches = Sequence[tuple[kit.Answer, list[kit.JsonObject]]]
+"""The answers of searches with the asks in each."""
+
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
 _ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")
 _ADDRESS_AT_END = re.compile(rb",?\s*" + _ADDRESS_FIELD)
@@ -41,15 +44,15 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
     if answer.url == config.requests[0].url:
         return _searches(_names_in(answer) or config.settings["gpu_names"], config)
     query = _query_of(answer)
-    if query is None or not _is_full(kit.FieldAudit(config).items(answer, "offers"), config):
-        return []
     if query.get("order") != _CHEAPEST_FIRST:
+        return []
+    if not _is_full(kit.FieldAudit(config).items(answer, "offers"), config):
         return []
     names = query.get("gpu_name", {}).get("in", [])
     if len(names) > 1:
         half = len(names) // 2
         return [_search(_one_of(part), config) for part in (names[:half], names[half:])]
-    filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
+    filters = _filters(query)
     if "num_gpus" in filters:
         return [_search(filters, config, _DEAREST_FIRST)]
     counts = config.settings["gpu_counts"]
@@ -64,8 +67,6 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     Raises SourceChangedError when no search shows any ask.
     """
     audit = kit.FieldAudit(config)
-    seen: dict[tuple[Any, kit.PriceKind], kit.Listing | kit.Reject] = {}
-    asks = 0
     lists = [answer for answer in answers if _is_list_of_names(answer, config)]
     if any(not _names_in(answer) for answer in lists):
         yield kit.ReaderWarning(
@@ -75,42 +76,42 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         [answer for answer in answers if answer not in lists], lambda answer: audit.items(answer, "offers")
     )
     yield from refused
-    # Captures of earlier versions have searches for bidders, whose prices come first.
-    searched_for_bids = any((_query_of(answer) or {}).get("type") == "bid" for answer, _ in searches)
-    for answer, found in searches:
-        rental_type = (_query_of(answer) or {}).get("type")
-        for ask in found:
-            asks += 1
-            if ask.peek("resource_type") not in (None, "gpu"):
-                continue
-            kind, ask_id = _kind(ask, rental_type), ask.get("id")
-            name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {asks}"
-            if (name, kind) in seen:
-                error = kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier search")
-                yield ask.reject(error, f"ask {name}")
-                continue
-            seen[name, kind] = row = _read_ask(ask, kind)
-            may_bid = kind == "on_demand" and not searched_for_bids and isinstance(row, kit.Listing)
-            if may_bid and ask.get("min_bid") is not None:
-                seen[name, "spot"] = _read_ask(ask, "spot")
-    if not asks:
-        raise kit.SourceChangedError(f"{config.name}: no search shows any ask")
-    for (ask_id, _), row in seen.items():
-        yield _flagged(row, seen.get((ask_id, "on_demand")))
+    yield from kit.at_least_one(_read_asks(searches), f"{config.name}: no search shows any ask")
     yield from _cut_off(searches, config)
     yield from audit.warnings()
 
 
-def _cut_off(
-    searches: Sequence[tuple[kit.Answer, list[kit.JsonObject]]], config: kit.SourceConfig
-) -> Iterator[kit.Reject]:
+def _read_asks(searches: _Searches) -> kit.Rows:
+    seen: set[tuple[str, kit.PriceKind]] = set()
+    for answer, found in searches:
+        is_for_bids = _query_of(answer).get("type") == "bid"
+        for ask in found:
+            if ask.peek("resource_type") not in (None, "gpu"):
+                continue
+            # An ask says itself whether it is for bidders; a trimmed one follows the search that showed it.
+            kind: kit.PriceKind = "spot" if ask.get("is_bid") is True or is_for_bids else "on_demand"
+            ask_id = ask.get("id")
+            name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {len(seen)}"
+            if (name, kind) in seen:
+                error = kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier search")
+                yield ask.reject(error, f"ask {name}")
+                continue
+            row = _read_ask(ask, kind)
+            yield row
+            seen.add((name, kind))
+            if kind == "on_demand" and isinstance(row, kit.Listing) and ask.get("min_bid") is not None:
+                yield _read_ask(ask, "spot", row.native_price)
+                seen.add((name, "spot"))
+
+
+def _cut_off(searches: _Searches, config: kit.SourceConfig) -> Iterator[kit.Reject]:
     """A reject for each search whose cheapest and dearest asks are full replies that do not meet."""
     ids = {answer.url: {ask.peek("id") for ask in found} for answer, found in searches}
     for answer, found in searches:
         query = _query_of(answer)
-        if query is None or query.get("order") != _DEAREST_FIRST or not _is_full(found, config):
+        if query.get("order") != _DEAREST_FIRST or not _is_full(found, config):
             continue
-        filters: dict[str, Any] = {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}
+        filters = _filters(query)
         cheapest = ids.get(_search(filters, config).url, set())
         if not cheapest & ids[answer.url]:
             detail = (
@@ -123,21 +124,16 @@ def _is_full(found: Sequence[kit.JsonObject], config: kit.SourceConfig) -> bool:
     return len(found) >= int(config.settings["reply_limit"])
 
 
-def _flagged(
-    row: kit.Listing | kit.Reject, on_demand: kit.Listing | kit.Reject | None
+def _read_ask(
+    ask: kit.JsonObject, kind: kit.PriceKind, on_demand: Decimal | None = None
 ) -> kit.Listing | kit.Reject:
-    """A bid that is not below the same ask's fixed price is doubtful: nobody would bid."""
-    if not isinstance(row, kit.Listing) or not isinstance(on_demand, kit.Listing) or row.price_kind != "spot":
-        return row
-    flag_reason = kit.spot_flag(row.native_price, on_demand.native_price)
-    return replace(row, flag_reason=flag_reason) if flag_reason else row
-
-
-def _read_ask(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing | kit.Reject:
+    """An ask at its price, or at its least bid: one that is not below the fixed price is doubtful."""
     try:
-        return _listing(ask, kind)
+        row = _listing(ask, kind)
     except kit.RowError as error:
         return ask.reject(error, f"ask {ask.raw.get('id')}")
+    flag_reason = kit.spot_flag(row.native_price, on_demand)
+    return replace(row, flag_reason=flag_reason) if flag_reason else row
 
 
 def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
@@ -197,11 +193,6 @@ def _ram_gib(ask: kit.JsonObject) -> float | None:
     return host_mib * share / 1024 if host_mib and share else None
 
 
-def _kind(ask: kit.JsonObject, rental_type: str | None) -> kit.PriceKind:
-    """An ask says itself whether it is for bidders; a trimmed one follows the search that showed it."""
-    return "spot" if ask.get("is_bid") is True or rental_type == "bid" else "on_demand"
-
-
 def _region(geolocation: Any) -> str | None:
     """ "Washington, US" unchanged; ", US" is a host that names no town."""
     return str(geolocation).strip(" ,") or None if geolocation else None
@@ -256,11 +247,16 @@ def _search(
     return kit.Request(f"{config.settings['endpoint']}?q={quote(text)}")
 
 
-def _query_of(answer: kit.Answer) -> dict[str, Any] | None:
-    """The search that the address of the answer names, None where it names none."""
+def _query_of(answer: kit.Answer) -> dict[str, Any]:
+    """The search that the address of the answer names, {} where it names none."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
         query = kit.read_json(texts[0], answer.url) if texts else None
     except ValueError:
-        return None
-    return query if isinstance(query, dict) else None
+        return {}
+    return query if isinstance(query, dict) else {}
+
+
+def _filters(query: dict[str, Any]) -> dict[str, Any]:
+    """What a search is for, without how it is asked."""
+    return {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}

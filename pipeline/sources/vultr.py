@@ -63,9 +63,9 @@ def _stated_count(plan: kit.JsonObject) -> Fraction | None:
     if stated is None:
         return None
     try:
-        parts = [kit.number(part) for part in str(stated).split("/")]
+        count, _, parts = str(stated).partition("/")
         return _checked(
-            Fraction(parts[0]) / (Fraction(parts[1]) if parts[1:] else 1), f"gpu_count {stated!r}"
+            Fraction(kit.number(count)) / Fraction(kit.number(parts or 1)), f"gpu_count {stated!r}"
         )
     except (kit.UnreadableError, ZeroDivisionError) as error:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"gpu_count {stated!r}: {error}") from error
@@ -74,17 +74,13 @@ def _stated_count(plan: kit.JsonObject) -> Fraction | None:
 def _checked(count: Fraction, what: str) -> Fraction:
     """A number of whole GPUs, or one part of a GPU. Raises RowError for any other."""
     if count <= 0 or 1 not in (count.numerator, count.denominator):
-        raise kit.RowError(
-            kit.RejectReason.UNKNOWN_GPU_COUNT, f"{what} is no number of GPUs nor one part of a GPU"
-        )
+        detail = f"{what} is no number of GPUs nor one part of a GPU"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     return count
 
 
 def _read_prices(
-    plan: kit.JsonObject,
-    label: str,
-    gpu_count: Fraction | None,
-    context: dict[str, float],
+    plan: kit.JsonObject, label: str, gpu_count: Fraction | None, context: dict[str, float]
 ) -> kit.Rows:
     plan_id = plan.text("id")
     disk_gb, disks = plan.optional_number("disk"), plan.optional_number("disk_count")

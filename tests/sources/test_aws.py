@@ -208,13 +208,6 @@ def test_terms_that_do_not_add_up_are_refused(rows, reason):
     assert [r.reason for r in rejects] == [reason]
 
 
-def test_bulk_on_demand_rows_do_not_repeat_the_small_lists():
-    listings, _ = read(
-        "aws", on_demand(row()), bulk(csv_row(), reserved("R1", "No Upfront", PricePerUnit="35"))
-    )
-    assert [r.price_kind for r in listings] == ["on_demand", "reserved"]
-
-
 def test_the_bulk_list_is_read_in_bounded_memory():
     many = bulk(csv_row(), *(csv_row(instance="m5.large", SKU=f"M{at}") for at in range(30_000)))
     tracemalloc.start()

@@ -1,8 +1,6 @@
-"""Replicate's hardware: from the text where it is there, from embedded data, or a clear failure."""
+"""Replicate's hardware: from the text where it is there, or a clear failure."""
 
-import json
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -96,31 +94,10 @@ def test_a_sku_of_another_count_than_the_label_is_refused(between: str) -> None:
     assert (len(listings), [reject.reason for reject in rejects]) == (len(TABLE) - 1, ["unknown_gpu_count"])
 
 
-def embedded(*hardware: dict[str, Any]) -> str:
-    data = json.dumps({"props": {"page": {"hardware": list(hardware)}}})
-    return f'<html><body><div id="root"></div><script type="application/json">{data}</script></body></html>'
-
-
-def test_embedded_hardware_is_read_where_the_text_has_none() -> None:
-    html = embedded(
-        {"sku": "gpu-h100", "name": "Nvidia H100 GPU", "price_per_second": "0.001525"},
-        {"sku": "gpu-l40s-2x", "name": "2x Nvidia L40S GPU", "price_per_second": 0.00195},
-        {"sku": "cpu", "name": "CPU", "price_per_second": 0.0001},
-        {"sku": "gpu-t4", "name": "Nvidia T4 GPU", "price_per_second": 0},
-    )
-    listings, rejects = read("replicate", answer(html))
-    assert [(row.instance_type, row.gpu_count, row.native_price) for row in listings] == [
-        ("gpu-h100", 1, Decimal("0.001525")),
-        ("gpu-l40s-2x", 2, Decimal("0.00195")),
-    ]
-    assert [reject.reason for reject in rejects] == ["zero_price"]
-
-
 @pytest.mark.parametrize(
     "body",
     [
         "<html><body><div id='root'></div><script src='/app.js'></script></body></html>",
-        embedded({"sku": "gpu-h100", "name": "Nvidia H100 GPU"}),
         "<script>{broken</script>",
         "{}",
     ],

@@ -96,21 +96,6 @@ def test_an_api_price_that_the_page_contradicts_stands_and_the_page_is_rejected(
     assert [r.reason for r in rejects] == ["conflicting_prices"]
 
 
-def test_spot_availability_is_known_by_its_url():
-    listings, _ = read(
-        "verda",
-        answer([instance_type()]),
-        answer(
-            [{"location_code": "FIN-02", "availabilities": ["8H100.80S.176V"]}],
-            url="https://api.datacrunch.io/v1/instance-availability?is_spot=true",
-        ),
-    )
-    assert [(r.price_kind, r.region, r.available) for r in listings] == [
-        ("on_demand", None, None),
-        ("spot", "FIN-02", True),
-    ]
-
-
 @pytest.mark.parametrize(
     ("changes", "offers", "reasons"),
     [
@@ -135,11 +120,11 @@ def test_variants_of_an_instance_type(changes, offers, reasons):
 def test_serverless_spot_is_spot_of_containers_and_not_of_instances():
     item = instance_type(serverless_price="28.00", serverless_spot_price="14.00")
     free = [{"location_code": "FIN-02", "availabilities": ["8H100.80S.176V"]}]
-    spot_url = "https://api.datacrunch.io/v1/instance-availability?is_spot=true"
-    listings, _ = read("verda", answer([item]), answer(free, url=spot_url))
+    listings, _ = read("verda", answer([item]), answer(free))
     found = [(r.price_kind, r.tier, str(r.native_price), r.region, r.flag_reason) for r in listings]
-    assert found[1:] == [
-        ("spot", None, item["spot_price"], "FIN-02", None),
+    assert found == [
+        ("on_demand", None, item["price_per_hour"], "FIN-02", None),
+        ("spot", None, item["spot_price"], None, None),
         ("serverless", None, "28.00", None, None),
         ("spot", "serverless", "14.00", None, None),
     ]
