@@ -101,6 +101,13 @@ class Month(NamedTuple):
         return cls(table, source, f"{day:%Y-%m}")
 
 
+class SourceDay(NamedTuple):
+    """A source ('' for rankings and exchange rates) and a day (UTC)."""
+
+    source: str
+    day: date
+
+
 class Day(NamedTuple):
     """A day of a month's file: its number of rows, and their hash."""
 

@@ -20,7 +20,7 @@ from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
-from pipeline.record.incidents import kept_incidents, last_incident
+from pipeline.record.incidents import kept_incidents
 from pipeline.record.records import Records
 from pipeline.refresh.future_days import report_future_days
 from pipeline.refresh.ingest import mend_journal, record_day
@@ -68,7 +68,9 @@ def refresh(
     _check_writable(home)
     swept = sweep(home)
     mend_journal(home)
-    known = last_incident(home)
+    known: list[Incident] = []
+    with suppress(RecordError):  # what cannot be moved is named when it is read below
+        known = kept_incidents(home)
     announced = announcement(chosen, home, environment) if pages is None and day == now.date() else []
     for line in announced:
         progress(line)
@@ -96,7 +98,7 @@ def refresh(
             _record(config, captures[config.name], home, report)
     _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
-    new = kept_incidents(home, after=known)
+    new = [incident for incident in kept_incidents(home) if incident not in known]
     report.incidents = [*new, *left_out_again(new, report.published)]
     return report
 
