@@ -4,8 +4,10 @@ Any process may write at any time: SQLite lets one after the other. The file als
 this layout.
 """
 
+import hashlib
 import os
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from datetime import date
@@ -17,7 +19,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home.disk import UnwritableError, flush, replacing, stamp_of
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.damage import Damage, RecordError, readable, reason_of
-from pipeline.record.months import JOURNAL, TABLES, months
+from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 
 LAYOUT = 1
 """The layout of a home that this version reads and writes, kept as the file's user_version."""
@@ -125,6 +127,14 @@ class Journal:
         rows = self._read(query, [kind, source])
         with readable(self.path, "journal", ""):
             return [date.fromisoformat(day) for (day,) in rows]
+
+    def digests(self, kind: str, until: date) -> dict[SourceDay, str]:
+        """Return the hash of the entries of a kind of each source's day up to ``until``."""
+        hashes: dict[SourceDay, Any] = defaultdict(hashlib.sha256)
+        for entry in self.entries(kind):
+            if entry.day <= until:
+                hashes[SourceDay(entry.source, entry.day)].update(f"{entry.name}\0{entry.content}\0".encode())
+        return {each: found.hexdigest()[:16] for each, found in hashes.items()}
 
     def damage(self) -> Damage | None:
         """Return what is wrong with the file; None when nothing is, or there is none."""

@@ -167,11 +167,11 @@ def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
         lost = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
         return f"{len(read)} days were read again from the archive; {lost}"
     expected = _expected_days(home, damage)
-    lost = sorted(day for day in expected if not _is_recorded(home, damage, day))
-    made = len(expected) - len(lost)
+    lost_days = sorted(day for day in expected if not _is_recorded(home, damage, day))
+    made = len(expected) - len(lost_days)
     parts = [f"{made} days were read again from the archive"] if made else []
-    if lost:
-        parts.append(f"lost, as the archive gives nothing for them: {', '.join(map(str, lost))}")
+    if lost_days:
+        parts.append(f"lost, as the archive gives nothing for them: {', '.join(map(str, lost_days))}")
     return "; ".join(parts) or "it had no day with rows"
 
 

@@ -134,7 +134,7 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Me
     damages = [*_damage_of_incidents(home), *bring_up_to_date(connection, home, day)]
     mended = []
     if mend is not None:
-        missing = missing_days(connection, home, day)
+        missing = missing_days(connection, home, day, damages)
         if damages or missing:
             mended = mend([*damages, *missing])
             damages = bring_up_to_date(connection, home, day)
