@@ -84,7 +84,7 @@ def load_days(
 
     Raises duckdb.Error when memory or disk space ran out or the SQL is wrong.
     """
-    if table in OF_THE_JOURNAL:
+    if table in OF_THE_JOURNAL and days:
         return _load_entries(connection, home, table, days)
     damages = []
     wanted: dict[Month, list[date]] = defaultdict(list)
