@@ -267,6 +267,22 @@ def test_a_journal_that_was_put_back_from_a_copy_is_loaded_anew(tmp_path: Path, 
     assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
 
 
+def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
+    tmp_path: Path, connections: Any
+) -> None:
+    home = Home(tmp_path / "home")
+    world = World(home, seed=7)
+    for number in range(40):
+        for source in SOURCES:
+            world.read(source, FIRST + timedelta(days=number))
+    last = FIRST + timedelta(days=39)
+    growing, at_once = connections(), connections()
+    for day in (last + timedelta(days=3), last):
+        assert bring_up_to_date(growing, home, day) == []
+    bring_up_to_date(at_once, home, last)
+    assert differences(tables(growing), tables(at_once)) == {}
+
+
 def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:
     """As if the source had never been read."""
     home, apart = Home(tmp_path / "home"), Home(tmp_path / "apart")

@@ -8,14 +8,14 @@ day without rows is known, and so is a day that changed. The metadata also has a
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from filelock import FileLock
@@ -88,6 +88,9 @@ CACHED_FILES = 4
 _NAME = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 
 
+T = TypeVar("T")
+
+
 class Month(NamedTuple):
     """A month (``name`` is YYYY-MM) of a table; ``source`` is empty for rankings."""
 
@@ -139,14 +142,7 @@ def file_of(home: Home, month: Month) -> Path:
 
 def days_of(home: Home, month: Month) -> Mapping[date, Day]:
     """Return the days that a month's file has; none where there is no file. Raises RecordError."""
-    path = file_of(home, month)
-    if (stamp := stamp_of(path)) is None:
-        return {}
-    with readable(path, month.table, month.source):
-        try:
-            return _days(path, month.name, stamp)
-        except FileNotFoundError:
-            return {}
+    return _read(home, month, _days)
 
 
 def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
@@ -154,14 +150,17 @@ def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
 
     Raises RecordError for a file that is not as it was written, or is another source's or month's.
     """
+    return _read(home, month, _rows)
+
+
+def _read(
+    home: Home, month: Month, read: Callable[[Path, Month, Stamp], Mapping[date, T]]
+) -> Mapping[date, T]:
     path = file_of(home, month)
-    if (stamp := stamp_of(path)) is None:
-        return {}
-    with readable(path, month.table, month.source):
-        try:
-            return _rows(path, month, stamp)
-        except FileNotFoundError:
-            return {}
+    with readable(path, month.table, month.source), suppress(FileNotFoundError):
+        if (stamp := stamp_of(path)) is not None:
+            return read(path, month, stamp)
+    return {}
 
 
 def damage_of(home: Home, month: Month) -> Damage | None:
@@ -253,8 +252,8 @@ def _digest(rows: pl.DataFrame) -> str:
 
 
 @lru_cache(maxsize=100_000)
-def _days(path: Path, name: str, _stamp: Stamp) -> Mapping[date, Day]:
-    return _index(pl.read_parquet_metadata(path)[DAYS_KEY], name)
+def _days(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, Day]:
+    return _index(pl.read_parquet_metadata(path)[DAYS_KEY], month.name)
 
 
 def _index(text: str, name: str) -> Mapping[date, Day]:

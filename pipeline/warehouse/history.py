@@ -8,6 +8,7 @@ Starting from empty tables, that is the whole record. Both ways give the same ro
 ``history`` (sql/history); where one of these days has to be computed again, its offers are loaded again.
 """
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -18,7 +19,7 @@ import duckdb
 import polars as pl
 
 from pipeline.home import paths
-from pipeline.home.disk import Stamp, stamp_of
+from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import Journal
@@ -41,7 +42,7 @@ _DERIVED = ("price_history", "price_changes", "market_index")
 
 class _Key(NamedTuple):
     """A day of a table of the record, or of a kind of the journal's entries; ``source`` is '' for rankings
-    and exchange rates."""
+    and exchange rates. The table ``as_of_day`` has the day that is built."""
 
     table: str
     source: str
@@ -49,11 +50,12 @@ class _Key(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """What is noted of a loaded day: the hash of its rows, and the stamp of its file where all of its days
+    """What is noted of a loaded day: the hash of its rows, and the stamp of its file where all days of that
     are loaded."""
 
     digest: str
-    stamp: Stamp | None = None
+    bytes: int | None = None
+    mtime_ns: int | None = None
 
 
 @dataclass(slots=True)
@@ -63,22 +65,18 @@ class _Changes:
 
     recorded: dict[_Key, _Note] = field(default_factory=dict)
     loaded: dict[_Key, _Note] = field(default_factory=dict)
-    rows: dict[SourceDay, int] = field(default_factory=dict)
+    rows: Counter[SourceDay] = field(default_factory=Counter)
     damages: list[Damage] = field(default_factory=list)
     lost: set[_Key] = field(default_factory=set)
     """Days that are not loaded, as their files are damaged."""
 
     def days(self, *tables: str) -> set[SourceDay]:
         """Return the days that changed."""
-        return {
-            SourceDay(key.source, key.day)
-            for key in self.recorded.keys() | self.loaded.keys()
-            if key.table in tables and _digest(self.recorded, key) != _digest(self.loaded, key)
-        }
-
-
-def _digest(notes: Mapping[_Key, _Note], key: _Key) -> str | None:
-    return notes[key].digest if key in notes else None
+        recorded, loaded = (
+            {(key, note.digest) for key, note in notes.items() if key.table in tables}
+            for notes in (self.recorded, self.loaded)
+        )
+        return {SourceDay(key.source, key.day) for key, _ in recorded ^ loaded}
 
 
 def is_history(table: str) -> bool:
@@ -100,8 +98,9 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
         delete_days(connection, table, changed)
         there = {each for each in changed if _Key(table, *each) in changes.recorded}
         _load(connection, home, table, there, changes)
-    _update_offers(connection, home, day, changes)
-    connection.execute(_MARK_WHAT_IS_CURRENT)
+    if changes.days(*BY_SOURCE, "as_of_day"):
+        _update_offers(connection, home, day, changes)
+        connection.execute(_MARK_WHAT_IS_CURRENT)
     _note(connection, changes)
     return changes.damages
 
@@ -140,7 +139,7 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
     A file that is as it was when all of it was loaded is not opened: what a refresh looks at does not grow
     with the history. Rankings end on the day before, as this build makes the day's own.
     """
-    changes = _Changes()
+    changes = _Changes(recorded={_Key("as_of_day", "", day): _Note("")})
     known = {"", *_known_sources(connection)}
     every = (month for table in TABLES for month in months(home, table))
     here = [month for month in every if month.name <= f"{day:%Y-%m}" and month.source in known]
@@ -157,9 +156,8 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
         stamp = stamps[month] if all(at <= end for at in days) else None
         for at, each in days.items():
             if at <= end:
-                changes.recorded[_Key(month.table, month.source, at)] = _Note(each.digest, stamp)
-                place = SourceDay(month.source, at)
-                changes.rows[place] = changes.rows.get(place, 0) + each.rows
+                changes.recorded[_Key(month.table, month.source, at)] = _Note(each.digest, *(stamp or ()))
+                changes.rows[SourceDay(month.source, at)] += each.rows
     opened = noted.keys() - unchanged
     try:
         for kind in OF_THE_JOURNAL:
@@ -168,22 +166,18 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
                     changes.recorded[_Key(kind, source, at)] = _Note(digest)
     except RecordError as error:
         changes.damages.append(error.damage)
-        opened = {month for month in opened if month.table in TABLES}
+        opened = {month for month in opened if month.table not in OF_THE_JOURNAL}
     changes.loaded = _loaded(connection, opened)
     return changes
 
 
-def _noted_stamps(connection: duckdb.DuckDBPyConnection) -> dict[Month, Stamp | None]:
+def _noted_stamps(connection: duckdb.DuckDBPyConnection) -> dict[Month, tuple[int | None, ...]]:
     """Return the months that have loaded days, with the stamps of their files if all of their days are."""
     rows = connection.execute(
         "SELECT table_name, source, strftime(day, '%Y-%m'), min(bytes), min(mtime_ns)"
         " FROM history.loaded_days GROUP BY ALL"
     ).fetchall()
-    return {Month(*month): _stamp(*stamp) for *month, stamp in ((*row[:3], row[3:]) for row in rows)}
-
-
-def _stamp(size_bytes: int | None, mtime_ns: int | None) -> Stamp | None:
-    return None if size_bytes is None or mtime_ns is None else Stamp(size_bytes, mtime_ns)
+    return {Month(*row[:3]): row[3:] for row in rows}
 
 
 _KEY_COLUMNS = {"table_name": pl.String, "source": pl.String, "day": pl.Date}
@@ -198,9 +192,7 @@ def _loaded(connection: duckdb.DuckDBPyConnection, opened: Collection[Month]) ->
             "SELECT d.* FROM history.loaded_days AS d SEMI JOIN given AS g ON g.table_name = d.table_name"
             " AND g.source = d.source AND g.month = strftime(d.day, '%Y-%m')"
         ).fetchall()
-    return {
-        _Key(table, source, day): _Note(digest, _stamp(*stamp)) for table, source, day, digest, *stamp in rows
-    }
+    return {_Key(*row[:3]): _Note(*row[3:]) for row in rows}
 
 
 def _load(
@@ -221,9 +213,7 @@ def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
     loaded, recorded = changes.loaded, changes.recorded
     outdated = {key for key, note in loaded.items() if recorded.get(key) != note} | changes.lost
     new = [
-        (*key, note.digest, *((note.stamp.bytes, note.stamp.mtime_ns) if note.stamp else (None, None)))
-        for key, note in recorded.items()
-        if key not in changes.lost and loaded.get(key) != note
+        (*key, *note) for key, note in recorded.items() if key not in changes.lost and loaded.get(key) != note
     ]
     with given(connection, pl.DataFrame(list(outdated), _KEY_COLUMNS, orient="row")):
         connection.execute(
@@ -254,7 +244,7 @@ def _update_offers(connection: duckdb.DuckDBPyConnection, home: Home, day: date,
     connection.execute(_FORGET_DAYS_WITHOUT_OFFERS)
     recalled = _recall(connection, day, begin)
     _forget(connection, recalled.keys())
-    rows = {each: changes.rows.get(each, 0) for each in changed} | recalled
+    rows = {each: changes.rows[each] for each in changed} | recalled
     for chunk, end in _chunks(rows, day):
         for table in BY_SOURCE:
             _load(connection, home, table, chunk, changes)

@@ -28,10 +28,12 @@ LOADED_INTO = {
     "rankings": "ranking_history",
     "outcome": "capture_outcomes",
     "exchange_rates": "exchange_rates",
+    "incident": "incidents",
 }
 """The table of each table of the record, and of each kind of the journal's entries."""
 
 OF_THE_JOURNAL = ("outcome", "exchange_rates")
+"""Kinds of entries that are loaded day by day."""
 
 _OF_VALUES = (
     duckdb.DataError,
@@ -165,13 +167,21 @@ def set_own_labels(connection: duckdb.DuckDBPyConnection, labels: Mapping[str, s
     )
 
 
+def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
+    """Load the incidents, again if need be. Return the journal where one cannot be loaded."""
+    connection.execute("DELETE FROM main.incidents")
+    return _load_entries(connection, home, "incident", None)
+
+
 def _load_entries(
-    connection: duckdb.DuckDBPyConnection, home: Home, kind: str, days: Collection[SourceDay]
+    connection: duckdb.DuckDBPyConnection, home: Home, kind: str, days: Collection[SourceDay] | None
 ) -> list[Damage]:
+    """Insert the entries of a kind of some days, or all."""
     journal = Journal(home)
     try:
-        entries = [each for each in journal.entries(kind) if (each.source, each.day) in days]
-        _insert_entries(connection, LOADED_INTO[kind], entries)
+        entries = journal.entries(kind)
+        wanted = [each for each in entries if days is None or (each.source, each.day) in days]
+        _insert_entries(connection, LOADED_INTO[kind], wanted)
     except RecordError as error:
         return [error.damage]
     except _OF_VALUES as error:
@@ -179,12 +189,6 @@ def _load_entries(
             raise
         return [damage_by(error, journal.path, "journal", "")]
     return []
-
-
-def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> None:
-    """Load the incidents, again if need be. Raises RecordError."""
-    connection.execute("DELETE FROM main.incidents")
-    _insert_entries(connection, "incidents", Journal(home).entries("incident"))
 
 
 def _insert_entries(connection: duckdb.DuckDBPyConnection, table: str, entries: Sequence[Entry]) -> None:
