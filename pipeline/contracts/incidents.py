@@ -3,8 +3,8 @@
 What a source did is an outcome. Incidents are published as the table ``incidents``.
 """
 
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 
 from pipeline.contracts.codes import CodeWithSentence
 
@@ -48,13 +48,13 @@ class IncidentKind(CodeWithSentence):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One thing that went wrong, at a moment (UTC).
+    """One thing that went wrong, at a moment (UTC), now by default.
 
     ``day`` and ``source`` are those concerned, ``path`` is relative to the home; None where there is none.
     ``remedy`` says what was done about it, or what a person must do.
     """
 
-    at: datetime
+    at: datetime = field(default_factory=lambda: datetime.now(UTC))
     kind: IncidentKind
     reason: str
     remedy: str

@@ -128,6 +128,11 @@ class Journal:
         with readable(self.path, "journal", ""):
             return [date.fromisoformat(day) for (day,) in rows]
 
+    def sources(self) -> set[str]:
+        """Return the sources that have outcomes."""
+        rows = self._read("SELECT DISTINCT source FROM entries WHERE kind = 'outcome'")
+        return {source for (source,) in rows}
+
     def digests(self, kind: str, until: date) -> dict[SourceDay, str]:
         """Return the hash of the entries of a kind of each source's day up to ``until``."""
         hashes: dict[SourceDay, Any] = defaultdict(hashlib.sha256)

@@ -5,7 +5,7 @@ the archive, which stays as it is. What the archive cannot give back is named in
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, date, datetime
+from datetime import date
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
@@ -17,7 +17,6 @@ from pipeline.record.damage import Damage, RecordError
 from pipeline.record.incidents import incident_of, report_incident
 from pipeline.record.journal import Entry, Journal, read_each
 from pipeline.record.months import (
-    BY_SOURCE,
     TABLES,
     Month,
     SourceDay,
@@ -33,12 +32,10 @@ ReadAgain = Callable[[str, date], Outcome | None]
 """Reads a source's day again from the archive; None when there is nothing to read."""
 
 
-def damages(home: Home, source: str | None = None) -> list[Damage]:
-    """Return the damaged files of the record (of one source), all of which are read for it."""
-    journal = Journal(home).damage()
-    tables = TABLES if source is None else BY_SOURCE
-    found = (damage_of(home, month) for table in tables for month in months(home, table, source))
-    return [damage for damage in (journal, *found) if damage is not None]
+def damages(home: Home) -> list[Damage]:
+    """Return the damaged files of the record, all of which is read for it."""
+    found = (damage_of(home, month) for table in TABLES for month in months(home, table))
+    return [damage for damage in (Journal(home).damage(), *found) if damage is not None]
 
 
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
@@ -62,7 +59,6 @@ def report_strays(home: Home) -> list[Incident]:
     """Keep an incident for each file among the months that is none of theirs. Returns the new ones."""
     found = [
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.STRAY_FILE,
             path=str(path.relative_to(home.root)),
             reason="it is not a file of the record",
@@ -149,7 +145,6 @@ def _days_without_entry(home: Home) -> list[SourceDay]:
 
 def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) -> Incident:
     return Incident(
-        at=datetime.now(UTC),
         kind=IncidentKind.MISSING_FILE if damage.day else IncidentKind.DAMAGED_FILE,
         day=damage.day,
         source=damage.source or None,

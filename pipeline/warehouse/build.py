@@ -5,7 +5,7 @@ The file is built under a temporary name and owes nothing to the one before, whi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
 
@@ -145,7 +145,6 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[
 
 def _left_out_of(home: Home, file: Path, problem: str) -> Incident:
     return Incident(
-        at=datetime.now(UTC),
         kind=IncidentKind.OWN_MODELS if file == home.models else IncidentKind.OWN_CATALOGUE,
         path="gpus.csv, workloads.csv" if file == home.root else file.name,
         reason=problem.removeprefix(str(file)).lstrip(",: "),
@@ -156,7 +155,6 @@ def _left_out_of(home: Home, file: Path, problem: str) -> Incident:
 def _unknown(source: str) -> Incident:
     """It is not in the catalogue, and so no key into the table sources."""
     return Incident(
-        at=datetime.now(UTC),
         kind=IncidentKind.UNKNOWN_SOURCE,
         path=f"record/offers/{source}",
         reason=f"the catalogue has no source {source}",
@@ -166,7 +164,6 @@ def _unknown(source: str) -> Incident:
 
 def _left_out(home: Home, damage: Damage) -> Incident:
     return Incident(
-        at=datetime.now(UTC),
         kind=IncidentKind.DAMAGED_FILE,
         day=damage.day,
         source=damage.source or None,
@@ -188,7 +185,6 @@ def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) 
         path = error.path if isinstance(error, UnwritableError) else error.damage.path
         return [
             Incident(
-                at=datetime.now(UTC),
                 kind=IncidentKind.UNWRITABLE,
                 day=day,
                 path=str(path.relative_to(home.root)),

@@ -122,8 +122,7 @@ WHERE n.id = c.rowid AND n.current <> c.current
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
     """Return the sources that the record has and the catalogue does not."""
     recorded = {month.source for table in BY_SOURCE for month in months(home, table)}
-    asked = {entry.source for entry in Journal(home).entries("outcome")}
-    return sorted((recorded | asked) - _known_sources(connection))
+    return sorted((recorded | Journal(home).sources()) - _known_sources(connection))
 
 
 def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:

@@ -88,23 +88,18 @@ def load_days(
     """
     if table in OF_THE_JOURNAL and days:
         return _load_entries(connection, home, table, days)
-    damages = []
-    wanted: dict[Month, list[date]] = defaultdict(list)
-    frames: dict[Month, dict[SourceDay, pl.DataFrame]] = {}
-    for source, day in days:
-        wanted[Month.of(table, source, day)].append(day)
-    for month, its_days in wanted.items():
+    damages: dict[Month, Damage] = {}
+    frames: dict[Month, dict[SourceDay, pl.DataFrame]] = defaultdict(dict)
+    for place in sorted(days):
+        month = Month.of(table, *place)
         try:
             rows = rows_of(home, month)
         except RecordError as error:
-            damages.append(error.damage)
+            damages[month] = error.damage
         else:
-            frames[month] = {
-                SourceDay(month.source, day): rows[day].with_columns(day=pl.lit(day))
-                for day in its_days
-                if day in rows
-            }
-    return [*damages, *_insert_months(connection, home, table, frames)]
+            if place.day in rows:
+                frames[month][place] = rows[place.day].with_columns(day=pl.lit(place.day))
+    return [*damages.values(), *_insert_months(connection, home, table, frames)]
 
 
 def _insert_months(
@@ -114,14 +109,12 @@ def _insert_months(
     frames: Mapping[Month, Mapping[SourceDay, pl.DataFrame]],
 ) -> list[Damage]:
     """Insert all at once, which is fast, or file by file where a value of one cannot be inserted."""
-    every = sorted(
-        ((day, source, frame) for each in frames.values() for (source, day), frame in each.items()),
-        key=lambda place: place[:2],
-    )
+    every = {place: frame for each in frames.values() for place, frame in each.items()}
     if not every:
         return []
+    in_order = [every[place] for place in sorted(every, key=lambda place: (place.day, place.source))]
     try:
-        with given(connection, pl.concat([frame for *_, frame in every], how="diagonal_relaxed")):
+        with given(connection, pl.concat(in_order, how="diagonal_relaxed")):
             connection.execute(f"INSERT INTO main.{LOADED_INTO[table]} BY NAME {_ROWS[table]}")
     except _OF_VALUES as error:
         if is_exhaustion(error):
