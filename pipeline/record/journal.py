@@ -147,39 +147,33 @@ class Journal:
             ((found,),) = self._read("PRAGMA integrity_check(1)") or [("ok",)]
             if found == "ok" and self._read("SELECT 1 FROM entries WHERE NOT json_valid(content) LIMIT 1"):
                 found = "an entry is not JSON"
-            if found == "ok" and self.is_being_mended():
+            if found == "ok" and self.entries(_MENDING.kind):
                 found = "its mending was interrupted"
         except RecordError as error:
             return error.damage
         return None if found == "ok" else self._damage(str(found))
-
-    def is_being_mended(self) -> bool:
-        """Return True between ``replace`` and ``finish_mending``."""
-        return bool(self.entries(_MENDING.kind))
 
     def _damage(self, reason: str) -> Damage:
         return Damage(self.path, "journal", "", reason, stamp_of(self.path))
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return rows; none when there is no file."""
-        if not self.path.exists():
-            self._require_nothing_recorded("it is gone")
-            return []
-        with self._connected(self.path) as connection:
-            if not self._has_layout(connection):
-                self._require_nothing_recorded("it is empty")
-                return []
-            return connection.execute(query, values).fetchall()
+        if self.path.exists():
+            with self._connected(self.path) as connection:
+                if self._has_layout(connection):
+                    return connection.execute(query, values).fetchall()
+        self._require_nothing_recorded()
+        return []
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
             if not self.path.exists():
-                self._require_nothing_recorded("it is gone")
+                self._require_nothing_recorded()
                 self.path.parent.mkdir(parents=True, exist_ok=True)
             with self._connected(self.path) as connection:
                 if not self._has_layout(connection):
-                    self._require_nothing_recorded("it is empty")
+                    self._require_nothing_recorded()
                     _create(connection)
                 connection.execute("BEGIN IMMEDIATE")
                 yield connection
@@ -209,9 +203,10 @@ class Journal:
             )
         return bool(layout)
 
-    def _require_nothing_recorded(self, problem: str) -> None:
+    def _require_nothing_recorded(self) -> None:
         """Raise RecordError where the home has months, whose journal cannot have been empty, or where a file
         is in the place of the record."""
+        problem = "it is empty" if self.path.exists() else "it is gone"
         if self._home.record.exists() and not self._home.record.is_dir():
             problem = f"{self._home.record} is a file: move it away"
         elif not any(months(self._home, table) for table in TABLES):

@@ -4,7 +4,6 @@ the archive, which stays as it is. What the archive cannot give back is named in
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import date
 
 from pipeline.capture.archive import Archive
@@ -13,7 +12,7 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import set_aside, stamp_of
 from pipeline.home.paths import Home
-from pipeline.record.damage import Damage, RecordError
+from pipeline.record.damage import Damage
 from pipeline.record.incidents import incident_of, report_incident
 from pipeline.record.journal import Entry, Journal, read_each
 from pipeline.record.months import (
@@ -94,9 +93,6 @@ def _replace_journal(home: Home) -> str:
     """Put a journal with the entries that can still be read in the place of a damaged one, of which a copy is
     kept. Raises OSError and UnwritableError."""
     journal = Journal(home)
-    with suppress(RecordError):
-        if journal.is_being_mended():
-            return "what it lacks is read again"
     kept, done = list[Entry](), "it was gone"
     if journal.path.exists():
         place = set_aside(home, journal.path, copies=journal.path.is_file())

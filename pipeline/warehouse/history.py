@@ -204,7 +204,8 @@ def _load(
     damages = load_days(connection, home, table, days)
     damaged = {damage.path for damage in damages}
     changes.lost |= {_Key(table, *each) for each in days if place_of(home, table, each) in damaged}
-    changes.damages += (damage for damage in damages if damage not in changes.damages)
+    named = {damage.path for damage in changes.damages}
+    changes.damages += (damage for damage in damages if damage.path not in named)
 
 
 def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:

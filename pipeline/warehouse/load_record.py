@@ -6,7 +6,7 @@ where it is about values. Any other is a mistake in our SQL, and costs no file.
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -87,7 +87,7 @@ def load_days(
     Raises duckdb.Error when memory or disk space ran out or the SQL is wrong.
     """
     if table in OF_THE_JOURNAL and days:
-        return _load_entries(connection, home, table, days)
+        return _load_entries(connection, home, table, lambda entry: (entry.source, entry.day) in days)
     damages: dict[Month, Damage] = {}
     frames: dict[Month, dict[SourceDay, pl.DataFrame]] = defaultdict(dict)
     for place in sorted(days):
@@ -163,18 +163,16 @@ def set_own_labels(connection: duckdb.DuckDBPyConnection, labels: Mapping[str, s
 def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
     """Load the incidents, again if need be. Return the journal where one cannot be loaded."""
     connection.execute("DELETE FROM main.incidents")
-    return _load_entries(connection, home, "incident", None)
+    return _load_entries(connection, home, "incident", lambda _: True)
 
 
 def _load_entries(
-    connection: duckdb.DuckDBPyConnection, home: Home, kind: str, days: Collection[SourceDay] | None
+    connection: duckdb.DuckDBPyConnection, home: Home, kind: str, wanted: Callable[[Entry], bool]
 ) -> list[Damage]:
-    """Insert the entries of a kind of some days, or all."""
     journal = Journal(home)
     try:
-        entries = journal.entries(kind)
-        wanted = [each for each in entries if days is None or (each.source, each.day) in days]
-        _insert_entries(connection, LOADED_INTO[kind], wanted)
+        entries = [entry for entry in journal.entries(kind) if wanted(entry)]
+        _insert_entries(connection, LOADED_INTO[kind], entries)
     except RecordError as error:
         return [error.damage]
     except _OF_VALUES as error:
@@ -229,14 +227,11 @@ _STANDS = """accepted AND row_number() OVER (
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load what the state of each source on ``day`` depends on: its last accepted offers, and all outcomes
     and exchange rates. Return the damaged files; the month before is then taken."""
-    damages = []
+    damages, known = [], {"", *configs()}
     for kind in OF_THE_JOURNAL:
-        try:
-            days = [each for each in Journal(home).digests(kind, day) if each.source in {"", *configs()}]
-        except RecordError as error:
-            damages.append(error.damage)
-        else:
-            damages += load_days(connection, home, kind, set(days))
+        damages += _load_entries(
+            connection, home, kind, lambda entry: entry.day <= day and entry.source in known
+        )
     for source in configs():
         for month in reversed(months(home, "offers", source)):
             try:
