@@ -90,7 +90,7 @@ class _Record:
 
     def add(self, kind: str, source: str, day: date, name: str, content: object) -> None:
         text = json.dumps(content, default=str)
-        self.entries.append(Entry(0, kind, source, day, name, text))
+        self.entries.append(Entry(kind, source, day, name, text))
 
     def write(self) -> None:
         Journal(self.home).write_all(self.entries)

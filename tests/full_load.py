@@ -4,23 +4,22 @@ from datetime import date
 
 import duckdb
 
-from pipeline.catalog.source_config import configs
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
-from pipeline.record.months import BY_SOURCE, days_of, months
-from pipeline.warehouse.load_record import load_days, load_journal
+from pipeline.record.journal import Journal
+from pipeline.record.months import BY_SOURCE, SourceDay, days_of, months
+from pipeline.warehouse.load_record import LOADED_INTO, OF_THE_JOURNAL, load_days
 
 
 def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the record up to a day and no further. Returns the damaged files, which are skipped."""
-    for table in (*BY_SOURCE, "capture_outcomes", "exchange_rates"):
-        connection.execute(f"DELETE FROM main.{table}")
-    damages = load_journal(connection, home, day, 0, configs().keys())
-    for table in BY_SOURCE:
-        wanted = []
-        for month in months(home, table):
+    damages = []
+    for table in (*OF_THE_JOURNAL, *BY_SOURCE):
+        connection.execute(f"DELETE FROM main.{LOADED_INTO[table]}")
+        wanted = set(Journal(home).digests(table, day))
+        for month in months(home, table) if table in BY_SOURCE else ():
             try:
-                wanted += [(month.source, each) for each in days_of(home, month) if each <= day]
+                wanted |= {SourceDay(month.source, each) for each in days_of(home, month) if each <= day}
             except RecordError as error:
                 damages.append(error.damage)
         damages += load_days(connection, home, table, wanted)

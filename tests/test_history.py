@@ -23,11 +23,12 @@ from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
 from pipeline.record.journal import Journal
 from pipeline.record.months import TABLES as MONTHLY
-from pipeline.record.months import file_of, months
+from pipeline.record.months import Month, file_of, months
 from pipeline.record.records import Records
 from pipeline.warehouse import history
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.history import KEPT_DAYS, bring_up_to_date
+from pipeline.warehouse.load_record import LOADED_INTO
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare_process
@@ -228,12 +229,12 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert kept == (min(oldest[0], first),)
 
     assert bring_up_to_date(growing, home, day) == []
-    known = history._known_sources(growing)
-    changes = history._changes(growing, home, day, known)
-    assert (changes.new, changes.gone) == ({}, set())
+    changes = history._changes(growing, home, day)
+    assert changes.days(*LOADED_INTO) == set()
     past_months = [month for table in MONTHLY for month in months(home, table) if month.name == "2026-06"]
     assert len(past_months) > 2
-    assert not changes.files.keys() & set(past_months)  # so that a long history costs no more
+    opened = {Month.of(*key) for key in changes.recorded if key.table in MONTHLY}
+    assert not opened & set(past_months)  # so that a long history costs no more
 
     past = FIRST + timedelta(days=20)
     bring_up_to_date(growing, home, past)
@@ -265,6 +266,22 @@ def test_a_journal_that_was_put_back_from_a_copy_is_loaded_anew(tmp_path: Path, 
     bring_up_to_date(at_once, home, last)
     query = "SELECT source, day, attempt FROM main.capture_outcomes ORDER BY ALL"
     assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
+
+
+def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
+    tmp_path: Path, connections: Any
+) -> None:
+    home = Home(tmp_path / "home")
+    world = World(home, seed=7)
+    for number in range(40):
+        for source in SOURCES:
+            world.read(source, FIRST + timedelta(days=number))
+    last = FIRST + timedelta(days=39)
+    growing, at_once = connections(), connections()
+    for day in (last + timedelta(days=3), last):
+        assert bring_up_to_date(growing, home, day) == []
+    bring_up_to_date(at_once, home, last)
+    assert differences(tables(growing), tables(at_once)) == {}
 
 
 def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:

@@ -20,7 +20,7 @@ from pipeline.home import paths
 from pipeline.parsing.printable import printable
 
 if TYPE_CHECKING:
-    from pipeline.lake.source_days import SourceDay
+    from pipeline.record.months import SourceDay
     from pipeline.record.records import Records
 
 PYTHON_VARIABLE = "GPUFARE_LAKE_PYTHON"

@@ -5,8 +5,8 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -17,8 +17,7 @@ _IN_THE_WAY = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
-@dataclass(frozen=True, slots=True)
-class Stamp:
+class Stamp(NamedTuple):
     """The size and the time of change of a file: a file with the same stamp need not be opened again."""
 
     bytes: int

@@ -16,9 +16,10 @@ import stamina
 
 from pipeline.contracts.errors import GpufareError, sentence_of
 from pipeline.lake.catalogue import Lake, LakeError, attached
-from pipeline.lake.source_days import TABLES, Rows, SourceDay, days_here, read_day, write_day
+from pipeline.lake.source_days import TABLES, Rows, days_here, read_day, write_day
 from pipeline.parsing.printable import printable
 from pipeline.record.damage import RecordError
+from pipeline.record.months import SourceDay
 from pipeline.record.records import Records
 from pipeline.warehouse.connection import transaction
 

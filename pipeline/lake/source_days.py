@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -14,6 +14,7 @@ from pipeline.catalog.source_config import configs
 from pipeline.contracts.offer import Offer, RejectedRow, column_types
 from pipeline.contracts.outcome import Outcome
 from pipeline.record.damage import RecordError
+from pipeline.record.months import SourceDay
 from pipeline.record.records import Records
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
@@ -40,13 +41,6 @@ TABLES: Mapping[str, Mapping[str, str]] = {
 
 _OUTCOME = TypeAdapter(Outcome)
 _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
-
-
-class SourceDay(NamedTuple):
-    """A source's day (UTC)."""
-
-    source: str
-    day: date
 
 
 def days_here(records: Records, since: date) -> dict[SourceDay, list[str]]:

@@ -19,8 +19,8 @@ class Damage:
     """A file of the record that cannot be read, and why.
 
     ``table`` is offers, rejects, rankings or journal; ``source`` is empty where the file has more than one;
-    ``stamp`` is the file's when it could not be read. With ``missing`` the file is whole or gone, but lacks a
-    ``day`` that it should have.
+    ``stamp`` is the file's when it could not be read. With a ``day``, it is that day alone that is missing:
+    the file is whole or gone.
     """
 
     path: Path
@@ -29,7 +29,6 @@ class Damage:
     reason: str
     stamp: Stamp | None = None
     day: date | None = None
-    missing: bool = False
 
 
 class RecordError(GpufareError):

@@ -11,7 +11,7 @@ from typing import Any
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
-from pipeline.record.damage import RecordError, readable
+from pipeline.record.damage import readable
 from pipeline.record.journal import Entry, Journal
 
 MAX_TEXT_CHARACTERS = 1_000
@@ -47,18 +47,10 @@ def report_incident(home: Home, incident: Incident) -> bool:
     return True
 
 
-def last_incident(home: Home) -> int:
-    """Return a number such that later incidents have a higher one; 0 where nothing can be read."""
-    try:
-        return Journal(home).last()
-    except RecordError:
-        return 0
-
-
-def kept_incidents(home: Home, after: int = 0) -> list[Incident]:
-    """Return the incidents kept after a number, oldest first. Raises RecordError."""
+def kept_incidents(home: Home) -> list[Incident]:
+    """Return the incidents, oldest first. Raises RecordError."""
     journal = Journal(home)
-    entries = journal.entries(_KIND, after=after)
+    entries = journal.entries(_KIND)
     with readable(journal.path, "journal", ""):
         return sorted((incident_of(entry) for entry in entries), key=lambda incident: incident.at)
 

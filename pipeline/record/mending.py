@@ -2,9 +2,9 @@
 the archive, which stays as it is. What the archive cannot give back is named in the incident as lost.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from datetime import UTC, date, datetime
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import date
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs
@@ -12,24 +12,29 @@ from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import set_aside, stamp_of
 from pipeline.home.paths import Home
-from pipeline.record.damage import Damage, RecordError
+from pipeline.record.damage import Damage
 from pipeline.record.incidents import incident_of, report_incident
 from pipeline.record.journal import Entry, Journal, read_each
-from pipeline.record.months import BY_SOURCE, TABLES, Month, damage_of, days_of, lock, months, strays
+from pipeline.record.months import (
+    TABLES,
+    Month,
+    SourceDay,
+    damage_of,
+    days_of,
+    lock,
+    months,
+    strays,
+)
 from pipeline.record.records import Records, outcome_row, rate_rows
 
 ReadAgain = Callable[[str, date], Outcome | None]
 """Reads a source's day again from the archive; None when there is nothing to read."""
 
-SourceDay = tuple[str, date]
 
-
-def damages(home: Home, source: str | None = None) -> list[Damage]:
-    """Return the damaged files of the record (of one source), all of which are read for it."""
-    journal = Journal(home).damage()
-    tables = TABLES if source is None else BY_SOURCE
-    found = (damage_of(home, month) for table in tables for month in months(home, table, source))
-    return [damage for damage in (journal, *found) if damage is not None]
+def damages(home: Home) -> list[Damage]:
+    """Return the damaged files of the record, all of which is read for it."""
+    found = (damage_of(home, month) for table in TABLES for month in months(home, table))
+    return [damage for damage in (Journal(home).damage(), *found) if damage is not None]
 
 
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
@@ -41,7 +46,8 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
     # All files are set aside before the first day is read again: a reading compares with the days before it.
-    read = [each for each in sorted(to_read, key=_rates_first) if read_again(*each) is not None]
+    in_order = sorted(to_read, key=lambda each: (each.source not in _rate_sources(), each.day, each.source))
+    read = [each for each in in_order if read_again(*each) is not None]
     if any(damage.table == "journal" for damage, _ in moved):
         Journal(home).finish_mending()
     incidents = [_incident(home, damage, done, read) for damage, done in moved]
@@ -52,7 +58,6 @@ def report_strays(home: Home) -> list[Incident]:
     """Keep an incident for each file among the months that is none of theirs. Returns the new ones."""
     found = [
         Incident(
-            at=datetime.now(UTC),
             kind=IncidentKind.STRAY_FILE,
             path=str(path.relative_to(home.root)),
             reason="it is not a file of the record",
@@ -63,18 +68,13 @@ def report_strays(home: Home) -> list[Incident]:
     return [incident for incident in found if report_incident(home, incident)]
 
 
-def _rates_first(each: SourceDay) -> tuple[bool, date, str]:
-    source, day = each
-    return source not in _rate_sources(), day, source
-
-
 def _rate_sources() -> list[str]:
     return [config.name for config in configs().values() if config.kind == "exchange_rates"]
 
 
 def _set_aside(home: Home, damage: Damage) -> str | None:
     """Return what was done with a damaged file; None when it cannot be moved, or is another one by now."""
-    if damage.missing:
+    if damage.day is not None:
         return "there was nothing to set aside"
     with lock(home):
         if stamp_of(damage.path) != damage.stamp:
@@ -93,9 +93,6 @@ def _replace_journal(home: Home) -> str:
     """Put a journal with the entries that can still be read in the place of a damaged one, of which a copy is
     kept. Raises OSError and UnwritableError."""
     journal = Journal(home)
-    with suppress(RecordError):
-        if journal.is_being_mended():
-            return "what it lacks is read again"
     kept, done = list[Entry](), "it was gone"
     if journal.path.exists():
         place = set_aside(home, journal.path, copies=journal.path.is_file())
@@ -117,33 +114,34 @@ def _is_whole(entry: Entry) -> bool:
 
 def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
     """Return the sources' days of which the archive may have what a damaged file had."""
-    archive = Archive(home.archive)
     if damage.table == "journal":
-        return [
-            (source, day)
-            for source in archive.sources()
-            for day in archive.days(source)
-            if _has_unread(home, archive, source, day)
-        ]
+        return _days_without_entry(home)
     if damage.day is not None:
         sources = _rate_sources() if damage.table == "exchange_rates" else [damage.source]
-        return [(source, damage.day) for source in sources]
-    days = archive.days(damage.source) if damage.source else []
-    return [(damage.source, day) for day in days if f"{day:%Y-%m}" == damage.path.stem]
+        return [SourceDay(source, damage.day) for source in sources]
+    days = Archive(home.archive).days(damage.source) if damage.source else []
+    return [SourceDay(damage.source, day) for day in days if f"{day:%Y-%m}" == damage.path.stem]
 
 
-def _has_unread(home: Home, archive: Archive, source: str, day: date) -> bool:
-    """Return True if a day's capture has no outcome, or its exchange rates are gone."""
-    known = {row["attempt"] for row in Records(home).outcomes(source, day)}
-    if source in _rate_sources() and day not in Records(home).rate_days():
-        known = set()
-    return any(capture.status is not None for capture in archive.captures(source, day, without=known))
+def _days_without_entry(home: Home) -> list[SourceDay]:
+    """Return the archived days with a capture that has no outcome, or whose exchange rates are gone."""
+    archive, journal, rate_sources = Archive(home.archive), Journal(home), _rate_sources()
+    rate_days = journal.days("exchange_rates")
+    attempts: dict[SourceDay, set[str]] = defaultdict(set)
+    for entry in journal.entries("outcome"):
+        if entry.source not in rate_sources or entry.day in rate_days:
+            attempts[SourceDay(entry.source, entry.day)].add(entry.name)
+    days = (SourceDay(source, day) for source in archive.sources() for day in archive.days(source))
+    return [
+        each
+        for each in days
+        if any(capture.status is not None for capture in archive.captures(*each, without=attempts[each]))
+    ]
 
 
 def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) -> Incident:
     return Incident(
-        at=datetime.now(UTC),
-        kind=IncidentKind.MISSING_FILE if damage.missing else IncidentKind.DAMAGED_FILE,
+        kind=IncidentKind.MISSING_FILE if damage.day else IncidentKind.DAMAGED_FILE,
         day=damage.day,
         source=damage.source or None,
         path=str(damage.path.relative_to(home.root)),
@@ -160,10 +158,11 @@ def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
         lost = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
         return f"{len(read)} days were read again from the archive; {lost}"
     expected = _expected_days(home, damage)
-    made = expected & _recorded_days(home, damage)
-    parts = [f"{len(made)} days were read again from the archive"] if made else []
-    if lost_days := sorted(expected - made):
-        parts.append(f"lost, as the archive gives nothing for them: {_listed(lost_days)}")
+    lost_days = sorted(day for day in expected if not _is_recorded(home, damage, day))
+    made = len(expected) - len(lost_days)
+    parts = [f"{made} days were read again from the archive"] if made else []
+    if lost_days:
+        parts.append(f"lost, as the archive gives nothing for them: {', '.join(map(str, lost_days))}")
     return "; ".join(parts) or "it had no day with rows"
 
 
@@ -171,24 +170,15 @@ def _expected_days(home: Home, damage: Damage) -> set[date]:
     """Return the days that a file should have, as the outcomes tell; the day that is missing."""
     if damage.day is not None:
         return {damage.day}
-    records = Records(home)
-    days = (day for day in records.outcome_days(damage.source) if f"{day:%Y-%m}" == damage.path.stem)
     return {
-        day
-        for day in days
-        if any(
-            row["rejects"] if damage.table == "rejects" else row["accepted"] and row["rows"]
-            for row in records.outcomes(damage.source, day)
-        )
+        date.fromisoformat(row["day"])
+        for row in Records(home).outcomes(damage.source)
+        if row["day"].startswith(damage.path.stem)
+        and (row["rejects"] if damage.table == "rejects" else row["accepted"] and row["rows"])
     }
 
 
-def _recorded_days(home: Home, damage: Damage) -> set[date]:
+def _is_recorded(home: Home, damage: Damage, day: date) -> bool:
     if damage.table == "exchange_rates":
-        return set(Records(home).rate_days())
-    name = damage.path.stem if damage.day is None else f"{damage.day:%Y-%m}"
-    return set(days_of(home, Month(damage.table, damage.source, name)))
-
-
-def _listed(days: Iterable[date]) -> str:
-    return ", ".join(map(str, days))
+        return bool(Journal(home).entries("exchange_rates", day=day))
+    return day in days_of(home, Month.of(damage.table, damage.source, day))

@@ -2,20 +2,20 @@
 
 A file is written whole under another name and swapped in, so a reader sees all of it or the one before. Its
 rows are in the order of their days; its metadata lists each day with its number of rows and their hash, so a
-day without rows is known, and so is a day that changed.
+day without rows is known, and so is a day that changed. The metadata also has a hash of the file itself.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from datetime import date, datetime
 from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from filelock import FileLock
@@ -77,16 +77,18 @@ BESIDE = (JOURNAL, f"{JOURNAL}-journal", "lock")
 """What the folder of the record has besides the tables' folders: the journal, which SQLite writes through a
 second file, and the lock."""
 
-WRITER_KEY = "gpufare:writer"
-"""Also in the metadata: what made the hashes. Another version of polars may write the same rows otherwise, so
-only hashes of this one are compared with the rows."""
+SEAL_KEY = "gpufare:sha256"
+"""Also in the metadata: the hash of all bytes of the file, with ``_UNSEALED`` in the place of this hash."""
 
-_WRITER = f"polars {pl.__version__}"
+_UNSEALED = b"unsealed".ljust(64, b"-")
 
 CACHED_FILES = 4
 """Months whose rows are kept in memory: a reading asks for one day after the other."""
 
 _NAME = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
+
+
+T = TypeVar("T")
 
 
 class Month(NamedTuple):
@@ -100,6 +102,13 @@ class Month(NamedTuple):
     def of(cls, table: str, source: str, day: date) -> "Month":
         """Return the month that has a day."""
         return cls(table, source, f"{day:%Y-%m}")
+
+
+class SourceDay(NamedTuple):
+    """A source ('' for rankings and exchange rates) and a day (UTC)."""
+
+    source: str
+    day: date
 
 
 class Day(NamedTuple):
@@ -133,30 +142,25 @@ def file_of(home: Home, month: Month) -> Path:
 
 def days_of(home: Home, month: Month) -> Mapping[date, Day]:
     """Return the days that a month's file has; none where there is no file. Raises RecordError."""
-    path = file_of(home, month)
-    if (stamp := stamp_of(path)) is None:
-        return {}
-    with readable(path, month.table, month.source):
-        try:
-            return _days(path, month.name, stamp)
-        except FileNotFoundError:
-            return {}
+    return _read(home, month, _days)
 
 
 def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
     """Return the rows of each day of a month's file, without the column ``day``; none where there is no file.
 
-    Raises RecordError for a file that cannot be read, lacks rows that its metadata lists, or has another
-    source's.
+    Raises RecordError for a file that is not as it was written, or is another source's or month's.
     """
+    return _read(home, month, _rows)
+
+
+def _read(
+    home: Home, month: Month, read: Callable[[Path, Month, Stamp], Mapping[date, T]]
+) -> Mapping[date, T]:
     path = file_of(home, month)
-    if (stamp := stamp_of(path)) is None:
-        return {}
-    with readable(path, month.table, month.source):
-        try:
-            return _rows(path, month, stamp)
-        except FileNotFoundError:
-            return {}
+    with readable(path, month.table, month.source), suppress(FileNotFoundError):
+        if (stamp := stamp_of(path)) is not None:
+            return read(path, month, stamp)
+    return {}
 
 
 def damage_of(home: Home, month: Month) -> Damage | None:
@@ -176,10 +180,9 @@ def write_days(home: Home, month: Month, rows: Mapping[date, pl.DataFrame]) -> N
     path = file_of(home, month)
     with lock(home):
         frames = {**rows_of(home, month), **rows}
-        hashed = rows if _writer(path) == _WRITER else frames
         days = {
             **days_of(home, month),
-            **{day: Day(each.height, _digest(each)) for day, each in hashed.items()},
+            **{day: Day(each.height, _digest(each)) for day, each in rows.items()},
         }
         content = _content(frames, days)
         with replacing(path) as temporary:
@@ -235,27 +238,22 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
     rows.write_parquet(
         buffer,
         compression="zstd",
-        metadata={DAYS_KEY: json.dumps(index, separators=(",", ":")), WRITER_KEY: _WRITER},
+        metadata={DAYS_KEY: json.dumps(index, separators=(",", ":")), SEAL_KEY: _UNSEALED.decode()},
     )
-    return buffer.getvalue()
-
-
-def _writer(path: Path) -> str | None:
-    """Return what made the hashes of a file; None where there is no file."""
-    return pl.read_parquet_metadata(path).get(WRITER_KEY) if path.exists() else None
+    unsealed = buffer.getvalue()
+    return unsealed.replace(_UNSEALED, hashlib.sha256(unsealed).hexdigest().encode())
 
 
 def _digest(rows: pl.DataFrame) -> str:
-    """Return a hash of rows. Columns without a value do not count: a later version may add some."""
-    filled = sorted(name for name in rows.columns if rows[name].null_count() < rows.height)
+    """Return a hash of rows, which tells a day that changed."""
     buffer = BytesIO()
-    rows.select(filled).write_ndjson(buffer)
+    rows.write_ndjson(buffer)
     return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]
 
 
 @lru_cache(maxsize=100_000)
-def _days(path: Path, name: str, _stamp: Stamp) -> Mapping[date, Day]:
-    return _index(pl.read_parquet_metadata(path)[DAYS_KEY], name)
+def _days(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, Day]:
+    return _index(pl.read_parquet_metadata(path)[DAYS_KEY], month.name)
 
 
 def _index(text: str, name: str) -> Mapping[date, Day]:
@@ -269,20 +267,12 @@ def _index(text: str, name: str) -> Mapping[date, Day]:
 def _rows(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, pl.DataFrame]:
     content = path.read_bytes()  # one file, even if it is replaced meanwhile
     metadata = pl.read_parquet_metadata(BytesIO(content))
-    index = _index(metadata[DAYS_KEY], month.name)
+    index, seal = _index(metadata[DAYS_KEY], month.name), metadata[SEAL_KEY]
+    if hashlib.sha256(content.replace(seal.encode(), _UNSEALED)).hexdigest() != seal:
+        raise ValueError("its bytes are not those that were written")
     rows = pl.read_parquet(BytesIO(content))
-    types = {**SCHEMAS[month.table], "day": pl.Date}
-    if unknown := [name for name, kind in rows.schema.items() if types.get(name) != kind]:
-        raise ValueError(f"its columns {', '.join(unknown)} are not of the record")
     if month.source and (foreign := set(rows["source"].unique()) - {month.source}):
         raise ValueError(f"it has rows of {', '.join(sorted(map(str, foreign)))}, another source")
     by_day = {day: frame.drop("day") for (day,), frame in rows.partition_by("day", as_dict=True).items()}
-    if {day: frame.height for day, frame in by_day.items()} != {
-        day: each.rows for day, each in index.items() if each.rows
-    }:
-        raise ValueError("it does not have the rows that its metadata lists")
-    hashed = by_day if metadata.get(WRITER_KEY) == _WRITER else {}
-    if changed := [day for day, frame in hashed.items() if _digest(frame) != index[day].digest]:
-        raise ValueError(f"the rows of {min(changed)} are not those that were written")
     empty = rows.clear().drop("day")
     return {day: by_day.get(day, empty) for day in index}

@@ -77,8 +77,8 @@ class Records:
         remove_source(self._home, source)
         self._journal.remove(source)
 
-    def outcomes(self, source: str, day: date) -> list[dict[str, Any]]:
-        """Return the outcome rows of a day's attempts at a source, oldest first."""
+    def outcomes(self, source: str, day: date | None = None) -> list[dict[str, Any]]:
+        """Return the outcome rows of the attempts at a source (of one day), oldest first."""
         entries = self._journal.entries("outcome", source, day)
         with readable(self._journal.path, "journal", ""):
             return [outcome_row(entry) for entry in entries]
@@ -175,7 +175,7 @@ def outcome_row(entry: Entry) -> dict[str, Any]:
     row = dict(json.loads(entry.content))
     place = {"source": entry.source, "day": f"{entry.day}", "attempt": entry.name}
     if any(row.get(name) != value for name, value in place.items()):
-        raise ValueError(f"the outcome {entry.number} is another attempt's")
+        raise ValueError(f"the outcome of {entry.source}, {entry.name} is another attempt's")
     _OUTCOME.validate_python(row | {"warnings": (row["warnings"],) if row["warnings"] else ()})
     return row
 
@@ -186,7 +186,7 @@ def rate_rows(entry: Entry) -> list[dict[str, Any]]:
     for row in rows:
         Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))
         if row["day"] != f"{entry.day}":
-            raise ValueError(f"the exchange rates {entry.number} are of {row['day']}")
+            raise ValueError(f"the exchange rates of {entry.day} are of {row['day']}")
     if len({row["currency"] for row in rows}) != len(rows):
-        raise ValueError(f"the exchange rates {entry.number} give a currency two rates")
+        raise ValueError(f"the exchange rates of {entry.day} give a currency two rates")
     return rows

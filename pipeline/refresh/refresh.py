@@ -21,7 +21,7 @@ from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
-from pipeline.record.incidents import kept_incidents, last_incident, report_incident
+from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import mend_journal, record_day
 from pipeline.refresh.inputs import (
@@ -67,7 +67,9 @@ def refresh(
     _check_writable(home)
     report.swept_files = len(sweep(home))
     mend_journal(home)
-    known = last_incident(home)
+    known: list[Incident] = []
+    with suppress(RecordError):  # what cannot be moved is named when it is read below
+        known = kept_incidents(home)
     if pages is None:
         report.off = off_lines(chosen, home, environment)
         report.announced = announcement(chosen, home, environment) if report.day == now.date() else []
@@ -81,7 +83,7 @@ def refresh(
     read_captures(chosen, captures, home, report, progress)
     _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
-    new = kept_incidents(home, after=known)
+    new = [incident for incident in kept_incidents(home) if incident not in known]
     report.incidents = [*new, *left_out_again(new, report.published)]
     return report
 

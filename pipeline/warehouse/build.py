@@ -5,7 +5,8 @@ The file is built under a temporary name and owes nothing to the one before, whi
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,9 @@ from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
-from pipeline.record.incidents import kept_incidents, report_incident
+from pipeline.record.incidents import report_incident
+from pipeline.record.months import SCHEMAS
+from pipeline.record.records import Records
 from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
@@ -25,7 +28,6 @@ from pipeline.warehouse.load import load_other_models
 from pipeline.warehouse.load_record import load_incidents, missing_days, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.plan_cache import keep, start
-from pipeline.warehouse.rankings import save_ranking
 from pipeline.warehouse.sql_files import BuildError
 
 
@@ -42,6 +44,9 @@ class Report:
         """What the checks found that does not stop the publishing."""
         return [result.message for result in self.checks if not result.passed]
 
+
+SAVED_RANKS = 5
+"""Ranks kept of each workload, price kind and objective: which of them are published may change."""
 
 Mend = Callable[[Sequence[Damage]], list[Incident]]
 """Sets damaged files of the record aside, reads their days again, and reports what it did."""
@@ -67,15 +72,16 @@ def build(
     Raises BuildError when a statement fails and CheckFailedError when a check does.
     """
     own = read_own_catalogue(home)
+    make = partial(_build, file, home, day, now, progress, mend, keeps=keeps)
     try:
-        report = _build(file, home, day, now, progress, mend, own, keeps=keeps)
+        return make(own)
     except BuildError as error:
         if not own.state():
             raise
         file.unlink(missing_ok=True)
-        own = OwnCatalogue(problems=[*own.problems, (home.root, f"nothing of it can be used: {error}")])
-        report = _build(file, home, day, now, progress, mend, own, keeps=keeps)
-    return report
+        return make(
+            OwnCatalogue(problems=[*own.problems, (home.root, f"nothing of it can be used: {error}")])
+        )
 
 
 def _build(
@@ -90,24 +96,35 @@ def _build(
     keeps: bool,
 ) -> Report:
     report = Report()
+
+    def add(incidents: list[Incident]) -> None:
+        for incident in incidents:
+            report_incident(home, incident)
+        report.incidents += incidents
+
     try:
-        report.incidents += _reported(home, start(file, home, own, progress))
+        add(start(file, home, own, progress))
         with connect(file) as connection:
             set_own_labels(connection, own.labels())
-            report.incidents += _load(connection, home, day, mend)
+            damages = _load(connection, home, day)
+            if mend and (found := [*damages, *missing_days(connection, home, day, damages)]):
+                report.incidents += mend(found)
+                damages = _load(connection, home, day)
+            add([_left_out(home, damage) for damage in damages])
+            add([_unknown(source) for source in unknown_sources(connection, home)])
             if keeps:
                 connection.execute("CHECKPOINT gpufare")
-                report.incidents += _reported(home, keep(file, home, own))
+                add(keep(file, home, own))
             load_other_models(connection, own)
-            report.incidents += _reported(home, _left_out_of(own, home))
+            add([_left_out_of(home, *problem) for problem in own.problems])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
                 if not (is_timeless(table) or is_history(table)):
                     progress(Step(f"building {table}"))
                     fill(connection, table)
             if keeps:
-                report.incidents += _reported(home, _save_ranking(connection, home, day))
-            load_incidents(connection, home)
+                add(_save_ranking(connection, home, day))
+            add([_left_out(home, damage) for damage in load_incidents(connection, home)])
             report.rows = _row_counts(connection)
             report.checks = run_checks(connection)
             connection.execute("USE memory")
@@ -117,57 +134,36 @@ def _build(
     return report
 
 
-def _left_out_of(own: OwnCatalogue, home: Home) -> list[Incident]:
-    return [
-        Incident(
-            at=datetime.now(UTC),
-            kind=IncidentKind.OWN_MODELS if file == home.models else IncidentKind.OWN_CATALOGUE,
-            path="gpus.csv, workloads.csv" if file == home.root else file.name,
-            reason=problem.removeprefix(str(file)).lstrip(",: "),
-            remedy="published without: mend the file, or move it away",
-        )
-        for file, problem in own.problems
-    ]
+def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
+    """Load the record, and try the incidents, which are loaded at last. Return the damaged files."""
+    damages = bring_up_to_date(connection, home, day)
+    connection.begin()
+    damages += load_incidents(connection, home)
+    connection.rollback()
+    return list(dict.fromkeys(damages))
 
 
-def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date, mend: Mend | None) -> list[Incident]:
-    damages = [*_damage_of_incidents(home), *bring_up_to_date(connection, home, day)]
-    mended = []
-    if mend is not None:
-        missing = missing_days(connection, home, day)
-        if damages or missing:
-            mended = mend([*damages, *missing])
-            damages = bring_up_to_date(connection, home, day)
-    left_out = [_left_out(home, damage) for damage in damages]
-    return [*mended, *_reported(home, [*left_out, *_of_unknown_sources(connection, home)])]
+def _left_out_of(home: Home, file: Path, problem: str) -> Incident:
+    return Incident(
+        kind=IncidentKind.OWN_MODELS if file == home.models else IncidentKind.OWN_CATALOGUE,
+        path="gpus.csv, workloads.csv" if file == home.root else file.name,
+        reason=problem.removeprefix(str(file)).lstrip(",: "),
+        remedy="published without: mend the file, or move it away",
+    )
 
 
-def _damage_of_incidents(home: Home) -> list[Damage]:
-    """Return the journal where an incident cannot be read; they are loaded last, after the last of them."""
-    try:
-        kept_incidents(home)
-    except RecordError as error:
-        return [error.damage]
-    return []
-
-
-def _of_unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Incident]:
-    """One incident per source that is not in the catalogue, and so no key into the table sources."""
-    return [
-        Incident(
-            at=datetime.now(UTC),
-            kind=IncidentKind.UNKNOWN_SOURCE,
-            path=f"record/offers/{source}",
-            reason=f"the catalogue has no source {source}",
-            remedy=f"its rows are skipped: bring back catalog/sources/{source}.yaml and its reader",
-        )
-        for source in unknown_sources(connection, home)
-    ]
+def _unknown(source: str) -> Incident:
+    """It is not in the catalogue, and so no key into the table sources."""
+    return Incident(
+        kind=IncidentKind.UNKNOWN_SOURCE,
+        path=f"record/offers/{source}",
+        reason=f"the catalogue has no source {source}",
+        remedy=f"its rows are skipped: bring back catalog/sources/{source}.yaml and its reader",
+    )
 
 
 def _left_out(home: Home, damage: Damage) -> Incident:
     return Incident(
-        at=datetime.now(UTC),
         kind=IncidentKind.DAMAGED_FILE,
         day=damage.day,
         source=damage.source or None,
@@ -178,13 +174,17 @@ def _left_out(home: Home, damage: Damage) -> Incident:
 
 
 def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
+    """Keep the best of the day's ranking, so that later builds show it as it was published."""
+    rows = connection.execute(
+        f"SELECT {', '.join(SCHEMAS['rankings'])} FROM main.cheapest_gpu_per_workload"  # noqa: S608
+        f" WHERE rank <= {SAVED_RANKS} ORDER BY workload, price_kind, objective, rank"
+    ).fetchall()
     try:
-        save_ranking(connection, home, day)
+        Records(home).write_ranking(day, rows)
     except (UnwritableError, RecordError) as error:
         path = error.path if isinstance(error, UnwritableError) else error.damage.path
         return [
             Incident(
-                at=datetime.now(UTC),
                 kind=IncidentKind.UNWRITABLE,
                 day=day,
                 path=str(path.relative_to(home.root)),
@@ -193,12 +193,6 @@ def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) 
             )
         ]
     return []
-
-
-def _reported(home: Home, incidents: list[Incident]) -> list[Incident]:
-    for incident in incidents:
-        report_incident(home, incident)
-    return incidents
 
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:

@@ -5,7 +5,7 @@ DuckDB parses without binding here, so none of the tables needs to exist.
 
 import re
 from collections.abc import Iterable, Mapping
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,7 +43,6 @@ class Lineage:
             for macro in _MACRO.finditer(path.read_text(encoding="utf-8")):
                 self._macros[macro["name"]] = path
                 self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
-        self._reads: dict[str, set[str]] = {}
 
     def names_in(self, query: str) -> set[str]:
         """The tables and macros that a query names. Raises BuildError when it cannot be parsed."""
@@ -56,28 +55,28 @@ class Lineage:
 
     def reads(self, name: str) -> set[str]:
         """The tables and macros that a table or macro names itself; none for a table without a mart."""
-        if name not in self._reads:
-            query = self._queries.get(name)
-            self._reads[name] = self.names_in(query) - {name} if query else set()
-        return self._reads[name]
+        return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:
         """The other tables that a table or macro reads, directly or through macros."""
-        found = set()
-        for read in self.reads(name):
-            found |= {read} if read in self._tables else self.tables_read(read)
-        return found - {name}
+        return (self._read_by(name) & self._tables.keys()) - {name}
+
+    def _read_by(self, name: str) -> set[str]:
+        """The tables and macros that a table or macro reads, directly or through macros."""
+        found: set[str] = set()
+        waiting = {name}
+        while waiting:
+            new = self.reads(waiting.pop()) - found
+            found |= new
+            waiting |= new & self._macros.keys()
+        return found
 
     def files(self, table: str) -> list[Path]:
         """The files that a table's rows follow from: its own, and those of the macros that it uses."""
         return [
             *(path for folder in ("schema", "marts") for path in scripts(folder) if path.stem == table),
-            *sorted({self._macros[name] for name in self._macros_read(table)}),
+            *sorted({self._macros[name] for name in self._read_by(table) & self._macros.keys()}),
         ]
-
-    def _macros_read(self, name: str) -> set[str]:
-        found = self.reads(name) & self._macros.keys()
-        return found.union(*(self._macros_read(macro) for macro in found))
 
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
         """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
@@ -110,12 +109,9 @@ class Lineage:
 
 
 def in_order(reads: Mapping[str, set[str]]) -> list[str]:
-    """Tables, each after those it reads. Raises BuildError when they read each other in a circle."""
+    """Tables, each after those it reads. Raises CycleError when they read each other in a circle."""
     graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
-    try:
-        return list(TopologicalSorter(graph).static_order())
-    except CycleError as error:
-        raise BuildError(f"sql/marts: tables read each other in a circle: {error.args[1]}") from error
+    return list(TopologicalSorter(graph).static_order())
 
 
 class Column(NamedTuple):

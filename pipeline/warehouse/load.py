@@ -23,7 +23,7 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
 
     Raises CatalogError naming the file when a column or a value does not fit its table.
     """
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    tables = _tables(connection)
     for path in sorted(paths.CATALOG_DIR.glob("*.csv")):
         if path.stem in tables - _ROWS.keys():
             _load_csv(connection, path)
@@ -33,10 +33,12 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
 
 def load_planned(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
     """Add to the catalogue's tables, as far as they exist, the user's own rows that plans depend on."""
-    tables = {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    for table, rows in own.planned().items():
-        if table in tables:
-            _insert(connection, table, rows)
+    for table in own.planned().keys() & _tables(connection):
+        _insert(connection, table, own.planned()[table])
+
+
+def _tables(connection: duckdb.DuckDBPyConnection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
 
 
 def load_other_models(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
@@ -117,10 +119,6 @@ def _source_row(config: SourceConfig) -> dict[str, Any]:
     }
 
 
-def _source_rows() -> Rows:
-    return [_source_row(config) for config in configs().values()]
-
-
 def _reject_reasons() -> Rows:
     return [
         {"reason": reason.value, "sentence": reason.sentence, "held": reason.held} for reason in RejectReason
@@ -128,7 +126,7 @@ def _reject_reasons() -> Rows:
 
 
 _ROWS = {
-    "sources": _source_rows,
+    "sources": lambda: [_source_row(config) for config in configs().values()],
     "workloads": workloads,
     "reject_reasons": _reject_reasons,
     "machine_sizes": machine_size_rows,

@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
@@ -94,7 +93,7 @@ def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
                 shutil.copyfile(file, temporary)
     except UnwritableError as error:
         return [_incident(home, kept, IncidentKind.UNWRITABLE, str(error), "made without keeping it")]
-    for outdated in {*home.cache.glob(f"{PREFIX}-*.duckdb"), *home.cache.glob("*.parquet")} - {kept}:
+    for outdated in {*home.cache.glob(f"{PREFIX}-*.duckdb")} - {kept}:
         with suppress(OSError):
             outdated.unlink()
     return []
@@ -125,7 +124,7 @@ def _set_aside(home: Home, kept: Path, reason: str) -> Incident:
 
 def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: str) -> Incident:
     path = str(file.relative_to(home.root))
-    return Incident(at=datetime.now(UTC), kind=kind, path=path, reason=reason, remedy=remedy)
+    return Incident(kind=kind, path=path, reason=reason, remedy=remedy)
 
 
 def state_of_model() -> str:

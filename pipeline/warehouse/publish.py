@@ -7,7 +7,8 @@ next publication deletes.
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from pathlib import Path
 
@@ -28,29 +29,12 @@ def publish(
 ) -> Report:
     """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
     BuildError when the disk does not allow it."""
-    try:
-        return _publish(home, day, now, progress, mend)
-    except Exception as error:
-        if (cause := disk_error(error)) is None:
-            raise
-        raise BuildError(str(UnwritableError(Path(cause.filename or home.published), cause))) from error
-
-
-def _publish(home: Home, day: date, now: datetime, progress: Progress, mend: Mend | None) -> Report:
-    home.published.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(home.lock):
+    with _replacing(home, home.published) as file:
+        home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can take its place
             _move_folder_aside(home, now)
-        file = home.published.parent / f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb"
-        try:
-            report = build(file, home, day, now, progress, mend)
-            flush(file)
-            file.replace(home.published)
-            flush(home.published.parent)
-        finally:
-            _sweep(home.published.parent, f"{file.stem}.*")
-    return report
+        return build(file, home, day, now, progress, mend)
 
 
 def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress = no_progress) -> Report:
@@ -61,19 +45,27 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
     """
     if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")
+    with _replacing(home, file) as temporary:
+        return build(temporary, home, day, now, progress, keeps=False)
+
+
+@contextmanager
+def _replacing(home: Home, file: Path) -> Iterator[Path]:
+    """Hold the home's lock, and yield where to build what takes the place of a file once it is whole. Raises
+    BuildError when the disk does not allow it."""
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):
-            report = build(temporary, home, day, now, progress, keeps=False)
-        flush(temporary)
-        temporary.replace(file)
+            yield temporary
+            flush(temporary)
+            temporary.replace(file)
+            flush(file.parent)
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
-        raise BuildError(str(UnwritableError(file, cause))) from error
+        raise BuildError(str(UnwritableError(Path(cause.filename or file), cause))) from error
     finally:
         _sweep(file.parent, f"{temporary.stem}.*")
-    return report
 
 
 def _move_folder_aside(home: Home, now: datetime) -> None:

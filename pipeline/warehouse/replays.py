@@ -1,47 +1,47 @@
 """Which prices are of saved pages, where they could pass for live ones."""
 
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import NamedTuple
 
 import duckdb
 
 from pipeline.warehouse.query import ask
 
-_LATEST = """
-SELECT l.source, l.day, max(l.observed_at) AS observed_at, coalesce(any_value(o.replayed), FALSE) AS replayed
-FROM main.offers_latest AS l
-LEFT JOIN main.capture_outcomes AS o ON o.source = l.source AND o.day = l.day AND o.stands
-GROUP BY l.source, l.day
-ORDER BY l.source
+_REPLAYS = """
+WITH _latest AS (
+    SELECT
+        l.source, l.day, (max(l.observed_at) AT TIME ZONE 'UTC')::DATE AS observed_on,
+        coalesce(any_value(o.replayed), FALSE) AS replayed
+    FROM main.offers_latest AS l
+    LEFT JOIN main.capture_outcomes AS o ON o.source = l.source AND o.day = l.day AND o.stands
+    GROUP BY l.source, l.day
+)
+
+SELECT source, observed_on, observed_on < day OR NOT bool_and(replayed) OVER () AS unlike_live
+FROM _latest
+QUALIFY replayed
+ORDER BY source
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
-    """A source whose latest prices were replayed from saved pages; ``observed_on`` (UTC) is the day on which
-    the pages were saved, which may be earlier than the ``day`` that the prices are filed under."""
+class Replay(NamedTuple):
+    """A source whose latest prices were replayed from pages that were saved on a day (UTC). Those that are
+    ``unlike_live`` could pass for live prices: they are beside prices of providers that were asked, or filed
+    under a later day than that on which they were observed."""
 
     source: str
-    day: date
     observed_on: date
+    unlike_live: bool
 
 
 def replays(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
     """Every source of ``offers_latest`` that was replayed, by name. Raises QueryError."""
-    return [
-        Replay(row["source"], row["day"], observed_day(row["observed_at"]))
-        for row in ask(connection, _LATEST).dicts()
-        if row["replayed"]
-    ]
+    return [Replay(*row) for row in ask(connection, _REPLAYS).rows]
 
 
 def unlike_live(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
-    """The replays that could pass for live prices: beside prices of providers that were asked, or filed under
-    a later day than that on which they were observed. Raises QueryError."""
-    found = replays(connection)
-    ((sources,),) = ask(connection, "SELECT count(DISTINCT source) FROM main.offers_latest").rows
-    mixed = len(found) < sources
-    return [each for each in found if mixed or each.observed_on < each.day]
+    """The replays that could pass for live prices. Raises QueryError."""
+    return [each for each in replays(connection) if each.unlike_live]
 
 
 def observed_day(moment: datetime) -> date:

@@ -2,31 +2,16 @@
 -- change with any version.
 CREATE SCHEMA history;
 
--- The days of the record that are in the tables, with the hash of their rows; rankings have no source.
+-- The days of the record that are in the tables, with the hash of their rows or of their entries in the journal;
+-- rankings and exchange rates have no source. A month's file of whose days all are loaded need not be opened again
+-- while it has this size and time of change. The one day of as_of_day is that of the build.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     day DATE NOT NULL,
-    digest VARCHAR NOT NULL
-);
-
--- The files of months all of whose days are loaded, as these files then were: one that is still so need not
--- be opened.
-CREATE TABLE history.loaded_files (
-    table_name VARCHAR NOT NULL,
-    source VARCHAR NOT NULL,
-    month VARCHAR NOT NULL,
-    bytes BIGINT NOT NULL,
-    mtime_ns BIGINT NOT NULL
-);
-
--- The journal whose entries are loaded, up to a number, for builds of this day, and the hash of the entry
--- with that number.
-CREATE TABLE history.loaded_journal (
-    identity VARCHAR NOT NULL,
-    last_number BIGINT NOT NULL,
-    fingerprint VARCHAR NOT NULL,
-    day DATE NOT NULL
+    digest VARCHAR NOT NULL,
+    bytes BIGINT,
+    mtime_ns BIGINT
 );
 
 -- The prices of the days that are no longer in offers, for cost_history.

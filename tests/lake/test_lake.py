@@ -24,8 +24,8 @@ from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.lake.catalogue import LAKE_VARIABLE, LakeError, catalogue_and_password, quoted
 from pipeline.lake.exchange import Content, content_of, stands
-from pipeline.lake.source_days import SourceDay, days_here, read_day, write_day
-from pipeline.record.months import Month, file_of
+from pipeline.lake.source_days import days_here, read_day, write_day
+from pipeline.record.months import Month, SourceDay, file_of
 from pipeline.record.records import Records
 from pipeline.warehouse.publish import publish
 from tests.conftest import gpufare, gpufare_process, with_plans

@@ -26,7 +26,7 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.journal import Journal
 from pipeline.record.mending import damages, mend, report_strays
-from pipeline.record.months import DAYS_KEY, Month, file_of
+from pipeline.record.months import Month, file_of, rows_of, write_days
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import read_again, record_day
 from pipeline.refresh.publishing import publish_day
@@ -175,9 +175,9 @@ def test_a_sources_days_are_read_again_and_are_what_they_were(repaired: dict[str
 def test_a_value_that_the_database_refuses_costs_its_file_and_no_other(home: Home) -> None:
     """A file whose shape is right."""
     expected, path = loaded(home), month_of(home, "offers")
-    metadata = pl.read_parquet_metadata(path)[DAYS_KEY]
-    rows = pl.read_parquet(path).with_columns(gpu_count=pl.lit(-1, pl.Float64))
-    rows.cast({"gpu_count": rows.schema["gpu_count"]}).write_parquet(path, metadata={DAYS_KEY: metadata})
+    month = Month.of("offers", "scaleway", SECOND)
+    rows = rows_of(home, month)[SECOND].with_columns(gpu_count=-pl.col("gpu_count"))
+    write_days(home, month, {SECOND: rows})
     (incident,) = publish_day(home, SECOND, NOW).incidents
     assert incident.path == str(path.relative_to(home.root))
     assert incident.remedy.endswith("2 days were read again from the archive")

@@ -13,6 +13,7 @@ from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
+from pipeline.record.months import SourceDay
 from pipeline.record.records import Records
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.load_record import load_days
@@ -61,7 +62,7 @@ def test_kept_rankings_load_as_far_as_they_are_published(tmp_path: Path) -> None
         for scenario, ranks in ((True, 5), (False, 1)):
             connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
             connection.execute("DELETE FROM main.ranking_history")
-            assert load_days(connection, home, "rankings", [("", DAY)]) == []
+            assert load_days(connection, home, "rankings", [SourceDay("", DAY)]) == []
             loaded = connection.execute("SELECT day, rank FROM main.ranking_history").fetchall()
             assert loaded == [(DAY, rank) for rank in range(1, ranks + 1)]
 
