@@ -20,6 +20,7 @@ from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
+from pipeline.home.disk import is_exhaustion
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.published_runs import PUBLISHED_COLUMNS, is_published_layout, read_published
 from pipeline.model.run_settings import (
@@ -297,7 +298,25 @@ class Estimator:
         read.settings["model"] = name
 
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Write the estimates of rows into their answers, and why GPUs cannot be grouped as a row says."""
+        """Write the estimates of rows into their answers, or why there are none.
+
+        Where the model fails, the rows are halved until the one with which it does is alone, so that it does
+        not stop the others.
+        """
+        try:
+            self._evaluate(answers, settings)
+        except duckdb.Error as error:
+            if is_exhaustion(error):
+                raise
+            if len(settings) == 1:
+                reason = printable(str(error).splitlines()[0])
+                answers[int(settings[0]["job"])]["error"] = f"the model cannot be evaluated: {reason}"
+                return
+            middle = len(settings) // 2
+            self._fill(answers, settings[:middle])
+            self._fill(answers, settings[middle:])
+
+    def _evaluate(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
         names = ("job", "carried", *SETTINGS)
         rows = [{name: row.get(name) for name in names} for row in settings]
         self.connection.execute(
@@ -355,8 +374,7 @@ class EstimateError(GpufareError):
 def estimate_file(estimator: Estimator, path: Path) -> Answers:
     """Estimate every row of a CSV file, whose columns may be in any case.
 
-    Raises CsvError and EstimateError where the file is not a CSV of runs; a single bad row only fills its
-    ``error``.
+    Raises CsvError and EstimateError where the file is not a CSV of runs; a bad row only fills its ``error``.
     """
     table = read_csv(path, lower_case=True)
     needed = ["gpu"] if estimator.given else ["model", "gpu"]
@@ -364,7 +382,4 @@ def estimate_file(estimator: Estimator, path: Path) -> Answers:
         raise EstimateError(f"{path} has no columns {' and '.join(needed)}: it is not a file of runs")
     problems = ({_PROBLEM: f"line {row.line}: {row.problem}"} if row.problem else {} for row in table.rows)
     rows = [row.values | problem for row, problem in zip(table.rows, problems, strict=True)]
-    try:
-        return estimator.estimate(rows, table.columns)
-    except duckdb.Error as error:
-        raise EstimateError(f"{path}: the model cannot be evaluated: {error}") from error
+    return estimator.estimate(rows, table.columns)

@@ -21,8 +21,11 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.damage import Damage, RecordError, readable, reason_of
 from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 
-LAYOUT = 1
+LAYOUT = 2
 """The layout of a home that this version reads and writes, kept as the file's user_version."""
+
+_UNMARKED = ("offers", "outcomes")
+"""Folders of a home that was filled before homes were marked."""
 
 BUSY_SECONDS = 60.0
 """How long a write waits for those of other processes; each takes milliseconds."""
@@ -197,15 +200,20 @@ class Journal:
         """Return False for a file without tables. Raises HomeLayoutError for another version's."""
         ((layout,),) = connection.execute("PRAGMA user_version")
         if layout not in (0, LAYOUT):
-            raise HomeLayoutError(
-                f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
-                f"{HOME_VARIABLE} to another folder, or move it away"
-            )
+            raise self._other_layout()
         return bool(layout)
+
+    def _other_layout(self) -> HomeLayoutError:
+        return HomeLayoutError(
+            f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
+            f"{HOME_VARIABLE} to another folder, or move it away"
+        )
 
     def _require_nothing_recorded(self) -> None:
         """Raise RecordError where the home has months, whose journal cannot have been empty, or where a file
-        is in the place of the record."""
+        is in the place of the record, and HomeLayoutError where it was filled before homes were marked."""
+        if any((self._home.root / name).is_dir() for name in _UNMARKED):
+            raise self._other_layout()
         problem = "it is empty" if self.path.exists() else "it is gone"
         if self._home.record.exists() and not self._home.record.is_dir():
             problem = f"{self._home.record} is a file: move it away"

@@ -2,9 +2,9 @@
 -- change with any version.
 CREATE SCHEMA history;
 
--- The days of the record that are in the tables, with the hash of their rows or of their entries in the journal;
--- rankings and exchange rates have no source. A month's file of whose days all are loaded need not be opened again
--- while it has this size and time of change. The one day of as_of_day is that of the build.
+-- The days of the record that are in the tables, with the hash of their rows or of their entries in the
+-- journal; rankings and exchange rates have no source. A month's file that is loaded whole need not be opened
+-- again while it has this size and time of change. The one day of as_of_day is that of the build.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,

@@ -314,15 +314,21 @@ def test_groups_that_gpus_cannot_form_are_refused(estimator: Estimator) -> None:
     ]  # fmt: skip
 
 
-def test_a_model_that_fails_is_the_files_error(tmp_path: Path) -> None:
-    (tmp_path / "runs.csv").write_text("model,gpu,method\nllama-3-8b,t4,lora\n")
+def test_rows_with_which_the_model_fails_do_not_stop_the_others() -> None:
     with closing(Estimator()) as estimator:
         estimator.connection.execute(
             "CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) "
-            "AS error('the model failed')"
+            "AS CASE WHEN hidden = 3072 THEN error('the model\x1b failed') ELSE hidden + intermediate END"
         )
-        with pytest.raises(EstimateError, match=r"the model cannot be evaluated: .*the model failed"):
-            estimate_file(estimator, tmp_path / "runs.csv")
+        names = ["llama-3-8b", "llama-3.2-3b", "llama-3.2-3b"]
+        rows = [
+            {"run_id": str(i), "model": name, "gpu": "t4", "method": "lora"} for i, name in enumerate(names)
+        ]
+        answers = estimator.estimate(rows, list(rows[0]))
+        (alone,) = estimator.estimate(rows[:1], list(rows[0]))
+    assert answers[0] == alone
+    assert [bool(row["memory_gib"]) for row in answers] == [True, False, False]
+    assert "the model cannot be evaluated: Invalid Input Error: the model\ufffd failed" in answers[1]["error"]
 
 
 def test_a_damaged_row_is_its_own_error(tmp_path: Path) -> None:
