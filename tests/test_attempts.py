@@ -208,7 +208,10 @@ def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lack
     assert (full.accepted, less.status, less.accepted) == (True, "captured", accepted)
     assert less.rows < full.rows / 2
     if accepted:
-        assert f"{less.rows} offers where the reading of {DAY} had {full.rows}" in less.warnings[0]
+        assert (
+            f"{less.rows} offers where the last accepted reading had {full.rows}, on {DAY}"
+            in less.warnings[0]
+        )
     else:
         assert less.reason == f"{less.rows} offers where the last accepted reading had {full.rows}"
 

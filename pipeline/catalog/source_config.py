@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import declared_host, host_of
-from pipeline.contracts.offer import TierClass
+from pipeline.contracts.listing import TierClass
 from pipeline.home import paths
 
 

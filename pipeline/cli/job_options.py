@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pipeline.cli.parameters import EXISTING_FILE, Tokens
-from pipeline.contracts.listing import PRICE_KINDS
-from pipeline.contracts.offer import TIER_CLASSES
+from pipeline.contracts.listing import PRICE_KINDS, TIER_CLASSES
 from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, EVIDENCES, METHODS, STACKS
 
 if TYPE_CHECKING:

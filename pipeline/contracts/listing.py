@@ -48,6 +48,10 @@ from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
+TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
+"""Whose machine it is, and who sets its price."""
+TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
+
 LabelKind = Literal["gpu_name", "instance_type"]
 
 NativeUnit = Literal[

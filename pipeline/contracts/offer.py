@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
-from pipeline.contracts.listing import NativeUnit, PriceKind
+from pipeline.contracts.listing import NativeUnit, PriceKind, TierClass
 from pipeline.contracts.reject_reasons import RejectReason
 
 MatchStatus = Literal["matched", "ambiguous", "unknown", "not_a_gpu"]
@@ -22,10 +22,6 @@ SizeEvidence = Literal["offered", "catalogued", "assumed"]
 
 Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "oceania", "south_america"]
 CONTINENTS: tuple[Continent, ...] = get_args(Continent)
-
-TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
-"""Whose machine it is, and who sets its price."""
-TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10

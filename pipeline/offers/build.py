@@ -15,8 +15,17 @@ from pydantic import ValidationError
 from pipeline.catalog.machine_sizes import machine_size
 from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import LabelKind, Listing, ReaderWarning, Reject, Row, SourceChangedError
-from pipeline.contracts.offer import TIER_CLASSES, Built, Offer, RejectedRow, SizeEvidence, TierClass
+from pipeline.contracts.listing import (
+    TIER_CLASSES,
+    LabelKind,
+    Listing,
+    ReaderWarning,
+    Reject,
+    Row,
+    SourceChangedError,
+    TierClass,
+)
+from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import thresholds

@@ -114,7 +114,9 @@ def test_the_command_exists_with_its_options(command: str) -> None:
     while (
         isinstance(group, click.Group) and words and not (group.invoke_without_command and words[0][0] == "-")
     ):
-        group = group.commands[words.pop(0)]
+        command_named = group.get_command(click.Context(group), words[0])
+        assert command_named is not None, words[0]
+        group, words = command_named, words[1:]
     group.make_context("gpufare", words, resilient_parsing=False)
 
 
