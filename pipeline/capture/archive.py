@@ -46,20 +46,16 @@ class ArchiveError(GpufareError):
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread. ``latest`` is the source's capture
-    before."""
+    """Writes one capture. Made by Archive.start; used by one thread. ``stored`` has entries of an earlier
+    capture that have a body, and its folder, by hash."""
 
     def __init__(
-        self, archive: "Archive", folder: Path, header: Mapping[str, Any], latest: Capture | None
+        self, folder: Path, header: Mapping[str, Any], stored: Mapping[str, tuple[Path, Entry]]
     ) -> None:
         self.folder = folder
-        self.latest = latest
         self._header = header
         self._entries: list[Entry] = []
-        self._stored: dict[str, tuple[Path, Entry]] = {}
-        if latest is not None:
-            place = archive.folder(latest)
-            self._stored = {entry.sha256: (place, entry) for entry in latest.entries if entry.sha256}
+        self._stored = dict(stored)
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
@@ -125,10 +121,7 @@ class Archive:
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
-        try:
-            latest = self.latest_capture(source)
-        except OSError:
-            latest = None  # a folder that cannot be listed costs space, not the capture
+        stored = self._latest_bodies(source)
         moment = datetime.now(UTC)
         while True:
             capture_id = moment.strftime(ID_FORMAT)
@@ -145,7 +138,18 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(self, folder, header, latest)
+        return CaptureWriter(folder, header, stored)
+
+    def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
+        """Return the entries of the source's latest capture that have a body, and its folder, by hash."""
+        try:
+            latest = self.latest_capture(source)
+        except OSError:
+            latest = None  # a folder that cannot be listed costs space, not the capture
+        if latest is None:
+            return {}
+        folder = self.folder(latest)
+        return {entry.sha256: (folder, entry) for entry in latest.entries if entry.sha256}
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""

@@ -10,7 +10,6 @@ from os.path import commonprefix
 from threading import Event
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.conditional import EarlierAnswer, earlier_answer
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import NO_PAGE_HEADER, Client, Rules
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response
@@ -116,27 +115,13 @@ class SourceVisit:
             instead = self._hooks.retry_requests(unsent, refusal.code)
             self._archive_unsent(template, refusal.code, str(refusal), instead)
             return refusal.code, instead
-        keyed = request != template
-        earlier = self._earlier_answer(request, keyed)
-        rules = replace(
-            rules,
-            spacing_seconds=max(rules.spacing_seconds, pause),
-            validators=earlier.validators if earlier else {},
-        )
+        rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, pause))
         response = self._client.fetch(request, rules)
         if response.code is OutcomeCode.HTTP_429:
             self._run.busy_hosts.add(host_of(request.url))
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
             return response.code, []  # the saved pages lack it: no answer of a host
-        following = self._answered(template, request, response, earlier, keyed)
-        return response.code, following
-
-    def _earlier_answer(self, request: Request, keyed: bool) -> EarlierAnswer | None:
-        """Return what the host may be asked to confirm; answers of a replay are confirmed in replays only."""
-        latest = self._writer.latest
-        if latest is None or (latest.replayed_from is None) != (self._client.replay is None):
-            return None
-        return earlier_answer(self._run.archive.folder(latest), latest, self._key(request), keyed=keyed)
+        return response.code, self._answered(template, request, response)
 
     def _rules(self, template: Request) -> Rules:
         facts = _facts_of(template, self._config)
@@ -162,19 +147,10 @@ class SourceVisit:
             return 0.0
         return self._run.robots.crawl_delay_seconds(request.url, rules)
 
-    def _answered(
-        self,
-        template: Request,
-        request: Request,
-        response: Response,
-        earlier: EarlierAnswer | None,
-        keyed: bool,
-    ) -> list[Request]:
+    def _answered(self, template: Request, request: Request, response: Response) -> list[Request]:
         """Archive a response, without what must not be stored; return what follows from it."""
         redacted = False
-        if response.code is OutcomeCode.NOT_MODIFIED and earlier is not None:
-            response = earlier.as_answered(response)
-        elif response.body:
+        if response.body:
             received = response.body
             response = self._redacted(request, response)
             redacted = response.body != received
@@ -189,7 +165,7 @@ class SourceVisit:
             response.headers,
             self._without_keys(request.body),
         )
-        is_usable = response.code.usable and bool(body)
+        is_usable = response.code is OutcomeCode.OK
         instead = [] if is_usable else self._hooks.retry_requests(answer, response.code)
         entry = Entry(
             method=method,
@@ -207,7 +183,6 @@ class SourceVisit:
             optional=request.optional,
             instead=self._keys_of(instead),
             warning=response.warning,
-            keyed=keyed,
         )
         self._writer.add(entry, response.body)
         return self._hooks.next_requests(template, answer) if is_usable else instead

@@ -20,9 +20,9 @@ from pipeline.contracts.request import Entry
 from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
-KEPT_HEADERS = frozenset({"content-type", "date", "etag", "last-modified", "link", "retry-after"})
+KEPT_HEADERS = frozenset({"content-type", "date", "link", "retry-after"})
 
-_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "keyed", "redacted"}
+_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "redacted"}
 """Fields of an entry that say nothing of the answer."""
 
 
