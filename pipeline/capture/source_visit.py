@@ -27,9 +27,6 @@ from pipeline.contracts.request import Entry, request_key
 GIVE_UP_AFTER = 3
 """Requests in a row that end in a transport error, 429 or 5xx before a visit ends."""
 
-UNSENT_LISTED = 20
-"""Requests with an entry each, of those that were not sent because the visit ended before them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -93,15 +90,12 @@ class SourceVisit:
         return None
 
     def _archive_rest(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive that a visit ended before these requests: the first ones, then how many more there were. A
-        page may have any number of links; those to optional answers come last, so that none is missed."""
-        requests.sort(key=lambda request: request.optional)
-        listed = requests[:UNSENT_LISTED]
-        for request in listed[:-1]:
-            self._archive_unsent(request, code, error)
-        more = len(requests) - len(listed)
+        """Archive that a visit ended before these requests: one of them, not optional if any is not, and how
+        many more there were. A page may have any number of links."""
+        first = min(requests, key=lambda request: request.optional)
+        more = len(requests) - 1
         note = f"; {more} more requests were not asked either" if more else ""
-        self._archive_unsent(listed[-1], code, error + note, more_unsent=more)
+        self._archive_unsent(first, code, error + note, more_unsent=more)
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
         """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended, and

@@ -173,7 +173,8 @@ def test_only_failures_in_a_row_end_a_visit(capture: Capturing, site: Site) -> N
     for number, path in enumerate(paths):
         site.say(ACME, path, Reply(200, b"{}") if number == 2 else Reply(500))
     captured = capture(source(requests=urls(*paths)), retries=0)
-    assert codes(captured) == ["http_5xx"] * 2 + ["ok"] + ["http_5xx"] * 3 + ["given_up"] * 3
+    assert codes(captured) == ["http_5xx"] * 2 + ["ok"] + ["http_5xx"] * 3 + ["given_up"]
+    assert (captured.requests, captured.failed_requests) == (9, 8)
     assert len(site.pages_asked()) == 6
 
 
@@ -457,7 +458,7 @@ def test_every_variable_of_the_catalogues_requests_is_a_key_variable() -> None:
         assert named <= set(config.key_variables), name
 
 
-def test_links_without_end_are_counted_and_a_few_are_listed(
+def test_links_without_end_are_counted_and_one_is_listed(
     capture: Capturing, site: Site, tmp_path: Path
 ) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
@@ -467,13 +468,13 @@ def test_links_without_end_are_counted_and_a_few_are_listed(
 
     config = source(requests=urls("/gpus", "/last"))
     captured = capture(config, module(next_requests=next_requests), requests_per_source=3)
-    assert [entry.outcome for entry in captured.entries] == ["ok"] + ["http_404"] * 2 + ["request_limit"] * 20
+    assert [entry.outcome for entry in captured.entries] == ["ok"] + ["http_404"] * 2 + ["request_limit"]
     assert captured.requests == 4_002
     assert captured.failed_requests == 4_001
-    first, last = captured.entries[3], captured.entries[-1]
-    assert not first.optional
+    last = captured.entries[-1]
+    assert not last.optional
     assert last.error == (
-        "the source needs more requests than it may make (3); 3979 more requests were not asked either"
+        "the source needs more requests than it may make (3); 3998 more requests were not asked either"
     )
     assert captured.status == "partial"
     assert "more requests failed" in (captured.error or "")
