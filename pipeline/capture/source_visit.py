@@ -143,11 +143,8 @@ class SourceVisit:
 
     def _answered(self, template: Request, request: Request, response: Response) -> list[Request]:
         """Archive a response, without what must not be stored; return what follows from it."""
-        redacted = False
         if response.body:
-            received = response.body
             response = self._redacted(request, response)
-            redacted = response.body != received
         method, url, body_sha256 = self._named(request)
         body = response.body or b""
         answer = Answer(
@@ -173,7 +170,6 @@ class SourceVisit:
             outcome=response.code,
             error=response.error,
             final_url=response.final_url if response.final_url != url else None,
-            redacted=redacted,
             optional=request.optional,
             instead=self._keys_of(instead),
             warning=response.warning,

@@ -39,7 +39,6 @@ class Entry(BaseModel):
     outcome: OutcomeCode = Field(default=None, validate_default=True)
     error: str | None = None
     final_url: str | None = None
-    redacted: bool = False
     optional: bool = False
     instead: tuple[str, ...] = ()
     warning: str | None = None

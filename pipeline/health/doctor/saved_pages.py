@@ -22,7 +22,7 @@ from pipeline.home.paths import Home
 
 KEPT_HEADERS = frozenset({"content-type", "date", "link", "retry-after"})
 
-_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries", "redacted"}
+_OF_THE_ARCHIVE = {"bytes", "duration_seconds", "retries"}
 """Fields of an entry that say nothing of the answer."""
 
 
