@@ -90,7 +90,7 @@ class Answer:
     """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
 
     A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came.
-    ``request_body`` is what was sent, without keys; a reader does not get it."""
+    ``request_body`` is the request's, without keys; a reader does not get it."""
 
     url: str
     body: bytes
