@@ -3,7 +3,6 @@
 Read again by the command and by Dagster's assets; captured by the command and by Dagster's assets.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -213,24 +212,3 @@ def test_the_unchanged_page_is_stored_once(by_command: Home) -> None:
 def test_a_failed_attempt_in_the_evening_leaves_the_mornings_prices(by_command: Home) -> None:
     assert len(Archive(by_command.archive).captures("salad", DAY)) == 2
     assert record(by_command, "good in the morning, failed in the evening")["offers"]
-
-
-def test_a_capture_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """Its index has no error, and its entries are only those that were sent."""
-    home = Home(tmp_path / "home")
-    with FaultyServer(PAGES, FAULTS) as server:
-        azure = [source_config("azure")]
-        capture_live(azure, DAY, Archive(home.archive), {}, replay_url=server.base_url)
-    (index,) = home.archive.glob("azure/*/*/index.json")
-    content = json.loads(index.read_text())
-    del content["error"]
-    for entry in content["answers"]:
-        del entry["sent"]
-    index.chmod(0o644)
-    index.write_text(json.dumps(content))
-    (capture,) = Archive(home.archive).captures("azure", DAY)
-    assert capture.status == "partial"
-    assert (capture.error or "").startswith("http_404: there is nothing at this address")
-    began = datetime.strptime(capture.capture_id or "", "%Y%m%dT%H%M%S.%fZ")
-    finished = datetime.fromisoformat(content["finished_at"]).replace(tzinfo=None)
-    assert capture.duration_seconds == round((finished - began).total_seconds(), 3)

@@ -14,7 +14,8 @@ without it was interrupted: it can be read, but is never taken for a complete on
 import gzip
 import json
 import os
-from collections.abc import Container, Mapping
+import time
+from collections.abc import Callable, Container, Mapping
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -54,6 +55,7 @@ class CaptureWriter:
     ) -> None:
         self.folder = folder
         self._header = header
+        self._started = time.monotonic()
         self._entries: list[Entry] = []
         self._stored = dict(stored)
 
@@ -104,7 +106,7 @@ class CaptureWriter:
             **self._header,
             "status": "partial" if error and status == "captured" else status,
             "error": "; ".join(filter(None, (first_error(self._entries), error))) or None,
-            "finished_at": datetime.now(UTC).isoformat(),
+            "duration_seconds": round(time.monotonic() - self._started, 3),
         }
         answers = [entry.model_dump(mode="json") for entry in self._entries]
         content = json.dumps({**header, "answers": answers}, indent=1, ensure_ascii=False)
@@ -168,7 +170,16 @@ class Archive:
         folder = self.root / source
         if not folder.is_dir():
             return []
-        return sorted(date.fromisoformat(path.name) for path in folder.iterdir() if _is_day(path))
+        return sorted(
+            date.fromisoformat(path.name) for path in folder.iterdir() if _is_folder(path, date.fromisoformat)
+        )
+
+    def capture_folders(self, source: str, day: date) -> list[Path]:
+        """The folders of the source's captures of a day, oldest first."""
+        folder = self.root / source / day.isoformat()
+        if not folder.is_dir():
+            return []
+        return sorted(path for path in folder.iterdir() if _is_folder(path, began_at))
 
     def captures(
         self, source: str, day: date | None = None, *, without: Container[str] = ()
@@ -176,13 +187,11 @@ class Archive:
         """The source's captures (of one day), oldest first, interrupted and damaged ones included; not those
         whose id is in ``without``."""
         days = self.days(source) if day is None else [day]
-        folders = [self.root / source / each.isoformat() for each in days]
         return [
             _read_capture(path)
-            for folder in folders
-            if folder.is_dir()
-            for path in sorted(folder.iterdir())
-            if path.is_dir() and _began(path.name) and path.name not in without
+            for each in days
+            for path in self.capture_folders(source, each)
+            if path.name not in without
         ]
 
     def latest_capture(self, source: str) -> Capture | None:
@@ -207,8 +216,8 @@ class Archive:
         if not usable:
             return []
         folder = self.folder(capture)
-        began = _began(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
-        return [read_answer(folder, entry, began) for entry in usable]
+        beginning = datetime.combine(capture.day, datetime.min.time(), UTC)
+        return [read_answer(folder, entry, beginning) for entry in usable]
 
 
 def _read_capture(folder: Path) -> Capture:
@@ -224,10 +233,10 @@ def _read_capture(folder: Path) -> Capture:
     try:
         if index.exists():
             header, entries = parse_index(index)
-            status, error = header.get("status"), header.get("error") or first_error(entries)
+            status, error = header.get("status"), header.get("error")
             if status is not None and status not in get_args(CaptureStatus):
                 raise PagesError(f"{index}: {status!r} is not the status of a capture")
-            seconds = _duration_seconds(folder.name, header.get("finished_at"))
+            seconds = float(header.get("duration_seconds", 0.0))
         else:
             entries = _read_journal(folder / JOURNAL_NAME)
     except (PagesError, ValueError, TypeError, OSError) as damage:
@@ -246,19 +255,9 @@ def _read_capture(folder: Path) -> Capture:
     )
 
 
-def _duration_seconds(capture_id: str, finished_at: str | None) -> float:
-    began = _began(capture_id)
-    if began is None or finished_at is None:
-        return 0.0
-    return round(max(0.0, (datetime.fromisoformat(finished_at) - began).total_seconds()), 3)
-
-
-def _began(capture_id: str) -> datetime | None:
-    """When the capture began; None for a folder that is no capture."""
-    try:
-        return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+def began_at(capture_id: str) -> datetime:
+    """Return when a capture began (UTC). Raises ValueError for a text that is no capture's id."""
+    return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
 
 
 def _read_journal(path: Path) -> list[Entry]:
@@ -269,9 +268,10 @@ def _read_journal(path: Path) -> list[Entry]:
     return [Entry.model_validate_json(line) for line in whole_lines]
 
 
-def _is_day(path: Path) -> bool:
+def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
+    """True if the path is a folder whose name ``read_name`` can read."""
     try:
-        date.fromisoformat(path.name)
+        read_name(path.name)
     except ValueError:
         return False
     return path.is_dir()
