@@ -66,7 +66,6 @@ NativeUnit = Literal[
     "instance_term",
 ]
 """What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
-NATIVE_UNITS: tuple[NativeUnit, ...] = get_args(NativeUnit)
 
 
 class SourceChangedError(GpufareError):
