@@ -16,6 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -223,36 +224,32 @@ class Archive:
 def _read_capture(folder: Path) -> Capture:
     """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
     one without an index was interrupted."""
-    index = folder / INDEX_NAME
-    header: Mapping[str, Any] = {}
-    entries: list[Entry] = []
-    status: CaptureStatus | None = None
-    error: str | None = "the capture was interrupted"
-    seconds = 0.0
-    damaged = False
-    try:
-        if index.exists():
-            header, entries = parse_index(index)
-            status, error = header.get("status"), header.get("error")
-            if status is not None and status not in get_args(CaptureStatus):
-                raise PagesError(f"{index}: {status!r} is not the status of a capture")
-            seconds = float(header.get("duration_seconds", 0.0))
-        else:
-            entries = _read_journal(folder / JOURNAL_NAME)
-    except (PagesError, ValueError, TypeError, OSError) as damage:
-        damaged = index.exists()
-        status, error, entries = "failed" if damaged else None, str(damage), []
-    return Capture(
+    capture = Capture(
         source=folder.parents[1].name,
         day=date.fromisoformat(folder.parent.name),
         capture_id=folder.name,
-        status=status,
-        entries=tuple(entries),
-        error=error,
-        duration_seconds=seconds,
-        replayed_from=header.get("replayed_from"),
-        damaged=damaged,
+        status=None,
+        error="the capture was interrupted",
     )
+    index = folder / INDEX_NAME
+    try:
+        if not index.exists():
+            return replace(capture, entries=_read_journal(folder / JOURNAL_NAME))
+        header, entries = parse_index(index)
+        if (status := header.get("status")) not in get_args(CaptureStatus):
+            raise PagesError(f"{index}: {status!r} is not the status of a capture")
+        return replace(
+            capture,
+            status=status,
+            entries=tuple(entries),
+            error=header.get("error"),
+            duration_seconds=float(header.get("duration_seconds", 0.0)),
+            replayed_from=header.get("replayed_from"),
+        )
+    except (PagesError, ValueError, TypeError, OSError) as damage:
+        if index.exists():
+            return replace(capture, status="failed", error=str(damage), damaged=True)
+        return replace(capture, error=str(damage))
 
 
 def began_at(capture_id: str) -> datetime:
@@ -260,12 +257,12 @@ def began_at(capture_id: str) -> datetime:
     return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
 
 
-def _read_journal(path: Path) -> list[Entry]:
+def _read_journal(path: Path) -> tuple[Entry, ...]:
     """Return the entries of an interrupted capture; a last line that was cut off while written is skipped."""
     if not path.exists():
-        return []
+        return ()
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
-    return [Entry.model_validate_json(line) for line in whole_lines]
+    return tuple(map(Entry.model_validate_json, whole_lines))
 
 
 def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
