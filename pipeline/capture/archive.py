@@ -178,7 +178,7 @@ class Archive:
             for folder in folders
             if folder.is_dir()
             for path in sorted(folder.iterdir())
-            if path.is_dir() and _began(path.name) and path.name not in without
+            if path.is_dir() and began_at(path.name) and path.name not in without
         ]
 
     def latest_capture(self, source: str) -> Capture | None:
@@ -203,7 +203,7 @@ class Archive:
         if not usable:
             return []
         folder = self.folder(capture)
-        began = _began(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
+        began = began_at(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
         return [read_answer(folder, entry, began) for entry in usable]
 
 
@@ -243,14 +243,14 @@ def _read_capture(folder: Path) -> Capture:
 
 
 def _duration_seconds(capture_id: str, finished_at: str | None) -> float:
-    began = _began(capture_id)
+    began = began_at(capture_id)
     if began is None or finished_at is None:
         return 0.0
     return round(max(0.0, (datetime.fromisoformat(finished_at) - began).total_seconds()), 3)
 
 
-def _began(capture_id: str) -> datetime | None:
-    """When the capture began; None for a folder that is no capture."""
+def began_at(capture_id: str) -> datetime | None:
+    """Return when a capture began (UTC), by its id; None for the name of a folder that is no capture."""
     try:
         return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
     except ValueError:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal, get_args
 
-from pipeline.capture.archive import ID_FORMAT
 from pipeline.contracts.progress import Progress
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
@@ -52,14 +51,6 @@ class Examination:
     def short(self, path: Path) -> str:
         """Return a path as it is below the home."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
-
-
-def began_at(folder: Path) -> datetime | None:
-    """Return when a capture began (UTC), from its folder's name; None for a folder that is no capture."""
-    try:
-        return datetime.strptime(folder.name, ID_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
 
 
 Check = Callable[[Examination], Iterable[Finding]]

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from pipeline.capture.archive import Archive
+from pipeline.capture.archive import Archive, began_at
 from pipeline.catalog.own import read_own_catalogue
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.health.doctor.finding import Examination, Finding, began_at
+from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.health.doctor.machine import MINUTE, used_bytes
 from pipeline.home.disk import size_text
 from pipeline.home.litter import half_written, sweep
@@ -56,7 +56,7 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
     for source in archive.sources():
         days = [folder / source / f"{day}" for day in archive.days(source)]
         yield from (path for path in (folder / source).iterdir() if path not in days)
-        yield from (path for day in days for path in day.iterdir() if began_at(path) is None)
+        yield from (path for day in days for path in day.iterdir() if began_at(path.name) is None)
 
 
 def own_catalogue(x: Examination) -> list[Finding]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from pipeline.capture.archive import Archive
-from pipeline.health.doctor.finding import Examination, Finding, began_at
+from pipeline.capture.archive import Archive, began_at
+from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.home.disk import disk_error_text, existing, size_text
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -111,7 +111,7 @@ def clock(x: Examination) -> list[Finding]:
         folders = (
             path for day in archive.days(source)[-1:] for path in (archive.root / source / f"{day}").iterdir()
         )
-        newest = max((began_at(path) or x.now for path in folders), default=x.now)
+        newest = max((began_at(path.name) or x.now for path in folders), default=x.now)
         if newest > x.now + CLOCK_TOLERANCE:
             what = f"the clock says {now}, but a capture of {source} began at {newest:{MINUTE}}"
             remedy = "set the clock of this machine, or find out when it was wrong"
