@@ -211,7 +211,7 @@ def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: Conne
     live = examine_live(
         home, names=["linode"], now=datetime.now(UTC), environment={"GPUFARE_PROXY": proxy.url}
     )
-    assert (live.refresh.asked, proxy.asked) == ([], [])
+    assert (live.asked, proxy.asked) == ([], [])
 
 
 def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:

@@ -136,11 +136,6 @@ def _from_here(path: Path) -> str:
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
 @click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="With --live: keep the answers in this folder, without keys.",
-)
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 def doctor(
@@ -148,7 +143,6 @@ def doctor(
     every: bool,
     live: bool,
     sources: tuple[str, ...],
-    save: Path | None,
     pages: str | None,
     form: Any,
 ) -> None:
@@ -156,16 +150,14 @@ def doctor(
 
     With --live, check the sources instead: a refresh into a home that is gone afterwards, with the pauses and
     terms of every refresh, judged as on a first day. Exit code 1 when a source that was asked gave no prices.
-    Nothing is kept but the answers that --save puts in a folder, as `gpufare refresh --pages FOLDER` reads
-    them. Look through the folder before you hand it on: a page may show the address that it was asked from.
     """
     if live:
         if fix or every:
             raise click.UsageError("--fix and --all check the home: leave them out, or --live")
-        _examine_sources(sources, save, pages, form)
+        _examine_sources(sources, pages, form)
         return
-    if sources or save or pages:
-        raise click.UsageError("--source, --save and --pages need --live")
+    if sources or pages:
+        raise click.UsageError("--source and --pages need --live")
     _examine_home(fix, every, form)
 
 
@@ -193,9 +185,9 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
         raise click.ClickException(f"{failures} checks failed" if failures > 1 else "1 check failed")
 
 
-def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | None, form: Any) -> None:
+def _examine_sources(sources: tuple[str, ...], pages: str | None, form: Any) -> None:
     from pipeline.cli.printing import show
-    from pipeline.health.doctor.live import examine_live
+    from pipeline.health.doctor.live import examine_live, outcomes_table
 
     with progress_shown("asking the sources") as progress:
         report = examine_live(
@@ -203,18 +195,16 @@ def _examine_sources(sources: tuple[str, ...], save: Path | None, pages: str | N
             names=sources,
             now=datetime.now(UTC),
             environment=os.environ,
-            save=save,
             pages=pages,
             progress=progress,
         )
     if form == "table":
-        for line in report.lines():
+        for line in (*report.source_lines(recorded=False), *report.off):
             tell(line)
     else:
-        show(report.table(), form)
+        show(outcomes_table(report), form)
     if report.failed:
-        asked = len(report.refresh.asked)
-        raise click.ClickException(f"{len(report.failed)} of {asked} sources asked failed")
+        raise click.ClickException(f"{len(report.failed)} of {len(report.asked)} sources asked failed")
 
 
 def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:

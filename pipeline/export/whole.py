@@ -54,7 +54,8 @@ SMALL = {
         "price_list",
         "The five lowest prices per hour of each GPU and price kind among the ranked offers.",
         "TRUE QUALIFY 5 >= "
-        "row_number() OVER (PARTITION BY gpu_id, price_kind ORDER BY usd_per_gpu_hour, source)",
+        "row_number() OVER (PARTITION BY gpu_id, price_kind ORDER BY usd_per_gpu_hour, source, rowid) "
+        "ORDER BY rowid",
     ),
     "gpus": Small("gpu_compare", "Each GPU with a price: facts and cheapest prices.", "providers > 0"),
     "market": Small(

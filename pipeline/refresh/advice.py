@@ -30,10 +30,9 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
     step = (advice and advice.step) or _BY_RESULT.get(result)
     if step is None:
         return None
-    keep = f"`gpufare doctor --live --source {config.name} --save DIR`"
     check = f"check the key in {' and '.join(config.key_variables)}, where it is set; else "
     check_key = check if config.key_variables else ""
-    return step.format(c=config, keep=keep, check_key=check_key, key=key_text(config))
+    return step.format(c=config, check_key=check_key, key=key_text(config))
 
 
 def next_step_of(outcome: Outcome) -> str | None:
@@ -107,14 +106,15 @@ class _Advice:
     """What to do about a source whose request ended with a code; what it means that many end so, and what to
     do then where that is not each source's step.
 
-    In steps stand ``{c.name}`` and other facts of a source, ``{key}``, ``{check_key}``, and ``{keep}`` for
-    the command that keeps its answers.
+    In steps stand ``{c.name}`` and other facts of a source, ``{key}`` and ``{check_key}``.
     """
 
     step: str | None = None
     of_many: str | None = None
     step_of_many: str | None = None
 
+
+_REPORT = "report it with the answer, which a refresh keeps in the home: archive/{c.name}"
 
 _ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
 
@@ -140,9 +140,7 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     OutcomeCode.HTTP_403: _Advice(_ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
     OutcomeCode.HTTP_404: _Advice("look for its new address, from {c.homepage}, and report it"),
     OutcomeCode.HTTP_429: _Advice("wait an hour before you refresh again"),
-    OutcomeCode.HTTP_4XX: _Advice(
-        "{check_key}the request has to change: {keep} keeps the answer for a report"
-    ),
+    OutcomeCode.HTTP_4XX: _Advice("{check_key}the request has to change: " + _REPORT),
     OutcomeCode.ROBOTS_DISALLOWED: _Advice(
         "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
     ),
@@ -172,19 +170,19 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
         "no host name could be resolved: there is no network, or no resolver",
         "connect this machine, check its DNS, and refresh again",
     ),
-    OutcomeCode.REQUEST_LIMIT: _Advice("its list has grown beyond the limit: {keep} for a report"),
+    OutcomeCode.REQUEST_LIMIT: _Advice("its list has grown beyond the limit: " + _REPORT),
     OutcomeCode.SOURCE_TIMEOUT: _Advice(
         "refresh again at another hour; time_limit_seconds in catalog/sources/{c.name}.yaml is the limit"
     ),
 }
 
 _BY_RESULT: Mapping[SourceResult, str] = {
-    SourceResult.PARTIAL: "refresh again later today; if it stays so, {keep}",
+    SourceResult.PARTIAL: "refresh again later today; if it stays so, " + _REPORT,
     SourceResult.DOUBTED: "compare with {c.homepage}; where the page says what was refused, confirm it in "
     "catalog/sources/{c.name}.yaml (reviewed_prices, or expect)",
-    SourceResult.CHANGED: "its reader has to be adapted: {keep} keeps the page for a report",
-    SourceResult.REFUSED_BY_HOST: "{keep} keeps the answer for a report",
-    SourceResult.REFUSED_BY_US: "{keep} keeps the answer for a report",
+    SourceResult.CHANGED: "its reader has to be adapted: " + _REPORT,
+    SourceResult.REFUSED_BY_HOST: _REPORT,
+    SourceResult.REFUSED_BY_US: _REPORT,
     SourceResult.UNREACHABLE: "refresh again later today",
     SourceResult.FAILED_HERE: "`gpufare doctor` examines this machine and its data",
     SourceResult.NEEDS_KEY: "set {key}",

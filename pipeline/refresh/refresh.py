@@ -106,7 +106,7 @@ def _future_days(home: Home, now: datetime) -> list[date]:
     for day in found:
         reason = f"the home has data of {day}, a future date"
         remedy = "it is ignored until that day comes: check the clock of this machine"
-        incident = Incident(at=now, kind=IncidentKind.FUTURE_DAY, day=day, reason=reason, remedy=remedy)
+        incident = Incident(kind=IncidentKind.FUTURE_DAY, day=day, reason=reason, remedy=remedy)
         report_incident(home, incident)
     return found
 

@@ -1,20 +1,13 @@
-"""What a refresh prints: what it is about to ask and how long that takes, then what it did."""
+"""What a refresh prints: whom it is about to ask, then what it did."""
 
-import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
-from typing import NamedTuple
 
-from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
-from pipeline.capture.visit import MAX_PARALLEL, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
-from pipeline.contracts.hosts import host_of
 from pipeline.contracts.incidents import Incident
-from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
@@ -22,7 +15,6 @@ from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
 from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of
 from pipeline.refresh.permissions import off_lines, reason_off
-from pipeline.sources import source_module
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
@@ -33,11 +25,11 @@ MAX_SHOWN = 20
 
 
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """How many sources are asked, for how long; until there is a first accepted day also which are off, and
-    what keys would add."""
+    """How many sources are asked; until there is a first accepted day also which are off, and what keys would
+    add."""
     choices = read_choices(home)
     asked = [config for config in chosen if reason_off(config, choices, environment) is None]
-    lines = [_asking_text(asked, Archive(home.archive), environment)]
+    lines = [_asking_text(asked, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines
     # The key of a source that is off by its terms turns it on, as the line of what is off says.
@@ -50,63 +42,12 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     return [*lines, *off_lines(chosen, home, environment), *keys]
 
 
-def _asking_text(asked: Sequence[SourceConfig], archive: Archive, environment: Mapping[str, str]) -> str:
-    if not asked:
-        return "asking no source"
+def _asking_text(asked: Sequence[SourceConfig], environment: Mapping[str, str]) -> str:
     with_keys = [config.name for config in asked if config.has_key(environment)]
     without = len(asked) - len(with_keys)
     who = [f"{without} {'source' if without == 1 else 'sources'} without a key"] if without else []
     who += [f"{', '.join(with_keys)} with your keys"] if with_keys else []
-    visits = {config.name: _expected_visit(config, archive, environment) for config in asked}
-    groups = sharing_hosts(list(asked))
-    seconds = seconds_in_parallel([sum(visits[each.name].seconds for each in group) for group in groups])
-    # A visit of one request takes no pauses, and how long the host takes is not known.
-    if seconds == 0:
-        return f"asking {' and '.join(who)}"
-    about = "about" if all(visit.measured for visit in visits.values()) else "at least"
-    duration = f"{math.ceil(seconds)} s" if seconds < 100 else f"{math.ceil(seconds / 60)} min"
-    longest = max(asked, key=lambda config: visits[config.name].seconds)
-    requests = visits[longest.name].requests
-    pauses = f"{requests} requests {longest.spacing_seconds:g} s apart"
-    why = f"; {longest.name} takes the longest: {pauses}" if requests > 1 else ""
-    return f"asking {' and '.join(who)}: {about} {duration}{why}"
-
-
-class _ExpectedVisit(NamedTuple):
-    """How long a visit to a source takes. ``measured``: as long as its last one did; else the pauses between
-    its first requests, to which the host's speed and further pages add."""
-
-    requests: int
-    seconds: float
-    measured: bool
-
-
-def _expected_visit(config: SourceConfig, archive: Archive, environment: Mapping[str, str]) -> _ExpectedVisit:
-    last = archive.latest_capture(config.name)
-    if last is not None and last.replayed_from is None:
-        return _ExpectedVisit(len(last.entries), last.duration_seconds, measured=True)
-    try:
-        requests = first_requests(config, source_module(config.name), environment)
-    except Exception:  # the source's own code: its visit says what is wrong
-        requests = []
-    return _ExpectedVisit(len(requests), _least_seconds(requests, config), measured=False)
-
-
-def _least_seconds(requests: Sequence[Request], config: SourceConfig) -> float:
-    """The pauses between requests to the same host, whose robots.txt is asked too unless it is an API's."""
-    turns = Counter(host_of(request.url) for request in requests)
-    for host in {host_of(request.url) for request in requests if not config.is_api(request.url)}:
-        turns[host] += 1
-    return config.spacing_seconds * sum(count - 1 for count in turns.values())
-
-
-def seconds_in_parallel(durations: Sequence[float]) -> float:
-    """How long MAX_PARALLEL workers take, who take the next when they are done with one."""
-    free_at = [0.0] * MAX_PARALLEL
-    for duration in durations:
-        first = free_at.index(min(free_at))
-        free_at[first] += duration
-    return max(free_at)
+    return f"asking {' and '.join(who) or 'no source'}"
 
 
 # ---------------------------------------------------------------- when it is done
@@ -144,6 +85,11 @@ class RefreshReport:
         return [each for each in self.outcomes if each.result.asked]
 
     @property
+    def failed(self) -> list[Outcome]:
+        """The outcomes of sources that were asked and gave no prices."""
+        return [outcome for outcome in self.asked if not outcome.accepted]
+
+    @property
     def nobody_answered(self) -> bool:
         """Whether sources were asked and not one of them gave an answer that can be read."""
         return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
@@ -177,7 +123,7 @@ class RefreshReport:
                 lines.append(f"among them, replayed from saved pages and no live prices: {self.replayed}")
             if not self.published.rows.get("rentals"):
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
-            if not (self.nobody_answered or any(outcome.accepted for outcome in self.asked)):
+            if self.failed == self.asked and not self.nobody_answered:
                 lines.append(self._nothing_new())
         return [*lines, *filter(None, [self.stored])]
 

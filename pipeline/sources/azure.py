@@ -138,8 +138,16 @@ def _refuse_other_products(item: kit.JsonObject) -> None:
     for is_refused, reason, detail in (
         (service not in (None, "Virtual Machines"), reasons.OTHER_PRODUCT, f"of the service {service!r}"),
         ("windows" in product, reasons.NOT_LINUX, f"a Windows meter: {product!r}"),
-        ("cloudservices" in product.replace(" ", ""), reasons.OTHER_PRODUCT, f"Cloud Services: {product!r}"),
-        (meter.endswith("low priority"), reasons.OTHER_PRICE_KIND, f"only for Azure Batch: {meter!r}"),
+        (
+            "cloudservices" in product.replace(" ", ""),
+            reasons.OTHER_PRODUCT,
+            f"a meter of Cloud Services: {product!r}",
+        ),
+        (
+            meter.endswith("low priority"),
+            reasons.OTHER_PRICE_KIND,
+            f"Low Priority is for Azure Batch only: {meter!r}",
+        ),
         (meter.endswith("expired"), reasons.DISCONTINUED, f"an expired meter: {meter!r}"),
         (kind == "DevTestConsumption", reasons.OTHER_PRODUCT, "only for Dev/Test subscriptions"),
         (kind not in ("Consumption", "Reservation"), reasons.OTHER_PRICE_KIND, f"of type {kind!r}"),

@@ -33,7 +33,7 @@ def publish(
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
         if home.published.is_dir():  # no file can take its place
-            _move_folder_aside(home, now)
+            _move_folder_aside(home)
         return build(file, home, day, now, progress, mend)
 
 
@@ -68,13 +68,12 @@ def _replacing(home: Home, file: Path) -> Iterator[Path]:
         _sweep(file.parent, f"{temporary.stem}.*")
 
 
-def _move_folder_aside(home: Home, now: datetime) -> None:
+def _move_folder_aside(home: Home) -> None:
     """Raises OSError."""
     place = set_aside(home, home.published)
     report_incident(
         home,
         Incident(
-            at=now,
             kind=IncidentKind.DAMAGED_FILE,
             path=str(home.published.relative_to(home.root)),
             reason="a folder is where a file belongs",

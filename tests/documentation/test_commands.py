@@ -48,6 +48,10 @@ ELSEWHERE = {
     "DAGSTER_HOME=": "tests/test_readme.py",
     "GPUFARE_HOME=~/gpufare-samples": "tests/test_orchestration.py",
     "python -m pipeline.capture.replay": "tests/test_readme.py",
+    "cp -r ": "tests/documentation/test_source_broke.py",
+    "GPUFARE_HOME=saved/home": "tests/documentation/test_source_broke.py",
+    "gunzip ": "tests/documentation/test_source_broke.py",
+    "gpufare read runpod saved/": "tests/documentation/test_source_broke.py",
 }
 """Run by these tests."""
 

@@ -4,6 +4,8 @@ import csv
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,19 @@ def test_the_small_set_is_below_two_megabytes(exported: Path) -> None:
         ranks = [int(row["rank"]) for row in csv.DictReader(file)]
     assert max(ranks) == 3
     assert len(ranks) > 2000
+
+
+def test_the_small_price_list_has_the_lowest_prices_in_the_order_of_the_whole(exported: Path) -> None:
+    with (exported / "price_list.csv").open(newline="", encoding="utf-8") as file:
+        listed = list(csv.DictReader(file))
+    expected = []
+    for _, rows in groupby(listed, itemgetter("gpu_id", "price_kind")):
+        by_price = sorted(
+            enumerate(rows), key=lambda each: (float(each[1]["usd_per_gpu_hour"]), each[1]["source"])
+        )
+        expected += [row for _, row in sorted(by_price[:5], key=itemgetter(0))]
+    with (exported / "latest" / "prices.csv").open(newline="", encoding="utf-8") as file:
+        assert list(csv.DictReader(file)) == expected
 
 
 def test_frictionless_finds_no_error(sample_home: Home, consumers: Path, tmp_path: Path) -> None:
