@@ -150,7 +150,7 @@ def test_a_damaged_newest_capture_falls_back_to_the_one_before(
     elif damage == "status":
         file.write_text(json.dumps(json.loads(content) | {"status": "splendid"}))
     else:
-        file.write_text(json.dumps(json.loads(content) | {"finished_at": 17}))
+        file.write_text(json.dumps(json.loads(content) | {"duration_seconds": "long"}))
     kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
     again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
     assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed")

@@ -3,7 +3,6 @@
 Read again by the command and by Dagster's assets; captured by the command and by Dagster's assets.
 """
 
-import json
 import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -55,15 +54,6 @@ def fails_the_second_time(host: Host) -> None:
         host.say(403)
 
 
-def answers_with_validator(host: Host) -> None:
-    """The sample page; 304 to who has it already."""
-    if host.headers.get("if-none-match") == '"v1"':
-        host.say(304)
-    else:
-        page = (PAGES / "crusoe" / "pricing.html").read_bytes()
-        host.say(200, page, content_type="text/html; charset=utf-8", etag='"v1"')
-
-
 # A source each: what its host does, and some of what the record must say.
 CASES: dict[str, tuple[str, Fault | None, dict[str, Any]]] = {
     "exchange rates": ("ecb", None, {"status": "captured", "accepted": True, "error": None}),
@@ -87,7 +77,7 @@ CASES: dict[str, tuple[str, Fault | None, dict[str, Any]]] = {
         says(200, b"{}", content_type="application/json"),
         {"status": "captured", "reason": "the answer could not be read"},
     ),
-    "unchanged": ("crusoe", answers_with_validator, {"status": "captured", "accepted": True, "error": None}),
+    "unchanged": ("crusoe", None, {"status": "captured", "accepted": True, "error": None}),
     "needs a key": ("primeintellect", None, {"status": "needs_key", "failed_requests": 1}),
     "good in the morning, failed in the evening": (
         "salad",
@@ -213,32 +203,12 @@ def test_the_command_reads_dagsters_day_again(
     assert record(dagster_again_by_command, name) == live
 
 
-def test_the_unchanged_capture_was_answered_304(by_command: Home) -> None:
-    (capture,) = Archive(by_command.archive).captures("crusoe", DAY)
-    assert [entry.outcome for entry in capture.entries] == ["not_modified"]
+def test_the_unchanged_page_is_stored_once(by_command: Home) -> None:
+    archive = Archive(by_command.archive)
+    before, now = (archive.folder(archive.captures("crusoe", day)[0]) for day in archive.days("crusoe"))
+    assert (now / "0001.html.gz").samefile(before / "0001.html.gz")
 
 
 def test_a_failed_attempt_in_the_evening_leaves_the_mornings_prices(by_command: Home) -> None:
     assert len(Archive(by_command.archive).captures("salad", DAY)) == 2
     assert record(by_command, "good in the morning, failed in the evening")["offers"]
-
-
-def test_a_capture_of_an_older_version_is_read(tmp_path: Path) -> None:
-    """Its index has no error, and its entries are only those that were sent."""
-    home = Home(tmp_path / "home")
-    with FaultyServer(PAGES, FAULTS) as server:
-        azure = [source_config("azure")]
-        capture_live(azure, DAY, Archive(home.archive), {}, replay_url=server.base_url)
-    (index,) = home.archive.glob("azure/*/*/index.json")
-    content = json.loads(index.read_text())
-    del content["error"]
-    for entry in content["answers"]:
-        del entry["sent"]
-    index.chmod(0o644)
-    index.write_text(json.dumps(content))
-    (capture,) = Archive(home.archive).captures("azure", DAY)
-    assert capture.status == "partial"
-    assert (capture.error or "").startswith("http_404: there is nothing at this address")
-    began = datetime.strptime(capture.capture_id or "", "%Y%m%dT%H%M%S.%fZ")
-    finished = datetime.fromisoformat(content["finished_at"]).replace(tzinfo=None)
-    assert capture.duration_seconds == round((finished - began).total_seconds(), 3)

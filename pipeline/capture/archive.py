@@ -14,7 +14,9 @@ without it was interrupted: it can be read, but is never taken for a complete on
 import gzip
 import json
 import os
-from collections.abc import Container, Mapping
+import time
+from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
@@ -46,20 +48,17 @@ class ArchiveError(GpufareError):
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread. ``latest`` is the source's capture
-    before."""
+    """Writes one capture. Made by Archive.start; used by one thread. ``stored`` has entries of an earlier
+    capture that have a body, and its folder, by hash."""
 
     def __init__(
-        self, archive: "Archive", folder: Path, header: Mapping[str, Any], latest: Capture | None
+        self, folder: Path, header: Mapping[str, Any], stored: Mapping[str, tuple[Path, Entry]]
     ) -> None:
         self.folder = folder
-        self.latest = latest
         self._header = header
+        self._started = time.monotonic()
         self._entries: list[Entry] = []
-        self._stored: dict[str, tuple[Path, Entry]] = {}
-        if latest is not None:
-            place = archive.folder(latest)
-            self._stored = {entry.sha256: (place, entry) for entry in latest.entries if entry.sha256}
+        self._stored = dict(stored)
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
@@ -108,7 +107,7 @@ class CaptureWriter:
             **self._header,
             "status": "partial" if error and status == "captured" else status,
             "error": "; ".join(filter(None, (first_error(self._entries), error))) or None,
-            "finished_at": datetime.now(UTC).isoformat(),
+            "duration_seconds": round(time.monotonic() - self._started, 3),
         }
         answers = [entry.model_dump(mode="json") for entry in self._entries]
         content = json.dumps({**header, "answers": answers}, indent=1, ensure_ascii=False)
@@ -125,10 +124,7 @@ class Archive:
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
         """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
-        try:
-            latest = self.latest_capture(source)
-        except OSError:
-            latest = None  # a folder that cannot be listed costs space, not the capture
+        stored = self._latest_bodies(source)
         moment = datetime.now(UTC)
         while True:
             capture_id = moment.strftime(ID_FORMAT)
@@ -145,7 +141,18 @@ class Archive:
             "capture_id": capture_id,
             "replayed_from": replayed_from,
         }
-        return CaptureWriter(self, folder, header, latest)
+        return CaptureWriter(folder, header, stored)
+
+    def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
+        """Return the entries of the source's latest capture that have a body, and its folder, by hash."""
+        try:
+            latest = self.latest_capture(source)
+        except OSError:
+            latest = None  # a folder that cannot be listed costs space, not the capture
+        if latest is None:
+            return {}
+        folder = self.folder(latest)
+        return {entry.sha256: (folder, entry) for entry in latest.entries if entry.sha256}
 
     def folder(self, capture: Capture) -> Path:
         """The folder of an archived capture."""
@@ -164,7 +171,16 @@ class Archive:
         folder = self.root / source
         if not folder.is_dir():
             return []
-        return sorted(date.fromisoformat(path.name) for path in folder.iterdir() if _is_day(path))
+        return sorted(
+            date.fromisoformat(path.name) for path in folder.iterdir() if _is_folder(path, date.fromisoformat)
+        )
+
+    def capture_folders(self, source: str, day: date) -> list[Path]:
+        """The folders of the source's captures of a day, oldest first."""
+        folder = self.root / source / day.isoformat()
+        if not folder.is_dir():
+            return []
+        return sorted(path for path in folder.iterdir() if _is_folder(path, began_at))
 
     def captures(
         self, source: str, day: date | None = None, *, without: Container[str] = ()
@@ -172,13 +188,11 @@ class Archive:
         """The source's captures (of one day), oldest first, interrupted and damaged ones included; not those
         whose id is in ``without``."""
         days = self.days(source) if day is None else [day]
-        folders = [self.root / source / each.isoformat() for each in days]
         return [
             _read_capture(path)
-            for folder in folders
-            if folder.is_dir()
-            for path in sorted(folder.iterdir())
-            if path.is_dir() and began_at(path.name) and path.name not in without
+            for each in days
+            for path in self.capture_folders(source, each)
+            if path.name not in without
         ]
 
     def latest_capture(self, source: str) -> Capture | None:
@@ -203,71 +217,58 @@ class Archive:
         if not usable:
             return []
         folder = self.folder(capture)
-        began = began_at(folder.name) or datetime.combine(capture.day, datetime.min.time(), UTC)
-        return [read_answer(folder, entry, began) for entry in usable]
+        beginning = datetime.combine(capture.day, datetime.min.time(), UTC)
+        return [read_answer(folder, entry, beginning) for entry in usable]
 
 
 def _read_capture(folder: Path) -> Capture:
     """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
     one without an index was interrupted."""
-    index = folder / INDEX_NAME
-    header: Mapping[str, Any] = {}
-    entries: list[Entry] = []
-    status: CaptureStatus | None = None
-    error: str | None = "the capture was interrupted"
-    seconds = 0.0
-    damaged = False
-    try:
-        if index.exists():
-            header, entries = parse_index(index)
-            status, error = header.get("status"), header.get("error") or first_error(entries)
-            if status is not None and status not in get_args(CaptureStatus):
-                raise PagesError(f"{index}: {status!r} is not the status of a capture")
-            seconds = _duration_seconds(folder.name, header.get("finished_at"))
-        else:
-            entries = _read_journal(folder / JOURNAL_NAME)
-    except (PagesError, ValueError, TypeError, OSError) as damage:
-        damaged = index.exists()
-        status, error, entries = "failed" if damaged else None, str(damage), []
-    return Capture(
+    capture = Capture(
         source=folder.parents[1].name,
         day=date.fromisoformat(folder.parent.name),
         capture_id=folder.name,
-        status=status,
-        entries=tuple(entries),
-        error=error,
-        duration_seconds=seconds,
-        replayed_from=header.get("replayed_from"),
-        damaged=damaged,
+        status=None,
+        error="the capture was interrupted",
     )
-
-
-def _duration_seconds(capture_id: str, finished_at: str | None) -> float:
-    began = began_at(capture_id)
-    if began is None or finished_at is None:
-        return 0.0
-    return round(max(0.0, (datetime.fromisoformat(finished_at) - began).total_seconds()), 3)
-
-
-def began_at(capture_id: str) -> datetime | None:
-    """Return when a capture began (UTC), by its id; None for the name of a folder that is no capture."""
+    index = folder / INDEX_NAME
     try:
-        return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
-    except ValueError:
-        return None
+        if not index.exists():
+            return replace(capture, entries=_read_journal(folder / JOURNAL_NAME))
+        header, entries = parse_index(index)
+        if (status := header.get("status")) not in get_args(CaptureStatus):
+            raise PagesError(f"{index}: {status!r} is not the status of a capture")
+        return replace(
+            capture,
+            status=status,
+            entries=tuple(entries),
+            error=header.get("error"),
+            duration_seconds=float(header.get("duration_seconds", 0.0)),
+            replayed_from=header.get("replayed_from"),
+        )
+    except (PagesError, ValueError, TypeError, OSError) as damage:
+        if index.exists():
+            return replace(capture, status="failed", error=str(damage), damaged=True)
+        return replace(capture, error=str(damage))
 
 
-def _read_journal(path: Path) -> list[Entry]:
+def began_at(capture_id: str) -> datetime:
+    """Return when a capture began (UTC). Raises ValueError for a text that is no capture's id."""
+    return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
+
+
+def _read_journal(path: Path) -> tuple[Entry, ...]:
     """Return the entries of an interrupted capture; a last line that was cut off while written is skipped."""
     if not path.exists():
-        return []
+        return ()
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
-    return [Entry.model_validate_json(line) for line in whole_lines]
+    return tuple(map(Entry.model_validate_json, whole_lines))
 
 
-def _is_day(path: Path) -> bool:
+def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
+    """True if the path is a folder whose name ``read_name`` can read."""
     try:
-        date.fromisoformat(path.name)
+        read_name(path.name)
     except ValueError:
         return False
     return path.is_dir()

@@ -10,7 +10,6 @@ from os.path import commonprefix
 from threading import Event
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.conditional import EarlierAnswer, earlier_answer
 from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import NO_PAGE_HEADER, Client, Rules
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response
@@ -27,9 +26,6 @@ from pipeline.contracts.request import Entry, request_key
 
 GIVE_UP_AFTER = 3
 """Requests in a row that end in a transport error, 429 or 5xx before a visit ends."""
-
-UNSENT_LISTED = 20
-"""Requests with an entry each, of those that were not sent because the visit ended before them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +90,12 @@ class SourceVisit:
         return None
 
     def _archive_rest(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive that a visit ended before these requests: the first ones, then how many more there were. A
-        page may have any number of links; those to optional answers come last, so that none is missed."""
-        requests.sort(key=lambda request: request.optional)
-        listed = requests[:UNSENT_LISTED]
-        for request in listed[:-1]:
-            self._archive_unsent(request, code, error)
-        more = len(requests) - len(listed)
+        """Archive that a visit ended before these requests: one of them, not optional if any is not, and how
+        many more there were. A page may have any number of links."""
+        first = min(requests, key=lambda request: request.optional)
+        more = len(requests) - 1
         note = f"; {more} more requests were not asked either" if more else ""
-        self._archive_unsent(listed[-1], code, error + note, more_unsent=more)
+        self._archive(first, self._unsent(code, error + note), more_unsent=more)
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
         """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended, and
@@ -112,31 +105,15 @@ class SourceVisit:
             request = self._secrets.fill(template)
             pause = self._crawl_delay_seconds(request, rules)
         except RequestFailedError as refusal:
-            unsent = Answer(self._secrets.redact(template.url), b"", datetime.now(UTC), sha256_of(b""), 0)
-            instead = self._hooks.retry_requests(unsent, refusal.code)
-            self._archive_unsent(template, refusal.code, str(refusal), instead)
-            return refusal.code, instead
-        keyed = request != template
-        earlier = self._earlier_answer(request, keyed)
-        rules = replace(
-            rules,
-            spacing_seconds=max(rules.spacing_seconds, pause),
-            validators=earlier.validators if earlier else {},
-        )
+            unsent = self._unsent(refusal.code, str(refusal))
+            return refusal.code, self._ended(template, template, unsent)
+        rules = replace(rules, spacing_seconds=max(rules.spacing_seconds, pause))
         response = self._client.fetch(request, rules)
         if response.code is OutcomeCode.HTTP_429:
             self._run.busy_hosts.add(host_of(request.url))
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
             return response.code, []  # the saved pages lack it: no answer of a host
-        following = self._answered(template, request, response, earlier, keyed)
-        return response.code, following
-
-    def _earlier_answer(self, request: Request, keyed: bool) -> EarlierAnswer | None:
-        """Return what the host may be asked to confirm; answers of a replay are confirmed in replays only."""
-        latest = self._writer.latest
-        if latest is None or (latest.replayed_from is None) != (self._client.replay is None):
-            return None
-        return earlier_answer(self._run.archive.folder(latest), latest, self._key(request), keyed=keyed)
+        return response.code, self._ended(template, request, response)
 
     def _rules(self, template: Request) -> Rules:
         facts = _facts_of(template, self._config)
@@ -162,26 +139,13 @@ class SourceVisit:
             return 0.0
         return self._run.robots.crawl_delay_seconds(request.url, rules)
 
-    def _answered(
-        self,
-        template: Request,
-        request: Request,
-        response: Response,
-        earlier: EarlierAnswer | None,
-        keyed: bool,
-    ) -> list[Request]:
-        """Archive a response, without what must not be stored; return what follows from it."""
-        redacted = False
-        if response.code is OutcomeCode.NOT_MODIFIED and earlier is not None:
-            response = earlier.as_answered(response)
-        elif response.body:
-            received = response.body
+    def _ended(self, template: Request, request: Request, response: Response) -> list[Request]:
+        """Archive how a request ended, without what must not be stored; return what follows from it."""
+        if response.body:
             response = self._redacted(request, response)
-            redacted = response.body != received
-        method, url, body_sha256 = self._named(request)
         body = response.body or b""
         answer = Answer(
-            url,
+            self._secrets.redact(request.url),
             body,
             response.observed_at,
             sha256_of(body),
@@ -189,28 +153,12 @@ class SourceVisit:
             response.headers,
             self._without_keys(request.body),
         )
-        is_usable = response.code.usable and bool(body)
-        instead = [] if is_usable else self._hooks.retry_requests(answer, response.code)
-        entry = Entry(
-            method=method,
-            url=url,
-            body_sha256=body_sha256,
-            status=response.status,
-            headers=response.headers,
-            observed_at=response.observed_at,
-            duration_seconds=response.duration_seconds,
-            retries=response.retries,
-            outcome=response.code,
-            error=response.error,
-            final_url=response.final_url if response.final_url != url else None,
-            redacted=redacted,
-            optional=request.optional,
-            instead=self._keys_of(instead),
-            warning=response.warning,
-            keyed=keyed,
-        )
-        self._writer.add(entry, response.body)
-        return self._hooks.next_requests(template, answer) if is_usable else instead
+        if response.code is OutcomeCode.OK:
+            self._archive(request, response)
+            return self._hooks.next_requests(template, answer)
+        instead = self._hooks.retry_requests(answer, response.code)
+        self._archive(request, response, instead)
+        return instead
 
     def _redacted(self, request: Request, response: Response) -> Response:
         """Return a response without keys and without what its source must not store in the body. A body that
@@ -229,30 +177,35 @@ class SourceVisit:
         error = f"{OutcomeCode.EMPTY_BODY.sentence}: redact leaves nothing of {url}"[:LONGEST_ERROR]
         return replace(response, body=body, code=OutcomeCode.EMPTY_BODY, error=error)
 
-    def _archive_unsent(
-        self,
-        request: Request,
-        code: OutcomeCode,
-        error: str,
-        instead: Iterable[Request] = (),
-        more_unsent: int = 0,
+    def _unsent(self, code: OutcomeCode, error: str) -> Response:
+        """Return how a request ends that is not sent."""
+        error = self._secrets.redact(error)[:LONGEST_ERROR]
+        return Response(observed_at=datetime.now(UTC), sent=False, code=code, error=error)
+
+    def _archive(
+        self, request: Request, response: Response, instead: Iterable[Request] = (), more_unsent: int = 0
     ) -> None:
-        """Archive that a request was not sent, and why. ``more_unsent`` further ones have no entry of their
-        own."""
+        """Archive a request and its response. ``more_unsent`` further ones have no entry of their own."""
         method, url, body_sha256 = self._named(request)
         entry = Entry(
             method=method,
             url=url,
             body_sha256=body_sha256,
-            sent=False,
-            status=None,
-            outcome=code,
-            error=self._secrets.redact(error)[:LONGEST_ERROR],
+            sent=response.sent,
+            status=response.status,
+            headers=response.headers,
+            observed_at=response.observed_at if response.sent else None,
+            duration_seconds=response.duration_seconds,
+            retries=response.retries,
+            outcome=response.code,
+            error=response.error,
+            final_url=response.final_url if response.final_url != url else None,
             optional=request.optional,
-            instead=self._keys_of(instead),
+            instead=tuple(dict.fromkeys(map(self._key, instead))),
+            warning=response.warning,
             more_unsent=more_unsent,
         )
-        self._writer.add(entry, None)
+        self._writer.add(entry, response.body)
 
     def _key(self, request: Request) -> str:
         return request_key(*self._named(request))
@@ -261,9 +214,6 @@ class SourceVisit:
         """Return what distinguishes requests, without keys: method, URL, SHA-256 of the body."""
         sent = self._without_keys(request.body)
         return request.method, self._secrets.redact(request.url), None if sent is None else sha256_of(sent)
-
-    def _keys_of(self, requests: Iterable[Request]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self._key(request) for request in requests))
 
     def _without_keys(self, body: bytes | None) -> bytes | None:
         return None if body is None else self._secrets.redact_bytes(body)

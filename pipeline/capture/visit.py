@@ -40,7 +40,6 @@ def capture_all(
     client: Client,
     progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
-    max_workers: int = MAX_PARALLEL,
 ) -> dict[str, Capture]:
     """Capture sources, in parallel where they ask different hosts, one after another where they share one.
 
@@ -63,7 +62,7 @@ def capture_all(
     def capture_group(group: list[SourceConfig]) -> list[Capture]:
         return [_capture(config, module_of, run) for config in group]
 
-    with ThreadPoolExecutor(max_workers=max_workers, thread_name_prefix="capture") as pool:
+    with ThreadPoolExecutor(max_workers=MAX_PARALLEL, thread_name_prefix="capture") as pool:
         try:
             groups = list(pool.map(capture_group, sharing_hosts(chosen)))
         except BaseException:  # Ctrl-C: each visit ends after its present request

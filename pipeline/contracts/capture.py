@@ -39,12 +39,12 @@ class Capture:
     @property
     def requests(self) -> int:
         """All requests, those never sent included."""
-        return sum(1 + entry.more_unsent for entry in self.entries)
+        return _number_of_requests(self.entries)
 
     @property
     def failed_requests(self) -> int:
         """Requests without a usable answer, those never sent included."""
-        return sum(1 + entry.more_unsent for entry in self.entries if not entry.usable)
+        return _number_of_requests([entry for entry in self.entries if not entry.usable])
 
     @property
     def code(self) -> OutcomeCode | None:
@@ -82,6 +82,11 @@ class Capture:
         """When the last usable answer arrived (UTC)."""
         moments = [entry.observed_at for entry in self.entries if entry.usable and entry.observed_at]
         return max(moments, default=None)
+
+
+def _number_of_requests(entries: Sequence[Entry]) -> int:
+    """Return how many requests the entries stand for."""
+    return sum(1 + entry.more_unsent for entry in entries)
 
 
 def _unanswered(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
@@ -125,7 +130,7 @@ def first_error(entries: Sequence[Entry]) -> str | None:
     failed = _failures(entries)
     if not failed:
         return None
-    others = sum(1 + entry.more_unsent for entry in failed) - 1
+    others = _number_of_requests(failed) - 1
     more = f" (and {others} more requests failed)" if others else ""
     return f"{failed[0].outcome}: {failed[0].error or failed[0].outcome.sentence}{more}"
 
@@ -153,11 +158,12 @@ def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
     return (
         *_grouped(
             [_short(entry) for entry in missing],
+            _number_of_requests(missing),
             "optional request failed",
-            f"of {len(optional)} optional requests failed",
+            f"of {_number_of_requests(optional)} optional requests failed",
         ),
-        *_grouped(replaced, "request failed", "failed requests were made up for by others"),
-        *_grouped(odd, "odd answer", f"of {len(entries)} answers were odd"),
+        *_grouped(replaced, len(replaced), "request failed", "failed requests were made up for by others"),
+        *_grouped(odd, len(odd), "odd answer", f"of {len(entries)} answers were odd"),
     )
 
 
@@ -166,9 +172,10 @@ def _short(entry: Entry) -> str:
     return f"{url}: {entry.outcome}, {entry.outcome.sentence}"
 
 
-def _grouped(texts: Sequence[str], one: str, many: str) -> list[str]:
-    if len(texts) > MOST_WARNINGS:
-        return [f"{len(texts)} {many}, the first: {texts[0]}"]
+def _grouped(texts: Sequence[str], number: int, one: str, many: str) -> list[str]:
+    """Return a warning for each text, or one for all. ``number`` counts also what has no text of its own."""
+    if number > min(len(texts), MOST_WARNINGS):
+        return [f"{number} {many}, the first: {texts[0]}"]
     return [f"{one}: {text}" for text in texts]
 
 

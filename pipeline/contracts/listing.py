@@ -66,7 +66,6 @@ NativeUnit = Literal[
     "instance_term",
 ]
 """What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
-NATIVE_UNITS: tuple[NativeUnit, ...] = get_args(NativeUnit)
 
 
 class SourceChangedError(GpufareError):
@@ -90,7 +89,7 @@ class Answer:
     """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
 
     A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came.
-    ``request_body`` is what was sent, without keys; a reader does not get it."""
+    ``request_body`` is the request's, without keys; a reader does not get it."""
 
     url: str
     body: bytes

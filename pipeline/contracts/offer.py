@@ -21,7 +21,6 @@ MatchConfidence = Literal["certain", "usual", "none"]
 SizeEvidence = Literal["offered", "catalogued", "assumed"]
 
 Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "oceania", "south_america"]
-CONTINENTS: tuple[Continent, ...] = get_args(Continent)
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10

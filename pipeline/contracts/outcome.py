@@ -39,7 +39,6 @@ class OutcomeCode(CodeWithSentence):
     limit or a refusal."""
 
     OK = auto(), "answered", SourceResult.FRESH
-    NOT_MODIFIED = auto(), "not modified since the last capture, whose body is used again", SourceResult.FRESH
     CONNECTION_REFUSED = auto(), "the host refused the connection", SourceResult.UNREACHABLE, _RETRYABLE
     CONNECTION_FAILED = auto(), "the connection failed or was cut", SourceResult.UNREACHABLE, _RETRYABLE
     DNS_ERROR = auto(), "the host's name could not be resolved", SourceResult.UNREACHABLE, _RETRYABLE
@@ -108,11 +107,6 @@ class OutcomeCode(CodeWithSentence):
         if 400 <= status < 500:
             return cls.HTTP_4XX
         return cls.HTTP_5XX if status >= 500 else cls.HTTP_OTHER
-
-    @property
-    def usable(self) -> bool:
-        """True if the request ended with a body that a reader may read."""
-        return self in (OutcomeCode.OK, OutcomeCode.NOT_MODIFIED)
 
 
 NOT_ASKED: Mapping[str, SourceResult] = {

@@ -16,13 +16,10 @@ class Entry(BaseModel):
     of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
     never sent: disallowed by robots.txt, refused, without its key, given up.
 
-    Where the host answered 304 (``not_modified``), body, ``status`` and ``headers`` are those of the source's
-    capture before.
-
     Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
     the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
-    what was odd about a usable answer. ``keyed``: a key was sent with it. ``more_unsent`` further requests
-    were not sent for the same reason, and have no entry of their own.
+    what was odd about a usable answer. ``more_unsent`` further requests were not sent for the same reason,
+    and have no entry of their own.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -42,11 +39,9 @@ class Entry(BaseModel):
     outcome: OutcomeCode = Field(default=None, validate_default=True)
     error: str | None = None
     final_url: str | None = None
-    redacted: bool = False
     optional: bool = False
     instead: tuple[str, ...] = ()
     warning: str | None = None
-    keyed: bool = False
     more_unsent: int = 0
 
     @field_validator("headers", mode="before")
@@ -79,7 +74,7 @@ class Entry(BaseModel):
     @property
     def usable(self) -> bool:
         """True if a reader may read the answer: a stored body with status 200 and no error."""
-        return self.file is not None and self.status == 200 and self.outcome.usable
+        return self.file is not None and self.status == 200 and self.outcome is OutcomeCode.OK
 
     @property
     def key(self) -> str:

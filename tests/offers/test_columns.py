@@ -11,8 +11,8 @@ import duckdb
 import pytest
 from pydantic import BaseModel
 
-from pipeline.contracts.listing import NATIVE_UNITS, PRICE_KINDS, Listing
-from pipeline.contracts.offer import CONTINENTS, MatchStatus, Offer, RejectedRow, column_types
+from pipeline.contracts.listing import PRICE_KINDS, Listing, NativeUnit
+from pipeline.contracts.offer import Continent, MatchStatus, Offer, RejectedRow, column_types
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.home.paths import Home
@@ -73,7 +73,7 @@ def test_offers_latest_begins_with_the_columns_of_offers(schema: duckdb.DuckDBPy
 
 @pytest.mark.parametrize(
     ("column", "values"),
-    [("flag_reason", FlagReason), ("native_unit", NATIVE_UNITS), ("continent", CONTINENTS)],
+    [("flag_reason", FlagReason), ("native_unit", get_args(NativeUnit)), ("continent", get_args(Continent))],
 )
 def test_comments_of_an_offer_list_the_values_of_its_columns(
     schema: duckdb.DuckDBPyConnection, column: str, values: Iterable[str]

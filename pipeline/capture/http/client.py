@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from http.cookiejar import DefaultCookiePolicy
@@ -119,9 +119,8 @@ class Rules:
     """The rules for one request: where it may go, how much may come back and until when.
 
     ``allowed_hosts`` are spelled as by ``host_of``. ``deadline`` is the source's, in time.monotonic seconds.
-    ``truncate``: a body over the limit is cut, not refused (robots.txt). ``validators`` are the conditional
-    headers from the last capture. A host that asks for a wait of more than ``longest_wait_seconds`` is not
-    asked again.
+    ``truncate``: a body over the limit is cut, not refused (robots.txt). A host that asks for a wait of more
+    than ``longest_wait_seconds`` is not asked again.
     """
 
     source: str
@@ -132,7 +131,6 @@ class Rules:
     content_types: tuple[str, ...] = ()
     spacing_seconds: float = 0.0
     truncate: bool = False
-    validators: Mapping[str, str] = field(default_factory=dict)
     longest_wait_seconds: float = float("inf")
 
 
@@ -263,13 +261,11 @@ class Client:
         complete."""
         deadline = min(time.monotonic() + self.limits.response_seconds, rules.deadline)
         method, content = str(request.method), request.body
-        headers = {**{k.lower(): v for k, v in request.headers.items()}, **rules.validators}
+        headers = {name.lower(): value for name, value in request.headers.items()}
         for _ in range(self.limits.redirects + 1):
             response = self._exchange(url, method, headers, content, rules, deadline)
             if response.status not in _REDIRECTS:
-                return self._checked(
-                    response, rules, conditional=bool(rules.validators.keys() & headers.keys())
-                )
+                return self._checked(response, rules)
             target = self._redirect_target(url, response, rules, content)
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, content = "GET", None
@@ -375,10 +371,8 @@ class Client:
                 raise
         return bytes(decoder.body)
 
-    def _checked(self, response: Response, rules: Rules, *, conditional: bool) -> Response:
+    def _checked(self, response: Response, rules: Rules) -> Response:
         """Return the response if a reader may read it. Raises RequestFailedError with it otherwise."""
-        if response.status == 304 and conditional:
-            return replace(response, code=OutcomeCode.NOT_MODIFIED)
         if response.status != 200:
             code = OutcomeCode.of_status(response.status or 0)
             detail = f"{response.final_url} answered {response.status}{_wait_note(response.headers)}"

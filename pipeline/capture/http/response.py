@@ -17,11 +17,13 @@ LONGEST_ERROR = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The outcome of a request. ``body`` is unpacked; with an error status it is cut to a bounded excerpt.
-    ``warning`` says what was unexpected about an answer that may be read all the same. What ``Client.fetch``
-    returns has no key in ``headers``, ``error``, ``warning`` or ``final_url``; the body is as it arrived."""
+    """The outcome of a request, also of one that a visit did not send. ``body`` is unpacked; with an error
+    status it is cut to a bounded excerpt. ``warning`` says what was unexpected about an answer that may be
+    read all the same. What ``Client.fetch`` returns has no key in ``headers``, ``error``, ``warning`` or
+    ``final_url``; the body is as it arrived."""
 
     observed_at: datetime
+    sent: bool = True
     code: OutcomeCode = OutcomeCode.OK
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)

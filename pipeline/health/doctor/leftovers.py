@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
-from pipeline.capture.archive import Archive, began_at
+from pipeline.capture.archive import Archive
 from pipeline.catalog.own import read_own_catalogue
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
@@ -54,9 +54,10 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
     for source in archive.sources():
-        days = [folder / source / f"{day}" for day in archive.days(source)]
+        days = {folder / source / f"{day}": day for day in archive.days(source)}
         yield from (path for path in (folder / source).iterdir() if path not in days)
-        yield from (path for day in days for path in day.iterdir() if began_at(path.name) is None)
+        for path, day in days.items():
+            yield from set(path.iterdir()) - set(archive.capture_folders(source, day))
 
 
 def own_catalogue(x: Examination) -> list[Finding]:

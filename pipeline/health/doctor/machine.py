@@ -108,10 +108,8 @@ def clock(x: Examination) -> list[Finding]:
     """Check the clock, as far as the archive can tell: no capture began in the future."""
     archive, now = Archive(x.home.archive), f"{x.now:{MINUTE}} UTC"
     for source in archive.sources():
-        folders = (
-            path for day in archive.days(source)[-1:] for path in (archive.root / source / f"{day}").iterdir()
-        )
-        newest = max((began_at(path.name) or x.now for path in folders), default=x.now)
+        folders = (path for day in archive.days(source)[-1:] for path in archive.capture_folders(source, day))
+        newest = max((began_at(path.name) for path in folders), default=x.now)
         if newest > x.now + CLOCK_TOLERANCE:
             what = f"the clock says {now}, but a capture of {source} began at {newest:{MINUTE}}"
             remedy = "set the clock of this machine, or find out when it was wrong"
