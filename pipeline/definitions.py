@@ -9,7 +9,6 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import daily_partitions, source_assets
 from pipeline.orchestration.tables import (
-    calibration,
     morning_digest,
     plans_ahead,
     published_tables,
@@ -25,7 +24,6 @@ defs = dg.Definitions(
         report,
         plans_ahead,
         morning_digest,
-        calibration,
     ],
     schedules=schedules(),
     sensors=[failed_runs, canceled_runs],

@@ -48,8 +48,6 @@ class Home:
     """The digest of each morning that was posted, one text file per day."""
     damaged = _Place("damaged")
     """Files of the other folders that could not be read, under the same relative path."""
-    calibration = _Place("calibration")
-    """Constants and bands that a calibration proposes, for review."""
     cache = _Place("cache")
     """Results that depend on the catalogue and the model only, by the hash of their inputs."""
     models = _Place("models.csv")

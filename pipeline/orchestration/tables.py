@@ -1,5 +1,5 @@
 """The published tables as assets of one step, a check for each file of sql/checks, the report, the morning's
-digest, and the model's assets."""
+digest, and the plans computed ahead."""
 
 import json
 import os
@@ -221,23 +221,3 @@ def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Mate
     """
     left = complete(home.folders(), context.log.info)
     return dg.MaterializeResult(metadata={"models left": left})
-
-
-@dg.asset(key=dg.AssetKey(["model", "calibration"]), group_name="model", kinds={"scipy"}, owners=[MODEL_TEAM])
-def calibration(home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Fit the model's constants and bands on the measured runs, into <home>/calibration for review.
-
-    What answers use are the reviewed files of the catalogue; `gpufare calibrate` writes those.
-    """
-    folder = home.folders().calibration
-    folder.mkdir(parents=True, exist_ok=True)
-    from pipeline.model.calibrate import calibrate  # the extra calibrate, which no other asset needs
-
-    record = calibrate(datetime.now(UTC).date(), folder)
-    return dg.MaterializeResult(
-        metadata={
-            "folder": dg.MetadataValue.path(str(folder)),
-            "data_sha256": record["data_sha256"],
-            "errors": dg.MetadataValue.json({name: record[name] for name in ("memory", "speed")}),
-        }
-    )
