@@ -9,6 +9,7 @@ from typing import Any
 from pipeline.sources import kit
 
 PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
+ON_DEMAND_COLUMN = r"^(?:on-demand )?price\b"
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 DWS_TIERS = {"flex_start": r"flex-start", "calendar_mode": r"calendar mode"}
 """The two ways of the Dynamic Workload Scheduler, by the words of a column's header."""
@@ -22,6 +23,8 @@ KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
 
 _MODEL_ID = re.compile(r" ?(?:info )?Consumption model ID\b.*", re.IGNORECASE)
 """What a header says behind its caption: an identifier in Google's billing."""
+
+_IDENTIFIER = re.compile(r"(?<=Consumption model ID)[: ]{1,3}[0-9A-Z]{1,8}(?:-[0-9A-Z]{1,8})*", re.IGNORECASE)
 
 _DWS_USAGE = {
     "flex_start": re.compile(r" attached to DWS Defined Duration VMs\b"),
@@ -42,7 +45,8 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     on_page = [row for answer in answers if not answer.is_json for row in _read_page(answer, audit)]
     yield from on_page
     here = config.attributes.region
-    known = {(*_machine_and_kind(row), here) for row in on_page if isinstance(row, kit.Listing)}
+    of_today = [row for row in on_page if isinstance(row, kit.Listing) and _holds_today(row)]
+    known = {(*_machine_and_kind(row), here) for row in of_today}
     catalog = [answer for answer in answers if answer.is_json]
     for row in _read_catalog(catalog, audit) if catalog else ():
         if not isinstance(row, kit.Listing) or (*_machine_and_kind(row), row.region) not in known:
@@ -52,6 +56,11 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 def _machine_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, str | None]:
     return row.raw_label, row.price_kind, row.tier
+
+
+def _holds_today(row: kit.Listing) -> bool:
+    starts_later = row.effective_from is not None and row.effective_from > kit.day_of(row.answer)
+    return not starts_later and row.flag_reason is not kit.FlagReason.SUPERSEDED
 
 
 # --- the page -----------------------------------------------------------------------------------------------
@@ -69,7 +78,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     if not rows:
         raise answer.changed("the price tables have no machine")
     yield from kit.reject_contradictions(
-        rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier)
+        rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier, row.effective_from)
     )
 
 
@@ -82,7 +91,8 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         kit.column(grid.headers, pattern, answer)
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
     )
-    prices = _price_columns(grid.headers, answer)
+    # An identifier may have four digits that look like a year.
+    prices = _price_columns([_IDENTIFIER.sub("", header) for header in grid.headers], answer)
     other_dws = set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}
     machines = kit.Table(
         grid.headers, [cells for cells in grid.rows if not _is_section(kit.texts_of(cells), gpu_at)]
@@ -126,11 +136,12 @@ def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
-    on_demand_at = kit.column(headers, r"^(?:on-demand )?price\b", answer)
-    found = [kit.PriceColumn(on_demand_at, headers[on_demand_at], "on_demand")]
-    dws = kit.columns(headers, DWS_COLUMN)
+    """The columns of prices, and when they hold. Raises SourceChangedError for one whose term or day cannot
+    be read, and unless one on-demand column holds on each day."""
+    on_demand, dws = kit.columns(headers, ON_DEMAND_COLUMN), kit.columns(headers, DWS_COLUMN)
+    found = [kit.PriceColumn(at, headers[at], "on_demand") for at in on_demand]
     for price in kit.price_columns(headers, answer):
-        if price.at in (on_demand_at, *dws) or price.kind == "on_demand":
+        if price.at in (*on_demand, *dws) or price.kind == "on_demand":
             continue
         if price.kind == "reserved" and price.term_days is None:
             raise answer.changed(f"{price.header!r} does not say how many years")
@@ -140,7 +151,24 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
         tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, headers[at], re.IGNORECASE)]
         if len(tiers) == 1:
             found.append(kit.PriceColumn(at, headers[at], "flex_start", tier=tiers[0]))
+    found = _when_they_hold(found, answer)
+    kit.require_on_demand(found, headers, answer)
     return found
+
+
+def _when_they_hold(prices: list[kit.PriceColumn], answer: kit.Answer) -> list[kit.PriceColumn]:
+    """The columns with the days that their headers name. Flexible commitments do not supersede others."""
+    try:
+        stated = [(price, kit.validity(price.header, answer)) for price in prices]
+    except kit.UnreadableError as error:
+        raise answer.changed(str(error)) from error
+    dated = []
+    for price, valid in stated:
+        thing = (price.kind, price.term_days, price.tier)
+        alike = [other for each, other in stated if (each.kind, each.term_days, each.tier) == thing]
+        flag = kit.FlagReason.SUPERSEDED if kit.is_superseded(valid, alike, answer) else None
+        dated.append(replace(price, effective_from=valid.first_day, flag_reason=flag))
+    return dated
 
 
 def _read_prices(
@@ -161,7 +189,8 @@ def _read_prices(
             tier=price.tier,
             native_price=amount,
             native_currency=currency,
-            flag_reason=flag,
+            effective_from=price.effective_from,
+            flag_reason=price.flag_reason or flag,
             **_dws_terms(price.tier, config),
         )
 

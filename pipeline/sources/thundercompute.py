@@ -97,7 +97,7 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         answer=machine.answer,
         tier=mode if mode in machine.config.settings["modes"] else None,
         context=kit.known(vram_gb=vram_gb),
-        available={"available": True, "unavailable": False}.get(status),
+        available={"available": True, "unavailable": False}.get(str(status)),
         # The price includes the fewest; how a cap on the memory is applied to them is not documented.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,

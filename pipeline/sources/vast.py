@@ -106,7 +106,7 @@ def _read_asks(searches: _Searches) -> kit.Rows:
 
 def _cut_off(searches: _Searches, config: kit.SourceConfig) -> Iterator[kit.Reject]:
     """A reject for each search whose cheapest and dearest asks are full replies that do not meet."""
-    ids = {answer.url: {ask.peek("id") for ask in found} for answer, found in searches}
+    ids = {answer.url: {str(ask.peek("id")) for ask in found} for answer, found in searches}
     for answer, found in searches:
         query = _query_of(answer)
         if query.get("order") != _DEAREST_FIRST or not _is_full(found, config):

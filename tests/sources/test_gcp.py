@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
+from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.parsing.paging import next_page
 from pipeline.sources import gcp as source
 from tests.sources.helpers import answer, page, read
@@ -88,6 +89,49 @@ def test_columns_may_move_and_the_short_header_spellings_are_read_too() -> None:
         ("reserved", 1095, Decimal("38.86")),
         ("flex_start", None, Decimal("40")),
     ]
+
+
+def dated(day: date, **prices: str) -> Answer:
+    """A page of one machine, with a price per column."""
+    heads = "".join(f"<th>{header}</th>" for header in ("Machine type", "GPU", "Components", *prices))
+    texts = ("a3-highgpu-8g", "Nvidia H100", "GPUs: 8", *(f"${price} / 1 hour" for price in prices.values()))
+    cells = "".join(f"<td>{text}</td>" for text in texts)
+    observed_at = datetime(day.year, day.month, day.day, 6, tzinfo=UTC)
+    return answer(f"<table><tr>{heads}</tr><tr>{cells}</tr></table>", observed_at=observed_at)
+
+
+ANNOUNCED = {
+    "Price (USD) info Consumption model ID: 2031-TEST-0000": "88",
+    "Price (USD) effective January 1, 2027": "99",
+    "Spot pricing from January 1, 2027": "30",
+    "Compute Resource CUDs - 1 Year": "60",
+    "Compute Resource CUDs - 1 Year from January 1, 2027": "50",
+    "Compute Flexible CUD - 1 Year": "70",
+    "DWS Flex-start price until December 31, 2026": "40",
+}
+
+
+@pytest.mark.parametrize(
+    ("today", "superseded"), [(date(2026, 12, 31), []), (date(2027, 1, 1), ["88", "60", "40"])]
+)
+def test_prices_announced_for_a_later_day_hold_from_then_on(today: date, superseded: list[str]) -> None:
+    listings, rejects = read("gcp", dated(today, **ANNOUNCED))
+    assert rejects == []
+    later = {str(row.native_price) for row in listings if row.effective_from == date(2027, 1, 1)}
+    assert (len(listings), later) == (len(ANNOUNCED), {"99", "30", "50"})
+    assert [str(row.native_price) for row in listings if row.flag_reason == "superseded"] == superseded
+
+
+def test_a_price_announced_on_the_page_does_not_hide_that_of_the_catalogue() -> None:
+    page_only = dated(date(2026, 12, 31), **{"Price from January 1, 2027": "99"})
+    listings, _ = read("gcp", page_only, catalog(H100, A3_CORE, A3_RAM))
+    found = [row for row in listings if row.raw_label == "a3-highgpu-8g" and row.region != "us-east4"]
+    assert [row.effective_from for row in found] == [date(2027, 1, 1), None]
+
+
+def test_a_column_with_a_date_that_is_not_understood_fails_the_source() -> None:
+    with pytest.raises(SourceChangedError, match="the date in the column"):
+        read("gcp", dated(date(2026, 12, 31), **{"Price (effective soon)": "99"}))
 
 
 @pytest.mark.parametrize(

@@ -266,6 +266,9 @@ def test_asks_that_no_search_shows_are_a_reject() -> None:
     assert {reject.reason for reject in rejects} == {"duplicate"}
     _, rejects = read("vast", replied(count, 64), replied(dear, 5))
     assert {reject.reason for reject in rejects} == {"duplicate"}
+    unnamed = answer({"offers": [ASK | {"id": [at]} for at in range(64)]}, dear.url)
+    listings, rejects = read("vast", replied(count, 64), unnamed)
+    assert (len(listings), [reject.reason for reject in rejects]) == (128, ["unread_page"])
 
 
 def test_an_ask_is_let_at_its_price_and_at_the_least_bid() -> None:
