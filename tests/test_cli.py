@@ -11,6 +11,7 @@ import subprocess
 import sys
 from datetime import datetime
 from decimal import Decimal
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import duckdb
@@ -189,6 +190,16 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     )
     assert "Price seen" in trust
     assert "CAREFUL: the price is" in trust  # the sample pages are of the past
+
+
+def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("other", "no_such_package:command", "gpufare.commands")
+    monkeypatch.setattr("pipeline.cli.main._plugins", lambda: {"other": broken})
+    result = gpufare("other")
+    assert result.returncode == 1
+    assert result.stderr == (
+        "Error: the plugin no_such_package:command cannot be loaded: No module named 'no_such_package'\n"
+    )
 
 
 def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) -> None:

@@ -58,7 +58,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         """Return a command; None where there is none of that name."""
         if name not in self.commands and name in _plugins():
-            self.add_command(_plugins()[name].load())
+            self.add_command(_loaded(name), name)
         return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -102,6 +102,14 @@ def _plugins() -> "dict[str, EntryPoint]":
     from importlib.metadata import entry_points
 
     return {plugin.name: plugin for plugin in entry_points(group="gpufare.commands")}
+
+
+def _loaded(plugin: str) -> click.Command:
+    try:
+        command: click.Command = _plugins()[plugin].load()
+    except ImportError as error:
+        raise _Problem(f"the plugin {_plugins()[plugin].value} cannot be loaded: {error}") from error
+    return command
 
 
 def _package(error: ModuleNotFoundError) -> str | None:

@@ -89,7 +89,9 @@ class Journal:
         """
         with replacing(self.path) as temporary, self._connected(temporary) as connection:
             _create(connection)
+            connection.execute("BEGIN")
             _insert(connection, [*entries, _MENDING])
+            connection.execute("COMMIT")
         flush(self.path.parent)
 
     def finish_mending(self) -> None:
@@ -232,8 +234,10 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    """Insert entries or the new content of those that are there, which keep their rowid: read_each counts on
+    it."""
     connection.executemany(
-        "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET content = excluded.content",
         [(entry.kind, entry.source, f"{entry.day}", entry.name, entry.content) for entry in entries],
     )
 

@@ -114,6 +114,9 @@ def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]
 
 
 def _shown_amount(text: str) -> Decimal | None:
-    """The amount in ``2.80 €``, ``$1,387.00 USD`` or ``1 940,00 €``; None where there is none."""
-    found = re.fullmatch(r"(\d[\d.,]*?)(?:[.,](\d{1,2}))?", re.sub(r"[^\d.,]", "", text))
-    return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2] or 0}") if found else None
+    """The amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None where there is none, and
+    where three digits behind a mark may be thousands or a fraction."""
+    digits = re.sub(r"[^\d.,]", "", text)
+    if found := re.fullmatch(r"([\d.,]*\d)[.,](\d{1,2})", digits):
+        return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2]}")
+    return Decimal(digits) if digits.isdecimal() else None

@@ -99,7 +99,8 @@ def _read_asks(searches: _Searches) -> kit.Rows:
             row = _read_ask(ask, kind)
             yield row
             seen.add((name, kind))
-            if kind == "on_demand" and isinstance(row, kit.Listing) and ask.get("min_bid") is not None:
+            has_bid = ask.get("min_bid") is not None and (name, "spot") not in seen
+            if kind == "on_demand" and isinstance(row, kit.Listing) and has_bid:
                 yield _read_ask(ask, "spot", row.native_price)
                 seen.add((name, "spot"))
 

@@ -159,8 +159,9 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
                 changes.rows[SourceDay(month.source, at)] += each.rows
     opened = noted.keys() - unchanged
     try:
-        for kind in OF_THE_JOURNAL:
-            for (source, at), digest in Journal(home).digests(kind, day).items():
+        digests = {kind: Journal(home).digests(kind, day) for kind in OF_THE_JOURNAL}
+        for kind, found in digests.items():
+            for (source, at), digest in found.items():
                 if source in known:
                     changes.recorded[_Key(kind, source, at)] = _Note(digest)
     except RecordError as error:

@@ -11,7 +11,7 @@ import pytest
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
-from pipeline.record.journal import LAYOUT, HomeLayoutError, Journal, read_each
+from pipeline.record.journal import LAYOUT, Entry, HomeLayoutError, Journal, read_each
 from pipeline.record.months import months
 from pipeline.record.records import Records
 from tests.offers.builders import offer
@@ -115,6 +115,13 @@ def test_what_is_whole_of_a_damaged_journal_can_still_be_read(home: Home) -> Non
     assert 480 < len(read_each(journal.path)) < 500
     journal.path.write_bytes(b"whatever" * 100)
     assert read_each(journal.path) == []
+
+
+def test_entries_that_were_written_often_can_still_be_read_of_a_damaged_journal(home: Home) -> None:
+    entries = [Entry("outcome", "acme", DAY, f"{number}", "{}") for number in range(20)]
+    for _ in range(100):
+        Journal(home).write_all(entries)
+    assert len(read_each(Journal(home).path)) == 20
 
 
 def test_a_folder_in_its_place_is_damage(home: Home) -> None:

@@ -105,6 +105,7 @@ def test_bare_list_takes_its_currency_from_the_shown_prices():
         ("$1,387.00 USD", 138700000000, Decimal("1387")),
         ("1 940,00 $", 194000000000, Decimal("1940")),
         ("$3", 300000000, Decimal("3")),
+        ("$0.880 USD", 88000000, Decimal("0.88")),
         (None, 280000000, Decimal("2.8")),
         ("$2.80", "280000000", Decimal("2.8")),
     ],

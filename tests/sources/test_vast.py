@@ -142,6 +142,14 @@ def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged(min_bid: float
         assert len(listings) == 3
 
 
+def test_an_ask_that_was_shown_to_bidders_first_has_one_spot_price() -> None:
+    listings, _ = read("vast", asked([BID], type="bid"), asked([BID | {"min_bid": 2.5}]))
+    assert [(row.price_kind, str(row.native_price)) for row in listings] == [
+        ("spot", "2.0"),
+        ("on_demand", "4.01"),
+    ]
+
+
 def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -> None:
     bare = {"gpu_name": "RTX 4090", "num_gpus": "2", "dph_total": "0.70"}
     broken = [
