@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.hosts import declared_host, host_of
@@ -29,7 +37,7 @@ class _Facts(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-Facts = TypeVar("Facts", bound=BaseModel)
+Content = TypeVar("Content")
 
 _Host = Annotated[str, AfterValidator(declared_host)]
 
@@ -326,11 +334,12 @@ class _EachKeyOnce(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def read_yaml(path: Path, kind: type[Facts], **more: str) -> Facts:
-    """Return what a yaml file of the catalogue says. Raises CatalogError naming the file and the field."""
+def read_yaml(path: Path, kind: type[Content], **more: str) -> Content:
+    """Return what a yaml file of the catalogue says, checked, with ``more`` beside the fields that it gives.
+    Raises CatalogError naming the file and the field."""
     try:
         given = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
-        return kind(**more, **given)
+        return TypeAdapter(kind).validate_python(dict(**more, **given) if more else given)
     except FileNotFoundError as error:
         raise CatalogError(f"{path} is missing") from error
     except (yaml.YAMLError, ValidationError, TypeError) as error:

@@ -1,9 +1,8 @@
-"""The CSV and YAML files of the catalogue, checked when they are loaded."""
+"""The CSV files of the catalogue, checked when they are loaded."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from pipeline.catalog.source_config import CatalogError
@@ -11,7 +10,6 @@ from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 
 Row = TypeVar("Row")
-Content = TypeVar("Content")
 
 
 def catalog_rows(name: str) -> list[dict[str, str]]:
@@ -30,17 +28,6 @@ def catalog_table(name: str, kind: type[Row]) -> list[Row]:
             raise CatalogError(f"catalog/{name}, line {row.line}: {problem}")
         found.append(each)
     return found
-
-
-def catalog_yaml(name: str, kind: type[Content]) -> Content:
-    """Return what is in catalog/<name>, checked. Raises CatalogError naming file, entry and value."""
-    try:
-        content = yaml.safe_load((paths.CATALOG_DIR / name).read_text(encoding="utf-8"))
-        return TypeAdapter(kind).validate_python(content)
-    except ValidationError as error:
-        raise CatalogError(f"catalog/{name}: {first_problem(error)}") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CatalogError(f"catalog/{name}: {error}: reinstall gpufare or restore the file") from error
 
 
 def _sound_rows(name: str) -> list[CsvRow]:

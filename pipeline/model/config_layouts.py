@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from pipeline.catalog.tables import catalog_yaml
+from pipeline.catalog.source_config import read_yaml
+from pipeline.home import paths
 
 
 class Layouts(BaseModel):
@@ -28,4 +29,4 @@ class Layouts(BaseModel):
 @cache
 def layouts() -> Layouts:
     """Return the reviewed layouts. Raises CatalogError."""
-    return catalog_yaml("config_layouts.yaml", Layouts)
+    return read_yaml(paths.CATALOG_DIR / "config_layouts.yaml", Layouts)

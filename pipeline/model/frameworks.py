@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pipeline.catalog.tables import catalog_yaml
+from pipeline.catalog.source_config import read_yaml
+from pipeline.home import paths
 from pipeline.model.model_names import RunError
 from pipeline.model.run_settings import RunRow
 
@@ -38,7 +39,7 @@ class Framework(BaseModel):
 @cache
 def frameworks() -> list[Framework]:
     """Every framework, in the order in which they are tried. Raises CatalogError naming row and value."""
-    return catalog_yaml("frameworks.yaml", list[Framework])
+    return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
 # Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
