@@ -7,7 +7,7 @@ from functools import cache
 from docs.generate.markdown import code, table, text
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from pipeline.warehouse.sql_files import scripts
+from pipeline.warehouse.sql_files import macro_scripts, scripts
 
 TABLES = """# Tables
 
@@ -17,9 +17,9 @@ This file is made by `make docs` from `sql/schema`. The same stands in each publ
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`. The same stands in each published file, in the table
-`data_dictionary`. A parameter that is a relation takes the name of a table or of a CTE as text, as in
-`cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The same stands in each published
+file, in the table `data_dictionary`. A parameter that is a relation takes the name of a table or of a CTE as
+text, as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
@@ -47,13 +47,14 @@ def macros_page() -> str:
     called = set(_CALLED.findall(examples))
     parts = [MACROS, "## Made to be called\n", _macros([each for each in macros if each[0] in called])]
     parts.append("\n## What they are made of")
-    for script in scripts("model"):
+    for script in macro_scripts():
         sql = script.read_text(encoding="utf-8")
         defined = set(_DEFINED.findall(sql)) - called
         rows = [each for each in macros if each[0] in defined]
         if rows:
             heading = sql.splitlines()[0].removeprefix("-- ").rstrip(".")
-            parts.append(f"\n### {text(heading)}\n\n`sql/model/{script.name}`\n\n{_macros(rows)}")
+            file = f"sql/{script.parent.name}/{script.name}"
+            parts.append(f"\n### {text(heading)}\n\n`{file}`\n\n{_macros(rows)}")
     return "\n".join([*parts, ""])
 
 

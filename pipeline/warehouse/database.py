@@ -6,7 +6,7 @@ from pipeline.home import paths
 from pipeline.warehouse.connection import connect, transaction
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
-from pipeline.warehouse.sql_files import run, scripts
+from pipeline.warehouse.sql_files import macro_scripts, run, scripts
 
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
@@ -14,7 +14,7 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 
     Raises BuildError.
     """
-    every = [*scripts("schema"), *scripts("model")]
+    every = [*scripts("schema"), *macro_scripts()]
     chosen = Lineage(connection).scripts(wanted) if wanted else every
     # One transaction: some 900 statements that each commit alone would take three times as long.
     with transaction(connection):

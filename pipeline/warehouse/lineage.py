@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipeline.warehouse.sql_files import BuildError, run, scripts
+from pipeline.warehouse.sql_files import BuildError, macro_scripts, run, scripts
 
 # DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
 _MACRO = re.compile(
@@ -39,7 +39,7 @@ class Lineage:
         self._queries = {path.stem: path.read_text(encoding="utf-8") for path in scripts("marts")}
         self._marts = list(self._queries)
         self._macros: dict[str, Path] = {}
-        for path in scripts("model"):
+        for path in macro_scripts():
             for macro in _MACRO.finditer(path.read_text(encoding="utf-8")):
                 self._macros[macro["name"]] = path
                 self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
@@ -88,7 +88,8 @@ class Lineage:
         """The scripts that create these tables and macros and all that they need, in order."""
         needed = self._needed(wanted)
         tables = [path for name, path in self._tables.items() if name in needed]
-        return tables + sorted({path for name, path in self._macros.items() if name in needed})
+        macros = {path for name, path in self._macros.items() if name in needed}
+        return tables + [path for path in macro_scripts() if path in macros]
 
     def _needed(self, wanted: Iterable[str]) -> set[str]:
         found: set[str] = set()

@@ -27,7 +27,7 @@ from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_planned
 from pipeline.warehouse.marts import fill, is_timeless
-from pipeline.warehouse.sql_files import BuildError
+from pipeline.warehouse.sql_files import MACRO_FOLDERS, BuildError
 
 PREFIX = "prepared"
 
@@ -133,7 +133,7 @@ def state_of_model() -> str:
     digest = hashlib.sha256(duckdb.__version__.encode() + _code())
     for folder in (
         paths.CATALOG_DIR,
-        *(paths.SQL_DIR / name for name in ("schema", "history", "model", "marts")),
+        *(paths.SQL_DIR / name for name in ("schema", "history", *MACRO_FOLDERS, "marts")),
     ):
         for path in sorted(p for p in folder.rglob("*") if p.is_file()):
             digest.update(str(path.relative_to(folder.parent)).encode() + b"\0" + path.read_bytes() + b"\0")

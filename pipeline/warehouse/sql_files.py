@@ -17,6 +17,15 @@ def scripts(folder: str) -> list[Path]:
     return sorted((paths.SQL_DIR / folder).glob("*.sql"))
 
 
+MACRO_FOLDERS = ("model", "jobs", "claims")
+"""The folders of sql/ that define macros, each after those it reads."""
+
+
+def macro_scripts() -> list[Path]:
+    """Return the files of sql/ that define macros, each after those it reads."""
+    return [path for folder in MACRO_FOLDERS for path in scripts(folder)]
+
+
 def run(connection: duckdb.DuckDBPyConnection, script: Path) -> None:
     """Execute a script. Raises BuildError."""
     try:

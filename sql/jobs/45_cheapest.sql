@@ -1,0 +1,125 @@
+-- The cheapest way to run a job: a user's own, one with published plans, and the catalogue's workloads.
+
+CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
+WITH _job_settings AS (
+    SELECT COLUMNS(lambda name: list_contains(plan_columns(), name))
+    FROM query_table(jobs)
+)
+
+SELECT
+    p.* REPLACE (
+        j.method AS method,
+        j.lora_rank AS lora_rank,
+        -- Nothing is downloaded to train from scratch.
+        CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
+    )
+FROM plans_for('_job_settings') AS p
+JOIN _job_settings AS j USING (job);
+COMMENT ON MACRO TABLE job_plans IS
+    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are left alone.';
+
+CREATE OR REPLACE MACRO with_rented_gpus(jobs) AS TABLE
+SELECT
+    *,
+    list_concat(
+        (SELECT list(DISTINCT r.gpu_id) FROM main.rentals AS r),
+        list_transform(machines, lambda machine: machine.gpu_id)
+    ) AS planned_gpus
+FROM query_table(jobs);
+COMMENT ON MACRO TABLE with_rented_gpus IS
+    'Jobs with planned_gpus for job_plans: the GPUs that an answer can have, since they are rented out or the job names machines with them. jobs: as completed_jobs gives them.';
+
+CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
+WITH _cheapest_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_cheapest_rented AS (
+    SELECT * FROM with_rented_gpus('_cheapest_jobs')
+),
+
+_cheapest_plans AS (
+    SELECT * FROM job_plans('_cheapest_rented')
+)
+
+FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans')
+ORDER BY job, rank;
+COMMENT ON MACRO TABLE cheapest_for IS
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: what you want of GPUs, providers, places and so on belongs into the columns of jobs, since offers that a WHERE on the answer asks for may not be in it. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+
+CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
+SELECT
+    CASE
+        WHEN p.gpu_id IS NULL THEN error(
+            'Job ' || j.job || ': no plans are published for ' || concat_ws(
+                ', ', j.model || ' ' || j.method, 'sequences of ' || j.seq_len, 'lora_rank ' || j.lora_rank,
+                CASE WHEN NOT j.is_default THEN 'these settings' END
+            ) || '; cheapest_for plans any job'
+        )
+        ELSE j.job
+    END AS job,
+    p.*
+FROM (
+    SELECT
+        j.*,
+        coalesce(
+            j.lora_targets, j.micro_batch::VARCHAR, j.global_batch_tokens::VARCHAR, j.checkpointing,
+            j.offload, j.stack, j.optimizer, j.training_precision, j.quantization
+        ) IS NULL AND j.min_fit_probability = d.min_fit_probability AS is_default
+    FROM query_table(jobs) AS j
+    CROSS JOIN plan_defaults() AS d
+) AS j
+LEFT JOIN grid_plans() AS p
+    ON p.model = j.model AND p.method = j.method AND p.seq_len = j.seq_len
+    AND p.lora_rank IS NOT DISTINCT FROM j.lora_rank AND j.is_default;
+COMMENT ON MACRO TABLE published_plans IS
+    'The plans of jobs as the file has them ready (grid_plans): what job_plans gives, without planning and without the terms of memory and time. Raises an error that names the job where there are none: they are published for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
+
+CREATE OR REPLACE MACRO cheapest_published(jobs) AS TABLE
+WITH _published_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_published_plans AS (
+    SELECT * FROM published_plans('_published_jobs')
+)
+
+FROM ranked_jobs('_published_jobs', '_published_plans')
+ORDER BY job, rank;
+COMMENT ON MACRO TABLE cheapest_published IS
+    'cheapest_for on plans that are published (published_plans): the same answers many times faster, and an error for a job that has none.';
+
+CREATE OR REPLACE MACRO unconstrained() AS TABLE
+SELECT
+    NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
+    NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
+    NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
+    NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
+    NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+    NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
+    NULL::VARCHAR[] AS evidences,
+    NULL::STRUCT(source VARCHAR, "text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[]
+        AS machines,
+    ['cost'] AS objectives, FALSE AS ranks_each_kind, NULL::INTEGER AS most_rows,
+    NULL::VARCHAR AS job_assumptions;
+COMMENT ON MACRO TABLE unconstrained IS
+    'The constraints of completed_jobs, all open, for jobs that have none; ranked by cost.';
+
+CREATE OR REPLACE MACRO workload_jobs() AS TABLE
+SELECT
+    w.workload AS job, w.tokens, coalesce(w.epochs, 1) AS epochs, w.max_gpus, w.max_hours,
+    FALSE AS deadline_is_strict, d.min_fit_probability, FALSE AS assumed_sizes, w.scenario, n.*
+FROM main.workloads AS w
+CROSS JOIN plan_defaults() AS d
+CROSS JOIN unconstrained() AS n;
+COMMENT ON MACRO TABLE workload_jobs IS
+    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';
+
+CREATE OR REPLACE MACRO workload_plans() AS TABLE
+SELECT w.workload AS job, p.*
+FROM main.workloads AS w
+JOIN main.plans AS p
+    ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
+    AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank;
+COMMENT ON MACRO TABLE workload_plans IS
+    'The plans of each of the catalogue''s workloads, by job.';

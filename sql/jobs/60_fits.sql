@@ -1,0 +1,261 @@
+-- Whether a job fits on a GPU, what fills its memory, and how two GPUs compare.
+
+CREATE OR REPLACE MACRO one_gpu(wanted) AS (
+    SELECT
+        CASE
+            WHEN len(_meant) = 1 THEN _meant[1]
+            WHEN len(_meant) > 1
+                THEN error(wanted || ' is several GPUs: name one of ' || array_to_string(_meant[:12], ', ')
+                    || CASE WHEN len(_meant) > 12 THEN ', ...' ELSE '' END)
+            WHEN name_key(wanted) <> '' THEN error(
+                'no gpu ' || wanted || nearest_names_text(_nearest, 'gpus')
+            )
+            ELSE error('name a GPU; main.gpus lists them')
+        END
+    FROM (
+        SELECT
+            any_value(meanings) FILTER (key = name_key(wanted)) AS _meant,
+            arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3)
+                FILTER (jaro_winkler_similarity(key, name_key(wanted)) >= 0.8) AS _nearest
+        FROM main.job_names
+        WHERE setting = 'gpu'
+    )
+);
+COMMENT ON FUNCTION one_gpu IS
+    'The gpu_id of a card by any name that a job may give it (job_names): a gpu_id is that card alone, and a family of one card is that card. Raises an error that lists the cards of a larger family, or the nearest names.';
+
+CREATE OR REPLACE MACRO planned_gpus(gpus) AS
+    CASE
+        WHEN coalesce(list_contains([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0], try_cast(gpus AS DOUBLE)), FALSE)
+            THEN try_cast(gpus AS INTEGER)
+        ELSE error(
+            'plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
+        )
+    END;
+COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans; raises an error for others.';
+
+CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
+    CASE
+        WHEN coalesce(is_number_in(nullif(tokens::VARCHAR, ''), 1, 1e9, TRUE) AND tokens IS NOT NULL, FALSE)
+            THEN try_cast(tokens AS INTEGER)
+        ELSE error(number_refusal('tokens_per_sequence', coalesce(tokens::VARCHAR, ''), 1e0, 1e9, TRUE))
+    END;
+COMMENT ON FUNCTION sequence_tokens IS
+    'The tokens of a sequence; raises an error for what is no whole number, below 1 or above 1e9.';
+
+CREATE OR REPLACE MACRO fits(
+    wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16
+) AS TABLE
+WITH _fits_asked AS (
+    SELECT
+        'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
+        sequence_tokens(tokens_per_sequence) AS seq_len, rank_of_adapters AS lora_rank,
+        planned_gpus(gpus) AS max_gpus
+),
+
+_fits_jobs AS (
+    SELECT * FROM completed_jobs('_fits_asked')
+)
+
+SELECT p.* EXCLUDE (job)
+FROM job_plans('_fits_jobs') AS p
+WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
+COMMENT ON MACRO TABLE fits IS
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines of it are not planned.';
+
+CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := 2048) AS TABLE
+WITH _fits_on_methods (method, lora_rank) AS (
+    VALUES ('qlora', 16), ('lora', 16), ('full', NULL)
+),
+
+_fits_on_jobs AS (
+    SELECT
+        concat_ws(' ', m.model, t.method) AS job, m.model, m.params_total / 1e9 AS params_billion, t.method,
+        sequence_tokens(tokens_per_sequence) AS seq_len, t.lora_rank, planned_gpus(gpus) AS max_gpus,
+        [one_gpu(wanted_gpu)] AS planned_gpus
+    FROM main.models AS m
+    CROSS JOIN _fits_on_methods AS t
+    WHERE m.max_context IS NULL OR m.max_context >= sequence_tokens(tokens_per_sequence)
+),
+
+_fits_on_ready AS (
+    SELECT j.job, p.*
+    FROM grid_plans() AS p
+    JOIN _fits_on_jobs AS j
+        ON j.model = p.model AND j.method = p.method AND j.seq_len = p.seq_len
+        AND j.lora_rank IS NOT DISTINCT FROM p.lora_rank
+),
+
+-- What the file has no plans of is planned now.
+_fits_on_unplanned AS (
+    SELECT * EXCLUDE (params_billion)
+    FROM _fits_on_jobs
+    ANTI JOIN _fits_on_ready USING (job)
+),
+
+_fits_on_plans AS (
+    SELECT
+        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
+        checkpointing, sharding, tokens_per_second, evidence, assumptions
+    FROM _fits_on_ready
+    UNION ALL BY NAME
+    SELECT
+        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
+        checkpointing, sharding, tokens_per_second, evidence, assumptions
+    FROM plans_for('_fits_on_unplanned')
+),
+
+_fits_on_gpu AS (
+    SELECT one_gpu(wanted_gpu) AS gpu_id, planned_gpus(gpus) AS gpu_count
+)
+
+SELECT
+    j.model, j.params_billion, j.method, coalesce(p.verdict, 'does_not_fit') AS verdict,
+    p.fit_probability, p.memory_gib, p.usable_memory_gib, p.micro_batch, p.checkpointing, p.sharding,
+    p.tokens_per_second, p.evidence, p.assumptions
+FROM _fits_on_jobs AS j
+CROSS JOIN _fits_on_gpu AS g
+LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
+ORDER BY j.params_billion, j.model, j.method;
+COMMENT ON MACRO TABLE fits_on IS
+    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. The GPU may have any name that a job may give it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast where the plans are in the file already (grid_plans).';
+
+CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
+WITH _parts_plans AS (
+    SELECT
+        job, gpu_id, gpu_count, peak_phase, verdict,
+        round(memory_gib, 2)::DECIMAL(12, 2) AS peak,
+        round(weights_gib, 2)::DECIMAL(12, 2) AS weights,
+        round(adapter_gib, 2)::DECIMAL(12, 2) AS adapters,
+        round(optimizer_gib, 2)::DECIMAL(12, 2) AS optimizer,
+        -- Outside of their own phases gradients are there only while they are accumulated.
+        CASE
+            WHEN grad_accum > 1 OR peak_phase IN ('end of backward', 'optimizer step')
+                THEN round(gradients_gib, 2)
+            ELSE 0
+        END::DECIMAL(12, 2) AS gradients,
+        round(fragmentation_gib, 2)::DECIMAL(12, 2) AS kept,
+        round(overhead_gib, 2)::DECIMAL(12, 2) AS process,
+        round(usable_memory_gib - memory_margin_gib, 2)::DECIMAL(12, 2) AS needed
+    FROM query_table(plans)
+    WHERE memory_gib IS NOT NULL
+),
+
+_parts_listed AS (
+    SELECT
+        job, gpu_id, gpu_count,
+        unnest([
+            {'place': 1, 'part': 'weights', 'gib': weights, 'meaning': 'of the model, on the GPU'},
+            {'place': 2, 'part': 'adapters', 'gib': adapters, 'meaning': 'LoRA weights'},
+            {'place': 3, 'part': 'gradients', 'gib': gradients, 'meaning': 'that are there at the peak'},
+            {'place': 4, 'part': 'optimizer state', 'gib': optimizer, 'meaning': 'moments and masters'},
+            {
+                'place': 5, 'part': 'activations and logits',
+                'gib': peak - weights - adapters - gradients - optimizer - kept - process,
+                'meaning': 'all else at the peak: ' || peak_phase
+            },
+            {
+                'place': 6, 'part': 'kept by the allocator', 'gib': kept,
+                'meaning': 'not in use; freed when needed'
+            },
+            {'place': 7, 'part': 'driver and libraries', 'gib': process, 'meaning': 'the process itself'},
+            {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'},
+            {
+                'place': 9, 'part': 'margin', 'gib': needed - (peak - kept),
+                'meaning': 'needed beyond what is in use: lost between tensors'
+            },
+            {
+                'place': 10, 'part': 'needed at least', 'gib': needed,
+                'meaning': 'the peak and the margin, less what the allocator keeps'
+            }
+        ], recursive := TRUE)
+    FROM _parts_plans
+)
+
+FROM _parts_listed
+ORDER BY job, gpu_id, gpu_count, place;
+COMMENT ON MACRO TABLE memory_parts IS
+    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: the peak without what the allocator keeps, and a margin. Columns: job, gpu_id, gpu_count, place, part, gib, meaning. plans: rows of job_plans, or of plans with a column job.';
+
+CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
+WITH _micro_tried AS (
+    SELECT
+        p.job AS of_job, p.gpu_id AS gpu, p.gpu_count, p.node_count, p.node_network_gbps, p.model, p.method,
+        p.seq_len, p.lora_rank, p.lora_targets, p.quantization, p.stack, p.optimizer, p.training_precision,
+        p.sharding, p.offload, c.checkpointing, m.micro_batch,
+        greatest(1e0, round(p.grad_accum * p.micro_batch / m.micro_batch)) AS grad_accum,
+        concat_ws(' ', p.job, p.gpu_id, p.gpu_count, c.checkpointing, m.micro_batch) AS job,
+        'smi' AS memory_metric
+    FROM query_table(plans) AS p
+    CROSS JOIN (SELECT unnest(['none', 'sac', 'full']) AS checkpointing) AS c
+    CROSS JOIN (SELECT unnest(range(1, 257))::DOUBLE AS micro_batch) AS m
+    WHERE p.fit_probability > 0
+),
+
+_micro_settings AS (
+    SELECT * EXCLUDE (of_job) FROM _micro_tried
+),
+
+_micro_judged AS (
+    SELECT
+        t.*, m.memory_gib, m.usable_memory_gib,
+        fit_probability(
+            m.usable_memory_gib, m.needed_gib, m.memory_gib_low / m.memory_gib,
+            m.memory_gib_high / m.memory_gib
+        ) AS fit_probability
+    FROM memory_of('_micro_settings') AS m
+    JOIN _micro_tried AS t USING (job)
+),
+
+_micro_largest AS (
+    SELECT j.*
+    FROM _micro_judged AS j
+    CROSS JOIN plan_defaults() AS d
+    WHERE j.fit_probability >= d.min_fit_probability
+    QUALIFY row_number() OVER (
+        PARTITION BY j.of_job, j.gpu, j.gpu_count, j.checkpointing ORDER BY j.micro_batch DESC
+    ) = 1
+),
+
+_micro_chosen AS (
+    SELECT * EXCLUDE (of_job, memory_gib, usable_memory_gib, fit_probability) FROM _micro_largest
+)
+
+SELECT
+    l.of_job AS job, l.gpu AS gpu_id, l.gpu_count::INTEGER AS gpu_count, l.checkpointing,
+    l.micro_batch::INTEGER AS micro_batch, l.sharding, l.memory_gib, l.usable_memory_gib, l.fit_probability,
+    s.tokens_per_second_per_gpu * l.gpu_count AS tokens_per_second
+FROM _micro_largest AS l
+JOIN speed_of('_micro_chosen') AS s USING (job)
+ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
+COMMENT ON MACRO TABLE largest_micro_batches IS
+    'The largest micro-batch (sequences per GPU and step, up to 256) that fits with a probability of min_fit_probability of plan_defaults, by checkpointing, with peak memory in GiB per GPU, P(fits) and tokens per second of all GPUs there. All else is as the plan has it. No row for a checkpointing with which not one sequence fits so surely. plans: rows of job_plans, or of plans with a column job.';
+
+CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
+WITH _asked_gpus AS (
+    SELECT one_gpu(one) AS one_id, one_gpu(other) AS other_id
+),
+
+_facts AS (
+    UNPIVOT (
+        SELECT gpu_id AS _gpu, COLUMNS(* EXCLUDE (gpu_id))::VARCHAR
+        FROM main.gpu_compare
+        SEMI JOIN _asked_gpus ON gpu_id IN (one_id, other_id)
+    )
+    ON COLUMNS(* EXCLUDE (_gpu)) INTO NAME fact VALUE value
+)
+
+SELECT
+    c.column_name AS fact,
+    max(f.value) FILTER (f._gpu = k.one_id) AS one_value,
+    max(f.value) FILTER (f._gpu = k.other_id) AS other_value,
+    c.comment AS meaning
+FROM _facts AS f
+CROSS JOIN _asked_gpus AS k
+JOIN duckdb_columns() AS c
+    ON c.table_name = 'gpu_compare' AND c.schema_name = 'main' AND c.database_name = current_database()
+    AND c.column_name = f.fact
+GROUP BY c.comment, c.column_name, c.column_index
+ORDER BY c.column_index;
+COMMENT ON MACRO TABLE compare_gpus IS
+    'Two GPUs side by side: compare_gpus(one, other) gives one row per fact of gpu_compare that at least one of them has, with both values as text. A GPU may have any name that a job may give it (one_gpu); unknown names and a family of several GPUs raise an error.';

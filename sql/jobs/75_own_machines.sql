@@ -1,0 +1,152 @@
+-- Where a user's own machines and quotes rank.
+
+CREATE OR REPLACE MACRO machine_ranks(jobs, plans, ranked) AS TABLE
+WITH _rank_machines AS (
+    SELECT job, machine.source, machine.text AS asked, machine.gpus, machine.gpu_id
+    FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
+),
+
+-- With this source nothing of the market is a candidate; what is asked for is one whatever its source.
+_rank_jobs AS (
+    SELECT * REPLACE (['quote'] AS sources)
+    FROM open_jobs(jobs)
+),
+
+_rank_candidates AS MATERIALIZED (
+    FROM job_candidates('_rank_jobs', plans)
+),
+
+_rank_costs AS MATERIALIZED (
+    FROM candidate_costs('_rank_candidates', ['middle'])
+),
+
+_rank_missed AS (
+    SELECT
+        c.job, c.source, c.asked, c.gpu_count, c.total_usd, c.hours,
+        list_filter([
+            CASE
+                WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
+                    THEN {'name': 'gpu', 'why': 'the job leaves this GPU out'}
+            END,
+            CASE WHEN c.gpu_count > j.max_gpus THEN {
+                'name': 'gpus',
+                'why': format('it uses {} GPUs, at most {} are asked for', c.gpu_count, j.max_gpus)
+            } END,
+            CASE WHEN c.gpu_count < j.min_gpus THEN {
+                'name': 'min_gpus',
+                'why': format('it uses {} GPUs, at least {} are asked for', c.gpu_count, j.min_gpus)
+            } END,
+            CASE WHEN c.node_count > j.max_nodes THEN {
+                'name': 'max_nodes',
+                'why': format('it is {} machines, at most {} are asked for', c.node_count, j.max_nodes)
+            } END,
+            CASE WHEN p.fit_probability < j.min_fit_probability THEN {
+                'name': 'min_fit_probability',
+                'why': format(
+                    'it fits with a probability of {}%, {:g}% is asked for',
+                    floor(100 * p.fit_probability)::INTEGER, 100 * j.min_fit_probability
+                )
+            } END,
+            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN {
+                'name': 'evidence',
+                'why': format('its speed is {}, at least {} is asked for', p.evidence, j.evidences[-1])
+            } END,
+            CASE WHEN c.hours > j.max_hours THEN {
+                'name': 'max_hours',
+                'why': format('it takes {:,.1f} hours, the deadline is {:,g}', c.hours, j.max_hours)
+            } END,
+            CASE WHEN c.total_usd > j.max_usd THEN {
+                'name': 'max_usd',
+                'why': format('it costs {:,.2f} USD, the budget is {:,.2f}', c.total_usd::DOUBLE, j.max_usd)
+            } END
+        ], lambda missed: missed IS NOT NULL) AS missed,
+        list_contains(j.objectives, 'pareto') AS is_pareto
+    FROM _rank_costs AS c
+    JOIN query_table(jobs) AS j ON j.job = c.job
+    JOIN query_table(plans) AS p
+        ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
+    WHERE c.asked IS NOT NULL
+    QUALIFY row_number() OVER (
+        PARTITION BY c.job, c.source, c.asked ORDER BY len(missed), c.total_usd, c.hours, c.gpu_count
+    ) = 1
+),
+
+_rank_ranked AS (
+    SELECT
+        job, source, raw_label AS asked, min(rank) AS rank, arg_min(gpu_count, rank) AS gpu_count,
+        arg_min(total_usd, rank) AS total_usd, arg_min(hours, rank) AS hours
+    FROM query_table(ranked)
+    WHERE source IN ('quote', 'own')
+    GROUP BY job, source, raw_label
+),
+
+_rank_lengths AS (
+    SELECT job, max(rank) AS ranks
+    FROM query_table(ranked)
+    GROUP BY job
+),
+
+-- What the plans say of the most GPUs of a machine that a job can use.
+_rank_plans AS (
+    SELECT
+        m.job, m.source, m.asked, any_value(m.gpus) AS gpus, any_value(m.gpu_id) AS gpu_id,
+        bool_or(p.job IS NOT NULL) AS is_planned,
+        arg_max(p.infeasible_reason, p.gpu_count) FILTER (
+            p.verdict = 'does_not_fit' AND p.gpu_count <= m.gpus
+        ) AS infeasible_reason,
+        any_value(j.max_gpus) AS max_gpus
+    FROM _rank_machines AS m
+    JOIN query_table(jobs) AS j ON j.job = m.job
+    LEFT JOIN query_table(plans) AS p ON p.job = m.job AND p.gpu_id = m.gpu_id
+    GROUP BY m.job, m.source, m.asked
+)
+
+SELECT
+    m.job, m.source, m.asked AS machine, r.rank, coalesce(l.ranks, 0) AS ranks,
+    coalesce(r.gpu_count, c.gpu_count) AS gpu_count, coalesce(r.total_usd, c.total_usd) AS total_usd,
+    coalesce(r.hours, c.hours) AS hours,
+    CASE
+        WHEN r.rank IS NOT NULL THEN 'ranked'
+        WHEN len(c.missed) > 0 THEN array_to_string(list_transform(c.missed, lambda each: each.name), ' + ')
+        WHEN c.is_pareto THEN 'objective'
+        WHEN c.job IS NOT NULL THEN 'another_costs_less'
+        WHEN m.infeasible_reason IS NOT NULL THEN 'does_not_fit'
+        WHEN m.is_planned AND m.gpus > m.max_gpus THEN 'gpus'
+        ELSE 'not_planned'
+    END AS reason,
+    CASE reason
+        WHEN 'ranked' THEN 'uses ' || r.gpu_count || ' of its GPUs'
+        WHEN 'objective' THEN 'another answer beats it in cost and hours'
+        WHEN 'another_costs_less' THEN 'another such machine costs less in as many GPUs'
+        WHEN 'does_not_fit' THEN 'the job does not fit: ' || m.infeasible_reason
+        WHEN 'not_planned' THEN
+            'there is no plan for so many of these GPUs, or their specifications are not complete'
+        ELSE coalesce(
+            array_to_string(list_transform(c.missed, lambda each: each.why), ' and '),
+            format('it has {} GPUs, at most {} are asked for', m.gpus, m.max_gpus)
+        )
+    END AS detail
+FROM _rank_plans AS m
+LEFT JOIN _rank_ranked AS r ON r.job = m.job AND r.source = m.source AND r.asked = m.asked
+LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked = m.asked
+LEFT JOIN _rank_lengths AS l ON l.job = m.job
+ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
+COMMENT ON MACRO TABLE machine_ranks IS
+    'Where the machines that jobs name themselves (quote, own) are in the ranking, and why some are not in it: job, source (quote or own), machine (as it was given), rank (its best), ranks (how many there are), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, the columns of jobs that it does not meet with " + " between them, does_not_fit, objective, another_costs_less, not_planned) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+
+CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
+WITH _machine_jobs AS (
+    SELECT * FROM completed_jobs(jobs)
+),
+
+_machine_plans AS MATERIALIZED (
+    SELECT * FROM job_plans('_machine_jobs')
+),
+
+_machine_ranked AS MATERIALIZED (
+    SELECT * FROM ranked_jobs('_machine_jobs', '_machine_plans')
+)
+
+FROM machine_ranks('_machine_jobs', '_machine_plans', '_machine_ranked');
+COMMENT ON MACRO TABLE machine_ranks_for IS
+    'machine_ranks for your own jobs: where quotes and own machines rank in cheapest_for, and why some have no row there. jobs: the name of a table or CTE; see completed_jobs for its columns.';

@@ -1,0 +1,99 @@
+-- What is kept of past days, and what a job cost on each.
+
+CREATE OR REPLACE MACRO is_kept_ranking(scenario, price_kind, objective, rank) AS
+    rank <= 5 AND (scenario OR (rank = 1 AND objective = 'cost' AND price_kind = 'on_demand'));
+COMMENT ON FUNCTION is_kept_ranking IS 'Whether ranking_history keeps a row of cheapest_gpu_per_workload: the five best of each scenario, and of every other workload the cheapest on demand.';
+
+CREATE OR REPLACE MACRO comparable_prices(offers) AS TABLE
+SELECT
+    day, source, gpu_id, price_kind, term_days, tier, country, continent,
+    min(usd_per_gpu_hour) AS usd_per_gpu_hour
+FROM query_table(offers)
+WHERE match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_hour IS NOT NULL
+    AND flag_reason IS NULL AND coalesce(available, TRUE) AND coalesce(effective_from <= day, TRUE)
+GROUP BY ALL;
+COMMENT ON MACRO TABLE comparable_prices IS
+    'The cheapest price in USD per GPU and hour of each day, source, GPU, price kind, term, tier and place, of offers whose GPU is identified, whose price is not in doubt and that can be had. offers: a relation with the columns of main.offers.';
+
+CREATE OR REPLACE MACRO recorded_prices() AS TABLE
+WITH _recorded_offers AS (
+    FROM main.offers
+)
+
+FROM comparable_prices('_recorded_offers')
+UNION ALL BY NAME
+SELECT p.day, p.usd_per_gpu_hour, s.* EXCLUDE (series_id)
+FROM history.prices AS p
+JOIN history.price_series AS s USING (series_id);
+COMMENT ON MACRO TABLE recorded_prices IS
+    'comparable_prices of all days on record, of those, too, that are no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent, usd_per_gpu_hour.';
+
+CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
+WITH _history_prices AS (
+    SELECT
+        j.job, o.day, o.source, o.gpu_id, o.tier, o.price_kind, coalesce(o.term_days, 0) AS term_days,
+        min(o.usd_per_gpu_hour)::DOUBLE AS usd_per_gpu_hour
+    FROM query_table(jobs) AS j
+    JOIN recorded_prices() AS o
+        ON list_contains(j.price_kinds, o.price_kind)
+        AND is_wanted(o.country, j.countries, NULL) AND is_wanted(o.continent, j.continents, NULL)
+    GROUP BY ALL
+),
+
+_history_days AS (
+    SELECT DISTINCT job, day FROM _history_prices
+),
+
+-- On each day a source has the prices of its newest capture, while they are not stale.
+_history_captures AS (
+    SELECT d.job, d.day, c.source, max(c.day) AS captured
+    FROM _history_days AS d
+    JOIN (SELECT DISTINCT job, source, day FROM _history_prices) AS c ON c.job = d.job AND c.day <= d.day
+    JOIN main.sources AS s ON s.source = c.source AND c.day >= d.day - s.stale_after_days
+    GROUP BY d.job, d.day, c.source
+),
+
+_history_ranked AS (
+    SELECT
+        r.*, coalesce(r.term_days, 0) AS _term_days,
+        (r.compute_usd + r.interruption_usd + r.failure_usd)::DOUBLE
+        * (r.usd_per_hour / (r.usd_per_hour + r.host_usd_per_hour))::DOUBLE AS _priced_usd
+    FROM query_table(ranked) AS r
+),
+
+_history_totals AS (
+    SELECT
+        c.job, c.day, c.captured, r.gpu, r.gpu_id, r.gpu_count, r.provider, r.source, r.tier, r.price_kind,
+        r.hours, then_price.usd_per_gpu_hour,
+        r.total_usd::DOUBLE
+        + r._priced_usd * (then_price.usd_per_gpu_hour / now_price.usd_per_gpu_hour - 1) AS total_usd
+    FROM _history_captures AS c
+    JOIN _history_prices AS then_price
+        ON then_price.job = c.job AND then_price.source = c.source AND then_price.day = c.captured
+    JOIN _history_ranked AS r
+        ON r.job = c.job AND r.source = c.source AND r.gpu_id = then_price.gpu_id
+        AND r.tier IS NOT DISTINCT FROM then_price.tier AND r.price_kind = then_price.price_kind
+        AND r._term_days = then_price.term_days
+    JOIN _history_prices AS now_price
+        ON now_price.job = r.job AND now_price.source = r.source AND now_price.day = r.price_day
+        AND now_price.gpu_id = r.gpu_id AND now_price.tier IS NOT DISTINCT FROM r.tier
+        AND now_price.price_kind = r.price_kind AND now_price.term_days = r._term_days
+),
+
+_history_sources AS (
+    SELECT job, day, count(DISTINCT source) AS sources
+    FROM _history_totals
+    GROUP BY job, day
+)
+
+SELECT
+    job, day, round(total_usd, 4) AS total_usd, hours, gpu, gpu_id, gpu_count, provider, source, tier,
+    price_kind, usd_per_gpu_hour, sources, captured AS price_day
+FROM _history_totals
+JOIN _history_sources USING (job, day)
+QUALIFY row_number() OVER (
+    PARTITION BY job, day ORDER BY total_usd, hours, gpu_count, gpu_id, source, tier NULLS LAST
+) = 1
+ORDER BY job, day;
+COMMENT ON MACRO TABLE cost_history IS
+    'What a job cost at its cheapest on each day that is on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only ways that can be rented today count: sources, cards and tiers that are gone since are left out (sources says how many had a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';
