@@ -8,6 +8,10 @@ from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
 from pipeline.warehouse.sql_files import macro_scripts, run, scripts
 
+_PARAMETERS = paths.CATALOG_DIR / "model_parameters.csv"
+_CONSTANT_NAMES = "SELECT name FROM read_csv(?)"
+"""The constants of the model: the fields of the struct that the macro ``constants`` returns."""
+
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     """Create the tables and define the macros: all, or those that the named tables and macros need.
@@ -18,6 +22,7 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     chosen = Lineage(connection).scripts(wanted) if wanted else every
     # One transaction: some 900 statements that each commit alone would take three times as long.
     with transaction(connection):
+        connection.execute(f"CREATE TYPE main.constant_name AS ENUM ({_CONSTANT_NAMES})", [str(_PARAMETERS)])
         for script in [paths.SQL_DIR / "history" / "tables.sql", *chosen]:
             run(connection, script)
 

@@ -265,11 +265,11 @@ SELECT
         ) AS node_network_gbps,
         coalesce(s.kbit_upcast,
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
-        coalesce(s.autocast, CASE WHEN k.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
-        coalesce(s.adapter_bytes, k.adapter_bytes, bytes_fp32()) AS adapter_bytes,
+        coalesce(s.autocast, CASE WHEN t.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
+        coalesce(s.adapter_bytes, t.adapter_bytes, bytes_fp32()) AS adapter_bytes,
         -- DeepSpeed trains 16-bit weights with masters in fp32, whatever the precision is called.
         CASE
-            WHEN k.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
+            WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
                 AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
             ELSE coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
         END AS training_precision,
@@ -301,12 +301,12 @@ SELECT
             )
             ELSE 1e0
         END) AS expert_parallel,
-        coalesce(s.loss_kernel, k.loss_kernel, 'hf') AS loss_kernel,
+        coalesce(s.loss_kernel, t.loss_kernel, 'hf') AS loss_kernel,
         coalesce(s.offload, '') AS offload,
         coalesce(s.memory_metric, 'smi') AS memory_metric
     ),
-    k.kernels, k.working_kernels, k.is_trainer, k.has_foreach,
-    coalesce(k.loss_kernel, 'hf') AS stack_loss_kernel,
+    t.kernels, t.working_kernels, t.is_trainer, t.has_foreach,
+    coalesce(t.loss_kernel, 'hf') AS stack_loss_kernel,
     CASE WHEN has_adapters AND regexp_matches(s.lora_targets, 'gate_proj|up_proj|down_proj') THEN 1 ELSE 0 END
         AS adapts_mlp,
     m.* EXCLUDE (
@@ -315,12 +315,12 @@ SELECT
         value_head_dim, shared_intermediate, dense_layers, dense_intermediate,
         cross_attention_layers, linear_mixer_params, extra_linear_params, extra_embedding_params
     ) REPLACE (
-        CASE WHEN runs_every_expert(k.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
+        CASE WHEN runs_every_expert(t.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
             AS params_active,
-        CASE WHEN runs_every_expert(k.is_trainer, m.model) THEN m.experts ELSE m.experts_active END
+        CASE WHEN runs_every_expert(t.is_trainer, m.model) THEN m.experts ELSE m.experts_active END
             AS experts_active
     ),
-    CASE WHEN k.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
+    CASE WHEN t.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
         AS untied_params,
     -- Latent attention: values are narrower than queries and keys.
     m.heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS query_width,
@@ -350,7 +350,7 @@ SELECT
 FROM assumed_settings(jobs) AS s
 JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu
-LEFT JOIN stacks() AS k ON k.stack = s.stack
+LEFT JOIN stacks() AS t ON t.stack = s.stack
 LEFT JOIN gemm_families() AS f
     ON f.calibration = s.calibration AND f.family = gpu_family(g.architecture, g.segment);
 COMMENT ON MACRO TABLE resolved_settings IS
@@ -364,17 +364,17 @@ WITH _settings_resolved AS (
 _settings_derived AS (
     SELECT
         s.*,
-        c.* EXCLUDE (calibration),
+        c.k,
         CASE loss_kernel
-            WHEN 'fused' THEN logits_fused
-            WHEN 'chunked' THEN logits_chunked
-            WHEN 'liger' THEN logits_liger
-            WHEN 'litgpt' THEN logits_litgpt
-            WHEN 'titan' THEN logits_titan
-            WHEN 'fp32std' THEN logits_fp32std
-            WHEN '16bit' THEN logits_16bit
-            WHEN 'outside' THEN logits_outside
-            ELSE logits_hf
+            WHEN 'fused' THEN k.logits_fused
+            WHEN 'chunked' THEN k.logits_chunked
+            WHEN 'liger' THEN k.logits_liger
+            WHEN 'litgpt' THEN k.logits_litgpt
+            WHEN 'titan' THEN k.logits_titan
+            WHEN 'fp32std' THEN k.logits_fp32std
+            WHEN '16bit' THEN k.logits_16bit
+            WHEN 'outside' THEN k.logits_outside
+            ELSE k.logits_hf
         -- An adapter on the head adds its own outputs, and the sum with the head's, in 16 bits.
         END + CASE WHEN contains(lora_targets, 'lm_head') THEN 2e0 * bytes_16bit() ELSE 0e0 END
             AS logit_bytes,
@@ -436,9 +436,7 @@ _settings_derived AS (
 
 SELECT
     * EXCLUDE (
-        has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim,
-        logits_hf, logits_fused, logits_chunked,
-        logits_liger, logits_litgpt, logits_titan, logits_fp32std, logits_16bit, logits_outside
+        has_adapters, loss_kernel, stack_loss_kernel, adapts_mlp, gated_mlp, kv_heads, head_dim
     ),
     -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
     -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.

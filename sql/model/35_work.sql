@@ -98,7 +98,7 @@ WITH _work_targets AS (
         CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS _is_grouped,
         -- An MLP that is not gated has half the tensors.
         active_intermediate * mlp_tensors / 4 AS _mlp_width,
-        CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN recompute_selective ELSE 0e0 END
+        CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
             AS recompute_passes
     FROM query_table(settings)
 ),

@@ -65,8 +65,8 @@ COMPUTE_CAPABILITIES = {
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
     """A card of the catalogue. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
     row = connection.execute(
-        "SELECT g.gpu_id, g.architecture, g.usable_memory_gib, c.context_gib, c.fit_reserved_ratio, "
-        "c.fit_transient, c.fit_margin_gib FROM main.gpus AS g, constants() AS c "
+        "SELECT g.gpu_id, g.architecture, g.usable_memory_gib, k.context_gib, k.fit_reserved_ratio, "
+        "k.fit_transient, k.fit_margin_gib FROM main.gpus AS g, constants() AS c "
         "WHERE g.gpu_id = $gpu AND c.calibration = 'all' AND g.usable_memory_gib IS NOT NULL",
         {"gpu": gpu},
     ).fetchone()
