@@ -132,7 +132,7 @@ SELECT
         vocab * hidden * tied_embeddings, adapter_params
     ]::DOUBLE[] AS weight_features,
     [
-        linear_computed, layers * hidden * _mlp_width * _unadapted_down, vocab * hidden,
+        linear_active, layers * hidden * _mlp_width * _unadapted_down, vocab * hidden,
         adapter_params * experts_active / experts, layers * attended_length * query_width
     ]::DOUBLE[] AS flop_features,
     [layers, layers * _adapters, layers * _is_grouped, layers * _unadapted_down, 1]::DOUBLE[]

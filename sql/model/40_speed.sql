@@ -29,7 +29,7 @@ WITH _speed_rates AS (
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * k.fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
-        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_computed) AS expert_flop_share,
+        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN k.host_before_2020 ELSE 1e0 END AS host_factor,
         CASE
             WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * k.pcie_link_efficiency
@@ -116,7 +116,7 @@ SELECT
                 / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
-            2e0 * linear_computed * (product_passes + recompute_passes)
+            2e0 * linear_active * (product_passes + recompute_passes)
             -- Tokens are sorted by expert and back, in 16 bits, which narrow experts repay least.
             * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
