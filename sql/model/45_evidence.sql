@@ -99,3 +99,22 @@ CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
 COMMENT ON FUNCTION memory_evidence IS
     'Evidence of a memory estimate: traced, between measured and interpolated, where it comes from traces of a recipe with which measured runs agree; else that of the measured runs near it.';
+
+CREATE OR REPLACE MACRO with_band(terms, quantity) AS TABLE
+WITH _terms_judged AS (
+    SELECT t.*, e.class, e.evidence_run, memory_evidence(e.evidence, t.is_proven) AS evidence
+    FROM query_table(terms) AS t
+    JOIN evidence_of(terms, quantity) AS e
+        ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
+        AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
+        AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1)
+        AND e.weight_form = weight_form(t.method, t.quantization)
+)
+
+SELECT t.*, b.low_ratio, b.high_ratio
+FROM _terms_judged AS t
+JOIN main.model_bands AS b
+    ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
+    AND b.gpu_class = t.class AND b.evidence = t.evidence;
+COMMENT ON MACRO TABLE with_band IS
+    'Estimated quantities (memory or speed) of runs, which is_proven by traces or not, with the evidence near it and the band of held-out errors: measured over estimated, p10 low_ratio and p90 high_ratio.';
