@@ -17,9 +17,9 @@ This file is made by `make docs` from `sql/schema`. The same stands in each publ
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The same stands in each published
-file, in the table `data_dictionary`. A parameter that is a relation takes the name of a table or of a CTE as
-text, as in `cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The same stands in each
+published file, in the table `data_dictionary`. A parameter that is a relation takes the name of a table or of
+a CTE as text, as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)

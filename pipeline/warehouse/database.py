@@ -2,23 +2,27 @@
 
 import duckdb
 
+from pipeline.catalog.schema import read_table, table_names
 from pipeline.home import paths
 from pipeline.warehouse.connection import connect, transaction
+from pipeline.warehouse.ddl import create_sql
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.load import load_catalog
-from pipeline.warehouse.sql_files import macro_scripts, run, scripts
+from pipeline.warehouse.sql_files import macro_scripts, run
 
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     """Create the tables and define the macros: all, or those that the named tables and macros need.
 
-    Raises BuildError.
+    Raises BuildError, and CatalogError when sql/schema declares a table wrongly.
     """
-    every = [*scripts("schema"), *macro_scripts()]
-    chosen = Lineage(connection).scripts(wanted) if wanted else every
+    tables, macros = Lineage(connection).needed(wanted) if wanted else (table_names(), macro_scripts())
     # One transaction: some 900 statements that each commit alone would take three times as long.
     with transaction(connection):
-        for script in [paths.SQL_DIR / "history" / "tables.sql", *chosen]:
+        run(connection, paths.SQL_DIR / "history" / "tables.sql")
+        for name in tables:
+            connection.execute(create_sql(read_table(name)))
+        for script in macros:
             run(connection, script)
 
 

@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipeline.warehouse.sql_files import BuildError, macro_scripts, run, scripts
+from pipeline.catalog.schema import Column, read_table, table_names
+from pipeline.warehouse.ddl import create_sql
+from pipeline.warehouse.sql_files import BuildError, macro_scripts, scripts
 
 # DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
 _MACRO = re.compile(
@@ -35,7 +37,7 @@ class Lineage:
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._tables = {path.stem: path for path in scripts("schema")}
+        self._tables = set(table_names())
         self._queries = {path.stem: path.read_text(encoding="utf-8") for path in scripts("marts")}
         self._marts = list(self._queries)
         self._macros: dict[str, Path] = {}
@@ -51,7 +53,7 @@ class Lineage:
             if error:
                 raise BuildError(f"{error}, in the query {query}")
             _PARSED[query] = frozenset(names)
-        return set(_PARSED[query]) & (self._tables.keys() | self._macros.keys())
+        return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
         """The tables and macros that a table or macro names itself; none for a table without a mart."""
@@ -59,7 +61,7 @@ class Lineage:
 
     def tables_read(self, name: str) -> set[str]:
         """The other tables that a table or macro reads, directly or through macros."""
-        return (self._read_by(name) & self._tables.keys()) - {name}
+        return (self._read_by(name) & self._tables) - {name}
 
     def _read_by(self, name: str) -> set[str]:
         """The tables and macros that a table or macro reads, directly or through macros."""
@@ -71,12 +73,11 @@ class Lineage:
             waiting |= new & self._macros.keys()
         return found
 
-    def files(self, table: str) -> list[Path]:
-        """The files that a table's rows follow from: its own, and those of the macros that it uses."""
-        return [
-            *(path for folder in ("schema", "marts") for path in scripts(folder) if path.stem == table),
-            *sorted({self._macros[name] for name in self._read_by(table) & self._macros.keys()}),
-        ]
+    def definition(self, table: str) -> list[str]:
+        """Return the SQL that a table's rows follow from: its own, and the files of the macros that it uses."""
+        files = {self._macros[name] for name in self._read_by(table) & self._macros.keys()}
+        macros = [path.read_text(encoding="utf-8") for path in sorted(files)]
+        return [create_sql(read_table(table)), self._queries.get(table, ""), *macros]
 
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
         """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
@@ -84,12 +85,11 @@ class Lineage:
         reads = {name: self.tables_read(name) for name in self._marts if name in needed}
         return in_order(reads)
 
-    def scripts(self, wanted: Iterable[str]) -> list[Path]:
-        """The scripts that create these tables and macros and all that they need, in order."""
+    def needed(self, wanted: Iterable[str]) -> tuple[list[str], list[Path]]:
+        """Return the tables, and the scripts of the macros in order, that these tables and macros need."""
         needed = self._needed(wanted)
-        tables = [path for name, path in self._tables.items() if name in needed]
         macros = {path for name, path in self._macros.items() if name in needed}
-        return tables + [path for path in macro_scripts() if path in macros]
+        return sorted(needed & self._tables), [path for path in macro_scripts() if path in macros]
 
     def _needed(self, wanted: Iterable[str]) -> set[str]:
         found: set[str] = set()
@@ -115,45 +115,31 @@ def in_order(reads: Mapping[str, set[str]]) -> list[str]:
     return list(TopologicalSorter(graph).static_order())
 
 
-class Column(NamedTuple):
-    """A column of a published table."""
-
-    name: str
-    type: str
-    nullable: bool
-    comment: str
-
-
 class PublishedTable(NamedTuple):
-    """A published table: the tables that it reads, its comment and columns, and the files that define it."""
+    """A published table: its comment and columns, the tables that it reads, and the SQL that its rows follow
+    from."""
 
     name: str
-    reads: set[str]
     comment: str
     columns: list[Column]
-    files: list[Path]
+    reads: set[str]
+    definition: list[str]
 
 
 def table_lineage() -> list[PublishedTable]:
-    """The published tables, each after those it reads."""
+    """Return the published tables, each after those it reads. Raises BuildError and CatalogError."""
     with duckdb.connect() as connection:
-        for script in scripts("schema"):
-            run(connection, script)
-        comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
-        columns: dict[str, list[Column]] = {name: [] for name in comments}
-        for table, *column in connection.execute(_COLUMNS).fetchall():
-            columns[table].append(Column(*column))
         lineage = Lineage(connection)
-        reads = {name: lineage.tables_read(name) for name in comments}
+        reads = {name: lineage.tables_read(name) for name in table_names()}
+        tables = [read_table(name) for name in in_order(reads)]
+        definition = lineage.definition
         return [
-            PublishedTable(name, reads[name], comments[name], columns[name], lineage.files(name))
-            for name in in_order(reads)
+            PublishedTable(
+                table.name,
+                table.comment,
+                table.described(),
+                reads[table.name],
+                lineage.definition(table.name),
+            )
+            for table in tables
         ]
-
-
-_COLUMNS = """
-SELECT table_name, column_name, data_type, is_nullable, coalesce(comment, '')
-FROM duckdb_columns()
-WHERE NOT internal
-ORDER BY table_name, column_index
-"""
