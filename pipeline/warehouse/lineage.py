@@ -74,7 +74,7 @@ class Lineage:
         return found
 
     def definition(self, table: str) -> list[str]:
-        """Return the SQL that a table's rows follow from: its own, and the files of the macros that it uses."""
+        """Return the SQL that a table's rows follow from: its own, and that of the macros it uses."""
         files = {self._macros[name] for name in self._read_by(table) & self._macros.keys()}
         macros = [path.read_text(encoding="utf-8") for path in sorted(files)]
         return [create_sql(read_table(table)), self._queries.get(table, ""), *macros]
@@ -132,7 +132,6 @@ def table_lineage() -> list[PublishedTable]:
         lineage = Lineage(connection)
         reads = {name: lineage.tables_read(name) for name in table_names()}
         tables = [read_table(name) for name in in_order(reads)]
-        definition = lineage.definition
         return [
             PublishedTable(
                 table.name,
