@@ -27,9 +27,10 @@ class Column(NamedTuple):
 
 
 class Table(BaseModel):
-    """A table of sql/schema. ``columns`` are names, in order; ``types`` and ``meanings`` replace those of
-    columns.csv where this table's differ; ``checks`` are SQL conditions, or the name of a column for its
-    allowed values; ``defaults`` and ``generated`` are SQL expressions by column."""
+    """A table of sql/schema. ``columns`` are names, in order. ``types``, ``meanings`` and ``allowed`` replace
+    those of columns.csv where the table's own differ; a meaning replaces the allowed values too. ``checks``
+    are SQL conditions, or the name of a column for its allowed values; ``defaults`` and ``generated`` are SQL
+    expressions by column."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -39,6 +40,7 @@ class Table(BaseModel):
     key: tuple[str, ...] = ()
     types: Mapping[str, str] = {}
     meanings: Mapping[str, str] = {}
+    allowed: Mapping[str, str] = {}
     checks: tuple[str, ...] = ()
     defaults: Mapping[str, str] = {}
     generated: Mapping[str, str] = {}
@@ -48,7 +50,7 @@ class Table(BaseModel):
         own = [name.removesuffix(OPTIONAL) for name in self.columns.split()]
         if unknown := [name for name in own if name not in column_rows()]:
             raise ValueError(f"not in columns.csv: {', '.join(unknown)}")
-        named = {*self.key, *self.types, *self.meanings, *self.defaults, *self.generated}
+        named = {*self.key, *self.types, *self.meanings, *self.allowed, *self.defaults, *self.generated}
         if stray := sorted(named - set(own)):
             raise ValueError(f"not among the table's columns: {', '.join(stray)}")
         if bare := [name for name in own if not (self.meanings.get(name) or column_rows()[name]["meaning"])]:
@@ -56,22 +58,19 @@ class Table(BaseModel):
         return self
 
     def described(self) -> list[Column]:
-        """Return the columns in order, each with the table's own type and meaning where it gives them.
-
-        The text of a shared meaning ends with the allowed values.
-        """
+        """Return the columns in order. The text of a meaning ends with the allowed values."""
         return [self._column(name) for name in self.columns.split()]
 
     def _column(self, listed: str) -> Column:
         name = listed.removesuffix(OPTIONAL)
         row = column_rows()[name]
-        values = tuple(row["allowed"].split("|")) if row["allowed"] else ()
-        shared = f"{row['meaning']} One of {', '.join(values)}." if values else row["meaning"]
+        allowed = self.allowed.get(name, "" if name in self.meanings else row["allowed"])
+        values = allowed.split("|") if allowed else []
         return Column(
             name,
             self.types.get(name, row["type"]),
             row["unit"],
-            self.meanings.get(name, shared),
+            self.meanings.get(name, row["meaning"]) + (f" One of {', '.join(values)}." if values else ""),
             tuple(value.partition(" (")[0] for value in values),
             listed.endswith(OPTIONAL),
         )

@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.catalog.schema import column_rows
 from pipeline.warehouse.query import ask
 
 BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
@@ -20,37 +21,6 @@ FIELD_TYPES = {
     "TIMESTAMP WITH TIME ZONE": "datetime",
     "VARCHAR": "string",
 }
-
-UNITS = (
-    (r"usd_per_gpu_hour$", "USD/(GPU h)"),
-    (r"usd_per_gb_month$", "USD/(GB month)"),
-    (r"usd_per_bf16_tflop_hour$", "USD/(TFLOP/s h)"),
-    (r"usd_per_gb_hour$", "USD/(GB h)"),
-    (r"usd_per_(hour|hour_saved)$", "USD/h"),
-    (r"usd_per_month$", "USD/month"),
-    (r"usd_per_unit$", "USD/unit"),
-    (r"usd_per_gb$", "USD/GB"),
-    (r"usd_per_million_tokens$", "USD/1e6 tokens"),
-    (r"tokens_per_usd$", "tokens/USD"),
-    (r"tokens_per_second_per_gpu(_|$)", "tokens/(s GPU)"),
-    (r"tokens_per_second(_|$)", "tokens/s"),
-    (r"tokens_per_example$", "tokens"),
-    (r"bytes_per_token$", "B/token"),
-    (r"hours_per_month$", "h/month"),
-    (r"gbps$", "Gbit/s"),
-    (r"gb_(per_second|s)$", "GB/s"),
-    (r"tflops$", "TFLOP/s"),
-    (r"tdp_w$", "W"),
-    (r"(^|_)usd(_low|_high)?$", "USD"),
-    (r"(^|_)gib(_low|_high|_with|_without)?$", "GiB"),
-    (r"_gb$", "GB"),
-    (r"(^|_)bytes$", "B"),
-    (r"_seconds$", "s"),
-    (r"_minutes$", "min"),
-    (r"(^|_)hours(_low|_high)?$|hours_between_", "h"),
-    (r"_days$", "d"),
-)
-"""The unit that a column's name ends in, the longest ending first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +44,6 @@ def field_type(kind: str) -> str:
     if kind.startswith("DECIMAL"):
         return "number"
     return "integer" if "INT" in kind else FIELD_TYPES[kind]
-
-
-def unit_of(column: str) -> str | None:
-    """Return the unit that a column's name says; None for numbers without one."""
-    return next((unit for ending, unit in UNITS if re.search(ending, column)), None)
 
 
 def published_names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -131,7 +96,7 @@ def described(
 
 def _field(name: str, kind: str, description: str, constraints: dict[str, Any]) -> dict[str, Any]:
     """Return a column as a field of a Table Schema."""
-    unit = unit_of(name) if kind not in ("VARCHAR", "BOOLEAN", "DATE") else None
+    unit = column_rows().get(name, {}).get("unit")
     return {
         "name": name,
         "type": field_type(kind),

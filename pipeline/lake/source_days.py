@@ -4,14 +4,14 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.outcome import Outcome
 from pipeline.record.damage import RecordError
 from pipeline.record.months import SourceDay
@@ -20,20 +20,15 @@ from pipeline.record.records import Records
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """A day's rows by table."""
 
-_SQL_TYPES: Mapping[type, str] = {
-    str: "VARCHAR",
-    bool: "BOOLEAN",
-    int: "INTEGER",
-    float: "DOUBLE",
-    Decimal: "DECIMAL(18, 8)",
-    date: "DATE",
-    datetime: "TIMESTAMPTZ",
-    tuple: "INTEGER[]",
-}
+
+def _columns(table: str) -> dict[str, str]:
+    """Return the types of a published table's columns but its day, by name, in order."""
+    return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
+
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    "rejects": {name: _SQL_TYPES[kind] for name, kind in column_types(RejectedRow).items()},
-    "offers": {name: _SQL_TYPES[kind] for name, kind in column_types(Offer).items()},
+    "rejects": _columns("rejects"),
+    "offers": _columns("offers"),
     "exchange_rates": dict.fromkeys(("currency", "usd_per_unit", "rate_date"), "VARCHAR"),
     "outcomes": dict.fromkeys(("attempt", "outcome"), "VARCHAR"),
 }

@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import configs
 from pipeline.home.disk import is_exhaustion
 from pipeline.home.paths import Home
@@ -185,13 +186,7 @@ def _load_entries(
 def _insert_entries(connection: duckdb.DuckDBPyConnection, table: str, entries: Sequence[Entry]) -> None:
     """Insert the rows of entries: the table's columns, other fields are ignored. A value that is not of its
     column's type is an error."""
-    types = dict(
-        connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns()"
-            " WHERE table_name = ? AND database_name = current_database()",
-            [table],
-        ).fetchall()
-    )
+    types = {column.name: column.type for column in read_table(table).described()}
     lost = " OR ".join(
         f"(parsed.{name} IS NULL AND item->>'{name}' IS NOT NULL)"
         for name, kind in types.items()
