@@ -9,7 +9,6 @@ import duckdb
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import GPUHUNT
 from pipeline.export.machines import export_machines
-from pipeline.export.prometheus import export_prometheus
 from pipeline.export.rights import ROWS_OF_PAGES, check_republishable
 from pipeline.export.skypilot import SKYPILOT
 from pipeline.export.whole import NOTHING, export
@@ -41,6 +40,4 @@ def write(
         raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
-    if tool == "prometheus":
-        return export_prometheus(connection, folder)
     return export_machines(connection, folder, CATALOGUES[tool])

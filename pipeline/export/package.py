@@ -26,7 +26,6 @@ LICENSES = [
 MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
-    "prom": "text/plain",
 }
 
 
