@@ -14,23 +14,27 @@ from pipeline.home.csv_rows import read_csv
 OPTIONAL = "?"
 """Ends the name of a nullable column in a table's list."""
 
+KEY_OF = "key of "
+"""Begins the allowed values of a column that names rows of another table."""
+
 
 class Column(NamedTuple):
-    """A column: its type in DuckDB, the unit of its numbers ('' for none), its meaning and allowed values."""
+    """A column: its type in DuckDB, the unit of its numbers ('' for none), its meaning, its allowed values
+    (all if there are none), and the table that it is a key into ('' for none)."""
 
     name: str
     type: str
     unit: str
     meaning: str
     values: tuple[str, ...]
+    key_into: str
     nullable: bool
 
 
 class Table(BaseModel):
-    """A table of sql/schema. ``columns`` are names, in order. ``types``, ``meanings`` and ``allowed`` replace
-    those of columns.csv where the table's own differ; a meaning replaces the allowed values too. ``checks``
-    are SQL conditions, or the name of a column for its allowed values; ``defaults`` and ``generated`` are SQL
-    expressions by column."""
+    """A table of sql/schema. ``columns`` are names, in order. ``types`` replace those of columns.csv, and
+    ``meanings`` and ``allowed`` together both of these. ``checks`` are SQL conditions, or the name of a
+    column for its allowed values; ``defaults`` and ``generated`` are SQL expressions by column."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -53,25 +57,32 @@ class Table(BaseModel):
         named = {*self.key, *self.types, *self.meanings, *self.allowed, *self.defaults, *self.generated}
         if stray := sorted(named - set(own)):
             raise ValueError(f"not among the table's columns: {', '.join(stray)}")
-        if bare := [name for name in own if not (self.meanings.get(name) or column_rows()[name]["meaning"])]:
+        if bare := [column.name for column in self.described() if not column.meaning]:
             raise ValueError(f"without a meaning: {', '.join(bare)}")
         return self
 
     def described(self) -> list[Column]:
-        """Return the columns in order. The text of a meaning ends with the allowed values."""
+        """Return the columns in order. Their meanings name the allowed values."""
         return [self._column(name) for name in self.columns.split()]
 
     def _column(self, listed: str) -> Column:
         name = listed.removesuffix(OPTIONAL)
         row = column_rows()[name]
-        allowed = self.allowed.get(name, "" if name in self.meanings else row["allowed"])
-        values = allowed.split("|") if allowed else []
+        replaced = name in self.meanings or name in self.allowed
+        meaning, allowed = self.meanings.get(name, ""), self.allowed.get(name, "")
+        if not replaced:
+            meaning, allowed = row["meaning"], row["allowed"]
+        key_into = allowed.removeprefix(KEY_OF) if allowed.startswith(KEY_OF) else ""
+        values = allowed.split("|") if allowed and not key_into else []
+        key = [f"Key into {key_into}."] if key_into else []
+        one_of = [f"One of {', '.join(values)}."] if values else []
         return Column(
             name,
             self.types.get(name, row["type"]),
             row["unit"],
-            self.meanings.get(name, row["meaning"]) + (f" One of {', '.join(values)}." if values else ""),
+            " ".join(filter(None, [*key, meaning, *one_of])),
             tuple(value.partition(" (")[0] for value in values),
+            key_into,
             listed.endswith(OPTIONAL),
         )
 
