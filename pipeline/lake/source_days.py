@@ -1,4 +1,4 @@
-"""A source's day of the record as rows of the lake's tables, and back."""
+"""Converts a source's day of the record to rows of the lake's tables, and back."""
 
 import json
 import re
@@ -32,15 +32,15 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "exchange_rates": dict.fromkeys(("currency", "usd_per_unit", "rate_date"), "VARCHAR"),
     "outcomes": dict.fromkeys(("attempt", "outcome"), "VARCHAR"),
 }
-"""Columns and types by table. Rates are texts, which lose no digit; an outcome is JSON."""
+"""Columns and types by table. Rates are texts, to keep every digit; an outcome is JSON."""
 
 _OUTCOME = TypeAdapter(Outcome)
 _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 def days_here(records: Records, since: date) -> dict[SourceDay, list[str]]:
-    """Return the days since one, by source, with the tables that each has rows for. Of a damaged month these
-    are all days on which the source was asked: reading them says why they are skipped."""
+    """Return the days since a date, by source, with the tables that have rows. For a damaged month these are
+    all days on which the source was asked; reading them reports the damage."""
     found: dict[SourceDay, list[str]] = defaultdict(list)
     for source, config in configs().items():
         asked = records.outcome_days(source)
@@ -82,8 +82,8 @@ def read_day(records: Records, place: SourceDay, tables: Sequence[str]) -> Rows:
 
 
 def write_day(records: Records, place: SourceDay, rows: Rows) -> None:
-    """Write a day's rows into the record, its outcomes last. Raises UnwritableError, and before anything is
-    written ValueError for what no gpufare of this version has pushed."""
+    """Write a day's rows into the record, outcomes last. Raises UnwritableError, and before writing anything
+    ValueError for rows that this version of gpufare cannot have pushed."""
     if place.source not in configs():
         raise ValueError("this version of gpufare does not know the source")
     rejects = [

@@ -1,4 +1,4 @@
-"""The one builder of what every database of gpufare starts from: tables, catalogue and macros."""
+"""Creates what every database starts from: tables, catalogue and macros."""
 
 import duckdb
 
@@ -14,7 +14,7 @@ from pipeline.warehouse.sql_files import macro_scripts, run
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     """Create the tables and define the macros: all, or those that the named tables and macros need.
 
-    Raises BuildError, and CatalogError when sql/schema declares a table wrongly.
+    Raises BuildError, and CatalogError if a declaration in sql/schema is wrong.
     """
     tables, macros = Lineage(connection).needed(wanted) if wanted else (table_names(), macro_scripts())
     # One transaction: some 900 statements that each commit alone would take three times as long.
@@ -27,26 +27,26 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
-    """Like ``create``, with the catalogue's tables filled: all that a question without prices needs.
+    """Create the tables and macros and load the catalogue: all that a question without prices needs.
 
-    Raises BuildError, and CatalogError when the catalogue does not fit its tables.
+    Raises BuildError, and CatalogError if the catalogue does not fit its tables.
     """
     create(connection, *wanted)
     load_catalog(connection)
 
 
 def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
-    """A prepared database in memory for the named tables and macros, or for all."""
+    """Return a prepared database in memory for the named tables and macros, or for all."""
     connection = connect()
     prepare(connection, *wanted)
     return connection
 
 
 def planner(*wanted: str) -> duckdb.DuckDBPyConnection:
-    """``in_memory`` for plans of many jobs: a join hashes the side that is written last.
+    """Return an ``in_memory`` database for plans of many jobs: joins hash the side that is written last.
 
-    DuckDB expects some ten rows of the planner's settings, which are thousands, and would hash these wide
-    rows in place of the catalogue's: half as much again of processor time, much of it in one thread.
+    DuckDB estimates about ten rows for the planner's settings, which number thousands. It would hash these
+    wide rows instead of the catalogue's, for half as much processor time again, much of it in one thread.
     """
     connection = in_memory(*wanted)
     connection.execute("SET disabled_optimizers = 'build_side_probe_side'")

@@ -1,6 +1,6 @@
-"""Which tables and macros each table and macro of sql/ reads, according to DuckDB's own parser.
+"""Finds which tables and macros each table and macro of sql/ reads, by DuckDB's own parser.
 
-DuckDB parses without binding here, so none of the tables needs to exist.
+Parsing does not bind names, so no table needs to exist.
 """
 
 import re
@@ -29,11 +29,11 @@ FROM (SELECT json_serialize_sql(?) AS tree)
 """
 
 _PARSED: dict[str, frozenset[str]] = {}
-"""The names in each query that this process has parsed: a file of sql/ is the same in every database."""
+"""Names in each query that this process has parsed; they are the same for every connection."""
 
 
 class Lineage:
-    """The tables and macros of sql/, by name, and what each of them reads."""
+    """The tables and macros of sql/, and what each of them reads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -47,7 +47,7 @@ class Lineage:
                 self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
 
     def names_in(self, query: str) -> set[str]:
-        """The tables and macros that a query names. Raises BuildError when it cannot be parsed."""
+        """Return the tables and macros that a query names. Raises BuildError if it cannot be parsed."""
         if query not in _PARSED:
             error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
             if error:
@@ -56,15 +56,15 @@ class Lineage:
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
-        """The tables and macros that a table or macro names itself; none for a table without a mart."""
+        """Return the tables and macros that a table or macro names itself; none for a table without mart."""
         return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:
-        """The other tables that a table or macro reads, directly or through macros."""
+        """Return the other tables that a table or macro reads, directly or through macros."""
         return (self._read_by(name) & self._tables) - {name}
 
     def _read_by(self, name: str) -> set[str]:
-        """The tables and macros that a table or macro reads, directly or through macros."""
+        """Return the tables and macros that a table or macro reads, directly or through macros."""
         found: set[str] = set()
         waiting = {name}
         while waiting:
@@ -80,7 +80,7 @@ class Lineage:
         return [create_sql(read_table(table)), self._queries.get(table, ""), *macros]
 
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
-        """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
+        """Return the tables of sql/marts, each after those it reads: all, or those that ``wanted`` needs."""
         needed = self._marts if wanted is None else self._needed(wanted)
         reads = {name: self.tables_read(name) for name in self._marts if name in needed}
         return in_order(reads)
@@ -101,7 +101,7 @@ class Lineage:
         return found
 
     def _defined_with(self, name: str) -> set[str]:
-        """The macros of the same script: it can only be run as a whole."""
+        """Return the macros of the same script, which can only be run as a whole."""
         if name in self._tables:
             return set()
         if name not in self._macros:
@@ -110,7 +110,7 @@ class Lineage:
 
 
 def in_order(reads: Mapping[str, set[str]]) -> list[str]:
-    """Tables, each after those it reads. Raises CycleError when they read each other in a circle."""
+    """Return the tables, each after those it reads. Raises CycleError if they read each other in a circle."""
     graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
     return list(TopologicalSorter(graph).static_order())
 
