@@ -160,7 +160,7 @@ def test_the_columns_of_a_table_are_those_of_its_comments() -> None:
     schema = specs[table_key("price_changes")].metadata["dagster/column_schema"]
     (column,) = [column for column in schema.columns if column.name == "change_share"]
     assert (column.type, column.constraints.nullable) == ("DOUBLE", False)
-    assert "-0.1 is ten percent cheaper" in column.description
+    assert "-0.1 means ten percent cheaper" in column.description
 
 
 def test_each_file_of_checks_is_a_check_with_its_sentence() -> None:

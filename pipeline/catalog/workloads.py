@@ -15,12 +15,12 @@ from pipeline.contracts.training import ADAPTER_METHODS, Method
 from pipeline.home import paths
 
 GPUS_OF_A_MACHINE = 8
-"""Rankings stay on one machine unless the workload says more."""
+"""Most GPUs of a workload by default: one machine."""
 
 Amount = Annotated[float, BeforeValidator(lambda value: amount_in(str(value)))]
 
 _PARTS = ("examples", "tokens_per_example", "epochs")
-"""Their product is the number of tokens."""
+"""Columns whose product is the number of tokens."""
 
 
 class _Entry(BaseModel):
@@ -28,7 +28,7 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """One job. ``tokens`` pass through the model, all epochs together; it is to be done in ``max_hours``."""
+    """One job. ``tokens`` pass through the model, all epochs together; ``max_hours`` is the deadline."""
 
     workload: str
     title: str
@@ -48,7 +48,7 @@ class Workload(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _count_tokens(cls, given: Any) -> Any:
-        """Fill in tokens where the job is counted in examples."""
+        """Compute the tokens of a job that is counted in examples."""
         parts = [amount_in(str(given[name])) for name in _PARTS if name in given]
         if not parts:
             return given
@@ -56,25 +56,25 @@ class Workload(_Entry):
             raise ValueError("give either tokens, or all of examples, tokens_per_example and epochs")
         tokens = math.prod(parts)
         if "tokens" in given and not math.isclose(stated := amount_in(str(given["tokens"])), tokens):
-            raise ValueError(f"tokens is {stated:g}, which is not what its examples have in its epochs")
+            raise ValueError(f"tokens is {stated:g}, but its examples and epochs give {tokens:g}")
         return given | {"tokens": tokens}
 
     @model_validator(mode="after")
-    def _rank_belongs_to_adapters(self) -> "Workload":
+    def _check_rank(self) -> "Workload":
         if (self.lora_rank is not None) != (self.method in ADAPTER_METHODS):
-            raise ValueError(f"{self.workload}: a lora_rank belongs to lora and qlora, and only there")
+            raise ValueError(f"{self.workload}: lora_rank is for lora and qlora, and required there")
         return self
 
 
 class _Deadline(_Entry):
-    """The hours that jobs of at most so many tokens may take; without a number of tokens, all others."""
+    """The deadline of jobs with at most ``up_to_tokens`` tokens; without a number, of all others."""
 
     up_to_tokens: Amount = math.inf
     max_hours: float = Field(gt=0)
 
 
 class _Block(_Entry):
-    """A part of the grid: every model with every method and every number of tokens."""
+    """A part of the grid: all combinations of its models, methods and numbers of tokens."""
 
     models: tuple[str, ...]
     methods: tuple[Method, ...]
@@ -105,32 +105,32 @@ class _Catalogue(_Entry):
     scenarios: tuple[Workload, ...]
 
     @model_validator(mode="after")
-    def _every_job_has_a_deadline(self) -> "_Catalogue":
+    def _check_deadlines(self) -> "_Catalogue":
         tokens = [rule.up_to_tokens for rule in self.deadlines]
         if tokens != sorted(set(tokens)) or tokens[-1:] != [math.inf]:
-            raise ValueError("deadlines: from few tokens to many, and the last without up_to_tokens")
+            raise ValueError("deadlines must ascend by up_to_tokens, and the last must not have it")
         return self
 
     def jobs(self) -> Iterator[Workload]:
-        """The grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
+        """Yield the grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
         grid = (job for block in self.grid for job in block.expand())
         for job in (*grid, *self.scenarios):
             yield job if job.max_hours else job.model_copy(update={"max_hours": self.hours_for(job.tokens)})
 
     def hours_for(self, tokens: float) -> float:
-        """The deadline of a job of so many tokens that has none of its own."""
+        """Return the default deadline of a job with that many tokens, in hours."""
         return next(rule.max_hours for rule in self.deadlines if tokens <= rule.up_to_tokens)
 
 
 def deadlines() -> Callable[[float], float]:
-    """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
+    """Return a function from tokens to the default deadline in hours. Raises CatalogError."""
     return read_yaml(paths.CATALOG_DIR / "workloads.yaml", _Catalogue).hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     """Return the rows of the table ``workloads``, the grid first.
 
-    Raises CatalogError naming the file and the field when the yaml cannot be used.
+    Raises CatalogError naming the file and the field if the yaml is invalid.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
     rows = list(read_yaml(path, _Catalogue).jobs())

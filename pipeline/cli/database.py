@@ -64,7 +64,7 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
 @click.option(
     "--for",
     "tool",
-    type=click.Choice(["skypilot", "gpuhunt", "prometheus"]),
+    type=click.Choice(["skypilot", "gpuhunt"]),
     help="Write a layout that this tool reads, instead of the tables.",
 )
 @click.option(
@@ -86,7 +86,7 @@ def export(
     FOLDER is new, empty, or has a former export, which is replaced once the new one is whole. Tables that
     grow with every day have a file per day; the folder latest has less than 2 MB for a spreadsheet.
 
-    --for writes instead: the newest offers as the catalogue of skypilot or gpuhunt, or gauges for prometheus.
+    --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
     """
     from pipeline.export.layouts import write
     from pipeline.home.disk import size_text

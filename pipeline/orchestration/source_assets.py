@@ -107,7 +107,7 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     common: dict[str, Any] = {
         "owners": [PRICES_TEAM],
         "tags": {SOURCE_TAG: config.name},
-        "code_version": code_version(files),
+        "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
     }
     raw = dg.AssetSpec(

@@ -65,7 +65,7 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
         dg.TableColumn(
             column.name,
             column.type,
-            description=column.comment,
+            description=column.meaning,
             constraints=dg.TableColumnConstraints(nullable=column.nullable),
         )
         for column in table.columns
@@ -77,7 +77,7 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
         kinds={"duckdb"},
         owners=[PRICES_TEAM if priced else MODEL_TEAM],
         tags={"changes_with": "prices" if priced else "catalogue_and_model"},
-        code_version=code_version(table.files),
+        code_version=code_version(table.definition),
         description=table.comment,
         metadata={"dagster/column_schema": dg.TableSchema(columns)},
         freshness_policy=dg.FreshnessPolicy.time_window(

@@ -10,8 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -19,50 +18,37 @@ from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from filelock import FileLock
-from pydantic import BaseModel
 
-from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.catalog.schema import read_table
 from pipeline.home.disk import Stamp, flush, replacing, stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError, readable
 
-_PARQUET_TYPES: dict[type, Any] = {
-    str: pl.String,
-    bool: pl.Boolean,
-    int: pl.Int32,
-    float: pl.Float64,
-    Decimal: pl.Decimal(18, 8),
-    date: pl.Date,
-    datetime: pl.Datetime("us", "UTC"),
-    tuple: pl.List(pl.Int32),
+_PARQUET_TYPES: Mapping[str, Any] = {
+    "VARCHAR": pl.String,
+    "BOOLEAN": pl.Boolean,
+    "INTEGER": pl.Int32,
+    "INTEGER[]": pl.List(pl.Int32),
+    "DOUBLE": pl.Float64,
+    "DECIMAL(18,8)": pl.Decimal(18, 8),
+    "DECIMAL(18,4)": pl.Decimal(18, 4),
+    "DECIMAL(9,2)": pl.Decimal(9, 2),
+    "DATE": pl.Date,
+    "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
 }
-
-_RANKING: dict[str, Any] = {
-    "workload": pl.String,
-    "price_kind": pl.String,
-    "objective": pl.String,
-    "rank": pl.Int32,
-    "gpu_id": pl.String,
-    "gpu_count": pl.Int32,
-    "node_count": pl.Int32,
-    "source": pl.String,
-    "provider": pl.String,
-    "tier": pl.String,
-    "term_days": pl.Int32,
-    "total_usd": pl.Decimal(18, 4),
-    "hours": pl.Decimal(9, 2),
-}
+"""The polars type of each DuckDB type in the record."""
 
 
-def _schema(contract: type[BaseModel]) -> dict[str, Any]:
-    """Return the columns of a contract as polars types, in its order."""
-    return {name: _PARQUET_TYPES[kind] for name, kind in column_types(contract).items()}
+def _schema(table: str) -> dict[str, Any]:
+    """Return the columns of a published table but its day as polars types, in order."""
+    columns = read_table(table).described()
+    return {column.name: _PARQUET_TYPES[column.type] for column in columns if column.name != "day"}
 
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "offers": _schema(Offer),
-    "rejects": _schema(RejectedRow),
-    "rankings": _RANKING,
+    "offers": _schema("offers"),
+    "rejects": _schema("rejects"),
+    "rankings": _schema("ranking_history"),
 }
 """The columns of each table as polars types; a file has the column ``day`` besides."""
 

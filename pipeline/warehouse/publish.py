@@ -1,4 +1,4 @@
-"""Replaces the published file with a complete new one, in one step.
+"""Replaces the published file with a complete new one in one step.
 
 Readers keep the file that they opened. A crash leaves the old file and at most a temporary one, which the
 next publication deletes.
@@ -27,21 +27,21 @@ from pipeline.warehouse.sql_files import BuildError
 def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
-    """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
-    BuildError when the disk does not allow it."""
+    """Build the database of ``day`` and publish it. Raises what ``build`` raises, and BuildError for problems
+    with the disk; the old file then stays."""
     with _replacing(home, home.published) as file:
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
-        if home.published.is_dir():  # no file can take its place
+        if home.published.is_dir():  # a file cannot replace it
             _move_folder_aside(home)
         return build(file, home, day, now, progress, mend)
 
 
 def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress = no_progress) -> Report:
-    """Build the database of a past day from the record into ``file``, which is replaced once it is whole.
+    """Build the database of a past day from the record, and replace ``file`` with it once it is complete.
 
-    What is published stays. Raises what ``build`` raises, and BuildError when the record has nothing up to
-    that day or the disk does not allow it.
+    The published file is unchanged. Raises what ``build`` raises, and BuildError if the record has no offers
+    up to that day or for problems with the disk.
     """
     if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")
@@ -51,8 +51,8 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
 
 @contextmanager
 def _replacing(home: Home, file: Path) -> Iterator[Path]:
-    """Hold the home's lock, and yield where to build what takes the place of a file once it is whole. Raises
-    BuildError when the disk does not allow it."""
+    """Hold the home's lock and yield a temporary path; replace the file with it on leaving. Raises BuildError
+    for problems with the disk."""
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):
@@ -83,8 +83,7 @@ def _move_folder_aside(home: Home) -> None:
 
 
 def _sweep(folder: Path, names: str) -> None:
-    """Remove what builds wrote besides the published file: the database, its log, and what did not fit into
-    memory."""
+    """Remove leftovers of builds: databases, their logs, and spill folders."""
     for leftover in folder.glob(names):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
