@@ -17,10 +17,10 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.gates import thresholds
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.prices import price_key, usd_of
 from pipeline.gates.release import is_reviewed
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag
 
@@ -137,7 +137,7 @@ def _one_price_for_all(offers: Sequence[Offer]) -> Found:
         models = {_model(offer) for offer in group}
         for same in _groups(group, usd_of):
             alike = {_model(offer) for offer in same}
-            if len(alike) >= thresholds.MIN_GPUS_AT_ONE_PRICE.value and 2 * len(alike) > len(models):
+            if len(alike) >= THRESHOLDS.min_gpus_at_one_price and 2 * len(alike) > len(models):
                 yield from ((offer, FlagReason.ONE_PRICE_FOR_ALL) for offer in same)
 
 
@@ -149,7 +149,7 @@ def _spread(offers: Sequence[Offer]) -> Found:
         for offer in group:
             # Of two prices, each is compared with the other.
             ratio = usd_of(offer) / (sum(prices) - usd_of(offer) if len(prices) == 2 else middle)
-            if max(ratio, 1 / ratio) >= thresholds.MAX_SPREAD.value and not _was_seen(offer):
+            if max(ratio, 1 / ratio) >= THRESHOLDS.max_spread and not _was_seen(offer):
                 yield offer, FlagReason.UNEVEN_PRICES
 
 
@@ -160,7 +160,7 @@ def _successors(offers: Sequence[Offer]) -> Found:
     for group in _groups(listed, _like):
         cards = [(median(map(usd_of, same)), same) for same in _groups(group, lambda offer: offer.gpu_id)]
         for (price, older), (later_price, successor) in permutations(cards, 2):
-            is_dearer = price > thresholds.MAX_INVERSION.value * later_price
+            is_dearer = price > THRESHOLDS.max_inversion * later_price
             if is_dearer and succeeds(successor[0].gpu_id or "", older[0].gpu_id or ""):
                 for offer in (*older, *successor):
                     if not _was_seen(offer):

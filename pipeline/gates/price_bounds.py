@@ -18,9 +18,9 @@ from pydantic import Field
 from pipeline.catalog.tables import catalog_table
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.prices import is_same_figure, price_key, usd_of, usd_text
 from pipeline.gates.release import Doubt
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 
 
@@ -116,24 +116,24 @@ def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds |
     if too little was seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
     for kind in kinds:
-        discount = Decimal(1) if kind == price_kind else thresholds.DISCOUNT.value
-        spot_margin = thresholds.SPOT_MARGIN.value if kind == "spot" else None
+        discount = Decimal(1) if kind == price_kind else THRESHOLDS.discount
+        spot_margin = THRESHOLDS.spot_margin if kind == "spot" else None
         if own := _seen().get((source, gpu_id, kind)):
-            return own.widened(spot_margin or thresholds.OWN_MARGIN.value, discount)
+            return own.widened(spot_margin or THRESHOLDS.own_margin, discount)
         market = _seen().get(("", gpu_id, kind))
         if market and kind != "serverless" and _is_market(market):
-            return market.widened(spot_margin or thresholds.MARKET_MARGIN.value, discount)
+            return market.widened(spot_margin or THRESHOLDS.market_margin, discount)
     return None
 
 
 def _is_market(seen: Seen) -> bool:
-    return seen.sources >= thresholds.MIN_SOURCES.value and seen.first_day < seen.last_day
+    return seen.sources >= THRESHOLDS.min_sources and seen.first_day < seen.last_day
 
 
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
     """Return what a source was seen to ask for a card; None if it never was. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
-    return own.widened(thresholds.SEEN_MARGIN.value) if own else None
+    return own.widened(THRESHOLDS.seen_margin) if own else None
 
 
 def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:

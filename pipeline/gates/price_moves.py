@@ -11,7 +11,6 @@ from decimal import Decimal
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.history import Before, History
 from pipeline.gates.prices import (
     PriceKey,
@@ -23,6 +22,7 @@ from pipeline.gates.prices import (
     usd_text,
 )
 from pipeline.gates.release import Doubt
+from pipeline.gates.thresholds import THRESHOLDS
 
 
 class EarlierPrices:
@@ -79,7 +79,7 @@ class EarlierPrices:
     ) -> Doubt | None:
         """Return a doubt if another card, kind or term cost then what this offer costs now; with the keys of
         the reading (``now``), only if that other offer is gone."""
-        usd, factor = offer.usd_per_gpu_hour, 1 + thresholds.SAME_FIGURE_TOLERANCE.value
+        usd, factor = offer.usd_per_gpu_hour, 1 + THRESHOLDS.same_figure_tolerance
         if usd is None:
             return None
         first = bisect_left(self._listed, usd / factor, key=usd_of)
@@ -137,9 +137,9 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
             befores[place] = before
             changes[place] = math.log(offer.native_price / before.native_price)
     listed = {place: each for place, each in changes.items() if offers[place].price_kind != "spot"}
-    most = _most(listed, thresholds.MOVED_APART.value)
-    together = _most(changes, thresholds.MOVED_TOGETHER.value)
-    if together and max(together.values()) - min(together.values()) <= thresholds.SAME_FACTOR.value:
+    most = _most(listed, THRESHOLDS.moved_apart)
+    together = _most(changes, THRESHOLDS.moved_together)
+    if together and max(together.values()) - min(together.values()) <= THRESHOLDS.same_factor:
         most = together
     return {
         place: Doubt(
@@ -156,7 +156,7 @@ def _most(changes: Mapping[int, float], share: Decimal) -> dict[int, float]:
     """Return the changes of at least a share, if they are most of all changes."""
     least = math.log1p(float(share))
     moved = {place: change for place, change in changes.items() if abs(change) >= least}
-    fewest = max(thresholds.MIN_MOVED_PRICES.value, thresholds.MIN_MOVED_SHARE.value * len(changes))
+    fewest = max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * len(changes))
     return moved if len(moved) >= fewest else {}
 
 
@@ -165,7 +165,7 @@ def _card(offer: Offer) -> PriceKey:
 
 
 def _is_jump(before: Decimal, now: Decimal, config: SourceConfig) -> bool:
-    return relative_change(before, now) > thresholds.MAX_DAY_CHANGE.unless(config.expect.max_day_change)
+    return relative_change(before, now) > (config.expect.max_day_change or THRESHOLDS.max_day_change)
 
 
 def _from_to(offer: Offer, before: Before) -> str:

@@ -14,7 +14,8 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
+from pipeline.gates.prices import bounds_of
+from pipeline.gates.thresholds import THRESHOLDS
 
 _SIGNS = {
     "USD": r"(?<!\")\$\s?\d|\$\s?\d+[.,]\d",
@@ -73,12 +74,9 @@ def check_reading(
 def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: SourceConfig) -> str | None:
     outside = sum(reject.reason == RejectReason.PRICE_OUT_OF_BOUNDS for reject in rejects)
     priced = rows + outside
-    if (
-        outside <= thresholds.MAX_OUT_OF_BOUNDS_ROWS.value
-        or outside <= thresholds.MAX_OUT_OF_BOUNDS_SHARE.value * priced
-    ):
+    if outside <= THRESHOLDS.max_out_of_bounds_rows or outside <= THRESHOLDS.max_out_of_bounds_share * priced:
         return None
-    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
+    low, high = bounds_of(config)
     return (
         f"{outside} of {priced} prices are not between {low} and {high} USD per GPU-hour, as is "
         "expected of this source"
@@ -93,7 +91,7 @@ def _why_too_few(rows: int, rows_min: int) -> str | None:
 
 def why_shrunk(rows: int, last_rows: int | None) -> str | None:
     """Return why a reading has too few offers, compared with the last accepted one; None if it has not."""
-    if last_rows and rows < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
+    if last_rows and rows < THRESHOLDS.min_share_of_last_rows * last_rows:
         return f"{rows} offers where the last accepted reading had {last_rows}"
     return None
 
@@ -122,7 +120,7 @@ def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> 
             ((currency, _marks(answer.body, currency)) for currency in _MARKS if currency not in own),
             key=lambda pair: pair[1],
         )
-        if count < thresholds.MIN_FOREIGN_MARKS.value:
+        if count < THRESHOLDS.min_foreign_marks:
             continue
         expected = sum(_marks(answer.body, currency) for currency in own if currency in _MARKS)
         if count > expected:
@@ -141,10 +139,10 @@ def _marks(body: bytes, currency: str) -> int:
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None if it has not, or if the source was refused for HELD_DAYS: it has grown."""
-    if not earlier or last_day is None or (day - last_day).days >= thresholds.HELD_DAYS.value:
+    None if it has not, or if the source was refused for held_days: it has grown."""
+    if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)
-    if rows <= thresholds.MAX_GROWTH.value * usual or rows <= usual + thresholds.MIN_GROWTH.value:
+    if rows <= THRESHOLDS.max_growth * usual or rows <= usual + THRESHOLDS.min_growth:
         return None
     return f"{rows} offers where the last {len(earlier)} accepted readings had {usual:g}"

@@ -22,7 +22,7 @@ from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
-from pipeline.gates.thresholds import MAX_RATE_CHANGE
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -325,10 +325,10 @@ def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer],
     before = records.usd_rates(capture.day - timedelta(days=1))
     usd = dict(sorted(rates.usd_per_unit.items()))
     for currency in usd:
-        if currency in before and abs(usd[currency] / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
+        if currency in before and abs(usd[currency] / before[currency].usd - 1) > THRESHOLDS.max_rate_change:
             raise GpufareError(
                 f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
-                f"{MAX_RATE_CHANGE.value:.0%} in a week"
+                f"{THRESHOLDS.max_rate_change:.0%} in a week"
             )
     # Each converted price carries its rate's day, so an old rate is shown and not refused.
     is_old = (capture.day - rates.date).days > MAX_RATE_AGE_DAYS
