@@ -24,9 +24,6 @@ from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 LAYOUT = 2
 """The layout of a home that this version reads and writes, kept as the file's user_version."""
 
-_UNMARKED = ("offers", "outcomes")
-"""Folders of a home that was filled before homes were marked."""
-
 BUSY_SECONDS = 60.0
 """How long a write waits for those of other processes; each takes milliseconds."""
 
@@ -202,20 +199,15 @@ class Journal:
         """Return False for a file without tables. Raises HomeLayoutError for another version's."""
         ((layout,),) = connection.execute("PRAGMA user_version")
         if layout not in (0, LAYOUT):
-            raise self._other_layout()
+            raise HomeLayoutError(
+                f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
+                f"{HOME_VARIABLE} to another folder, or move it away"
+            )
         return bool(layout)
 
-    def _other_layout(self) -> HomeLayoutError:
-        return HomeLayoutError(
-            f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
-            f"{HOME_VARIABLE} to another folder, or move it away"
-        )
-
     def _require_nothing_recorded(self) -> None:
-        """Raise RecordError where the home has months, whose journal cannot have been empty, or where a file
-        is in the place of the record, and HomeLayoutError where it was filled before homes were marked."""
-        if any((self._home.root / name).is_dir() for name in _UNMARKED):
-            raise self._other_layout()
+        """Raise RecordError if the home has months, whose journal cannot have been empty, or if a file is in
+        the record's place."""
         problem = "it is empty" if self.path.exists() else "it is gone"
         if self._home.record.exists() and not self._home.record.is_dir():
             problem = f"{self._home.record} is a file: move it away"

@@ -5,6 +5,7 @@ accepted offers stay published with their age.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -15,11 +16,12 @@ from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.offer import Offer
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gates.prices import price_key
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
 from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.records import Records
@@ -149,8 +151,18 @@ def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, repor
     with suppress(FileNotFoundError, RecordError):
         if outcome.rejects and (held := _held(records, config.name, report.day)):
             report.held[config.name] = held
-        if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
+        again = records.offers(config.name, report.day) if earlier else []
+        if earlier and (changed := _differences(earlier, again)):
             report.changes[config.name] = changed
+
+
+def _differences(before: Sequence[Offer], after: Sequence[Offer]) -> int:
+    """Return the number of offers by which two readings of a day differ."""
+    old, new = (
+        Counter((*price_key(o), o.gpu_id, o.native_price, o.usd_per_hour, o.flag_reason) for o in offers)
+        for offers in (before, after)
+    )
+    return max((old - new).total(), (new - old).total())
 
 
 def _held(records: Records, source: str, day: date) -> list[str]:

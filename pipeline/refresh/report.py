@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
+from rich.filesize import decimal as size_text
+
 from pipeline.capture.permissions import read_choices
 from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
@@ -18,7 +19,7 @@ from pipeline.refresh.permissions import off_lines, reason_off
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
-"""Changes, held prices and incidents are listed up to this number each."""
+"""Held prices and incidents are listed up to this number each."""
 
 
 # ---------------------------------------------------------------- before the first request
@@ -64,7 +65,7 @@ class RefreshReport:
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
-    changes: dict[str, list[str]] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
     published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
@@ -105,10 +106,10 @@ class RefreshReport:
         lines = [*self.source_lines(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
-        for source, changed in self.changes.items():
-            lines += _shown(
-                f"{source}: {len(changed)} changes against what was published of {self.day}", changed
-            )
+        lines += [
+            f"{source}: {changed} offers differ from the earlier reading of {self.day}"
+            for source, changed in self.changes.items()
+        ]
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
         lines += [f"ignored: data of {day}, a future date" for day in self.future_days]
