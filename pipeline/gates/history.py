@@ -1,5 +1,5 @@
-"""What the record knows before a reading: the source's last accepted offers, the prices held since, and how
-prices moved at other sources."""
+"""The record before a reading: the source's last accepted offers, the prices held since, and price moves at
+other sources."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,7 +55,7 @@ _HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 
 def held_as_json(offer: Offer, before: Before | None) -> dict[str, Any]:
-    """Return what the reject of a held price keeps for read_history."""
+    """Return the part of a held price's reject that read_history needs."""
     return {
         "price_key": list(price_key(offer)),
         "native_price": str(offer.native_price),
@@ -65,7 +65,7 @@ def held_as_json(offer: Offer, before: Before | None) -> dict[str, Any]:
 
 
 def read_history(records: Records, source: str, day: date) -> History:
-    """Return what the record has of a source before ``day``. Raises RecordError."""
+    """Return a source's history before ``day``. Raises RecordError."""
     last_day, offers = records.last_accepted(source, before=day) or (None, [])
     accepted = {price_key(offer) for offer in offers}
     held: dict[PriceKey, HeldPrice] = {}

@@ -52,8 +52,8 @@ def judge(
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, the reading's size is compared with the last one's for held_days only: the missing
-    answers may never come again. The rows of an imported day are those that somebody chose, so their number
-    says nothing. Raises RecordError and CatalogError.
+    answers may never come back. The number of an imported day's rows is not checked: a person chose them.
+    Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
     is_imported = config.kind == "imported"
@@ -85,9 +85,9 @@ def judge(
 def _screen_imported(
     offers: Sequence[Offer], history: History, config: SourceConfig, day: date, moves_elsewhere: Moves
 ) -> Screened:
-    """Screen each provider's offers apart: a doubt about one provider's prices is none about another's.
+    """Screen each provider's offers separately: a doubt about one provider says nothing about another.
 
-    A price is compared with the same provider's earlier one where that is at most ``stale_after_days`` old.
+    A price is compared with the same provider's earlier one if that is at most ``stale_after_days`` old.
     Every offer that is not in doubt is flagged as imported.
     """
     is_old = history.last_day and (day - history.last_day).days > config.stale_after_days
@@ -136,10 +136,10 @@ def screen(
 def _judge_price(
     offer: Offer, earlier: EarlierPrices, beside: OtherPrices, config: SourceConfig
 ) -> tuple[bool, Doubt | None]:
-    """Return whether there is anything to compare a price with, and why it is in doubt.
+    """Return whether the price could be compared with anything, and the doubt about it, if any.
 
     A price is compared with the same offer's last accepted price; without one, with the source's other prices
-    of the card, and without these, with what was ever seen of the card.
+    of the card; without these, with every price ever seen for the card.
     """
     before = earlier.price(offer)
     if before is not None:

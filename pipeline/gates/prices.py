@@ -11,10 +11,10 @@ PriceKey = tuple[Any, ...]
 
 
 def price_key(offer: Offer) -> PriceKey:
-    """Return what identifies an offer across days; all parts survive JSON.
+    """Return the key that identifies an offer across days; all parts survive JSON.
 
-    Prices with another term, or announced for another day, are different offers. The same price in another
-    currency is not. A machine that its source resells also has its owner in the key.
+    Another term or another announced day makes another offer; another currency does not. The key of a resold
+    machine ends with its owner.
     """
     source = configs().get(offer.source)
     owner = () if source is None or source.provider == offer.provider else (offer.provider,)

@@ -23,7 +23,7 @@ Moves = Callable[[str, str, date], Iterable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a price is not believed at once, and the earlier price it was compared with."""
+    """A reason not to believe a price at once, and the earlier price it was compared with."""
 
     reason: RejectReason
     detail: str
