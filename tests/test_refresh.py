@@ -116,7 +116,7 @@ def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: P
     assert not home.published.exists()
 
 
-def test_a_refresh_that_nobody_answered_fails_and_says_so(home: Home, tmp_path: Path) -> None:
+def test_a_refresh_that_no_answers_fails_and_says_so(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
     with refusing() as url:
