@@ -12,7 +12,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
-from pipeline.gates.thresholds import HELD_DAYS
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
 from pipeline.questions.prices import _refuse_day_without_prices
@@ -27,6 +27,7 @@ from tests.conftest import gpufare
 
 TODAY = date(2026, 11, 1)
 DAY = date(2025, 6, 5)
+HELD_DAYS = THRESHOLDS.held_days
 
 FACTS = """\
 day,gpu,provider,price_kind,usd_per_gpu_hour,gpu_count,country,source,evidence
@@ -156,11 +157,11 @@ def test_a_price_of_long_ago_holds_none(home: Home) -> None:
 
 def test_a_held_price_is_released_when_it_stays(home: Home) -> None:
     text = line("2.50", DAY) + "".join(
-        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS.value + 2)
+        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS + 2)
     )
     imported(home, HEADING + text)
-    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS.value + 1))] == [Decimal("11.00")]
-    assert held(home, DAY + timedelta(days=HELD_DAYS.value)) == ["price_jump"]
+    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS + 1))] == [Decimal("11.00")]
+    assert held(home, DAY + timedelta(days=HELD_DAYS)) == ["price_jump"]
 
 
 def test_numbers_of_rows_say_nothing_of_an_imported_day(home: Home) -> None:

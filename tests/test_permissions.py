@@ -158,7 +158,7 @@ def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy, sampl
     assert proxy.asked == []
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
     assert report.asked == []
-    assert not report.nobody_answered
+    assert not report.no_answers
     off = "off by their terms: crusoe; gpufare sources enable NAME"
     assert (said.count(off), report.lines()) == (1, []), "said once, before anything is asked"
     said.clear()

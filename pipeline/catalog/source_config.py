@@ -176,7 +176,7 @@ class Attributes(_Facts):
 
 
 class Expectations(_Facts):
-    """Bounds on a day's offers; None stands for the default of pipeline/gates/thresholds.py.
+    """Bounds that a day's offers must keep; None stands for the default of catalog/gate_thresholds.csv.
 
     A breach of ``rows_min`` or ``must_have`` fails the source; more than ``rows_max`` rows give a warning,
     and a multiple of it fails the source. Offers outside ``usd_per_gpu_hour`` or with more than
@@ -190,7 +190,7 @@ class Expectations(_Facts):
     usd_per_gpu_hour: tuple[Decimal, Decimal] | None = None
     max_gpu_count: int | None = Field(default=None, gt=0)
     known_sizes: bool = False
-    max_day_change: Decimal | None = None
+    max_day_change: Decimal | None = Field(default=None, gt=0)
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 
 

@@ -88,8 +88,9 @@ def export(
 
     --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
     """
+    from rich.filesize import decimal as size_text
+
     from pipeline.export.layouts import write
-    from pipeline.home.disk import size_text
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]

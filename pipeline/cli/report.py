@@ -4,11 +4,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from rich.filesize import decimal as size_text
 
 from pipeline.cli.parameters import today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
-from pipeline.home.disk import size_text
 
 
 @click.command()

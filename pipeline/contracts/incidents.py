@@ -19,12 +19,7 @@ class IncidentKind(CodeWithSentence):
     DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
     MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING
     DAMAGED_CAPTURE = auto(), "An archived capture cannot be read; the archive is never changed.", _LASTING
-    OWN_MODELS = auto(), "A model of models.csv in the home cannot be read and was skipped.", _LASTING
-    OWN_CATALOGUE = (
-        auto(),
-        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was skipped.",
-        _LASTING,
-    )
+    OWN_CATALOGUE = auto(), "A row of your own GPUs, models or workloads cannot be used.", _LASTING
     STRAY_FILE = auto(), "A file or folder that does not belong where it is was ignored.", _LASTING
     UNKNOWN_SOURCE = (
         auto(),

@@ -7,13 +7,11 @@ chat.
 import html
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import duckdb
-from sparklines import sparklines
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
@@ -217,36 +215,6 @@ def _names(sources: Sequence[str]) -> str:
     return ", ".join(sources[:SHOWN]) + more
 
 
-_MEDIANS = f"""
-WITH _usual AS (
-    SELECT gpu_id
-    FROM main.market_index
-    WHERE price_kind = 'on_demand' AND day = (SELECT as_of_day FROM main.publication)
-    ORDER BY providers DESC, gpu_id
-    LIMIT {SHOWN}
-)
-
-SELECT gpu_id, list(median_usd_per_gpu_hour ORDER BY day)
-FROM main.market_index
-SEMI JOIN _usual USING (gpu_id)
-WHERE price_kind = 'on_demand' AND day > (SELECT as_of_day FROM main.publication) - 30
-GROUP BY gpu_id
-ORDER BY gpu_id
-"""  # noqa: S608 - our own number
-
-
-def _medians(home: Home, _now: datetime) -> Iterator[str]:
-    """Median prices over providers of the usual GPUs, each with a character per day."""
-    with (
-        suppress(NotPublishedError, DamagedError, QueryError),
-        reader(home.published) as connection,
-    ):  # the first line has the error
-        rows = ask(connection, _MEDIANS).rows
-        drawn = [f"{gpu} {usd[-1]:.2f} {sparklines(list(usd))[0]}" for gpu, usd in rows]
-        if drawn:
-            yield "On demand, median USD per GPU and hour: " + "; ".join(drawn)
-
-
 def _broke(home: Home, now: datetime) -> list[str]:
     """From the record, which is newer than the published file when the publishing broke."""
     rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
@@ -320,6 +288,5 @@ _PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
     "Permissions": _permissions,
     "Incidents": _incidents,
     "Pages": _replayed,
-    "Prices": _medians,
 }
 """By what stands before the lines of a part that fails."""

@@ -8,6 +8,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.filesize import decimal as size_text
+
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -109,15 +111,6 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def size_text(size_bytes: float) -> str:
-    """A size for people, in units of 1000."""
-    for unit in ("bytes", "kB", "MB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:,.1f} GB"
 
 
 def free_bytes(path: Path) -> int | None:

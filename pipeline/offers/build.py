@@ -28,8 +28,9 @@ from pipeline.contracts.listing import (
 from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
+from pipeline.gates.prices import bounds_of
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus import Identity, identify
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.offers.money import usd_per_hour
@@ -65,7 +66,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
     seen: set[tuple[Any, ...]] = set()
-    limit = thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
+    limit = THRESHOLDS.flood_factor * (config.expect.rows_max or THRESHOLDS.rows_max)
     for row in rows:
         found = _offer_or_reject(row, config, rates, seen) if isinstance(row, Listing) else row
         if isinstance(found, Offer):
@@ -79,7 +80,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
         if len(built.offers) > limit:
             raise SourceChangedError(
                 f"more than {limit} offers, where {config.name} is expected to have at most "
-                f"{limit // thresholds.FLOOD_FACTOR.value}: reading stopped there. If the source has "
+                f"{limit // THRESHOLDS.flood_factor}: reading stopped there. If the source has "
                 f"grown, raise rows_max in catalog/sources/{config.name}.yaml"
             )
     if unkept:
@@ -132,7 +133,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} has {gpu_count:g} GPUs")
-    most_gpus = thresholds.MAX_GPU_COUNT.unless(config.expect.max_gpu_count)
+    most_gpus = config.expect.max_gpu_count or THRESHOLDS.max_gpu_count
     if gpu_count > most_gpus:
         raise RowError(
             RejectReason.IMPOSSIBLE_GPU_COUNT,
@@ -269,7 +270,7 @@ def _check_currency(row: Listing, config: SourceConfig) -> None:
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
     """Both bounds are inclusive."""
-    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
+    low, high = bounds_of(config)
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(
             RejectReason.PRICE_OUT_OF_BOUNDS,

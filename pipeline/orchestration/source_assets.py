@@ -31,7 +31,7 @@ from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, o
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_live, refuse_a_demo
+from pipeline.refresh.inputs import capture_live, reject_demo_home
 from pipeline.sources import source_module
 
 EXPECTATIONS = "expectations"
@@ -189,7 +189,7 @@ class _Run:
             return {}
         archive = Archive(self.home.archive)
         if not replay:
-            refuse_a_demo(self.home)
+            reject_demo_home(self.home)
         elif live := [config.name for config in configs if _has_live_prices(config, archive)]:
             raise GpufareError(
                 f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
+from rich.filesize import decimal as size_text
 
 from pipeline.health.digest import digest_of
 from pipeline.health.webhook import send_digest
-from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
 from pipeline.orchestration.keys import (
     MODEL_TEAM,

@@ -1,4 +1,4 @@
-"""Why sources failed and what to do about it: the next step of one source, and the cause that many share."""
+"""Advice on failed sources: the next step for each, and the cause that many share."""
 
 import re
 from collections import defaultdict
@@ -24,8 +24,8 @@ _PATH = re.compile(r"/\S+")
 
 
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
-    """Return what to do about a source's result; None where nothing is to be done."""
-    # Of a source that gave prices, the code is of a request that did not decide.
+    """Return the next step for a source's result; None if nothing is to be done."""
+    # If the source gave prices, the code belongs to a request that did not decide.
     advice = _BY_CODE.get(code) if code and code.result is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
     if step is None:
@@ -36,19 +36,19 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """Return what to do about an attempt; None where nothing is to be done."""
+    """Return the next step for an attempt; None if nothing is to be done."""
     return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
 def key_text(config: SourceConfig) -> str:
-    """The variables to set for a source's key, and where a user gets one."""
+    """Return the variables to set for a source's key, and where to get one."""
     origin = config.coverage.key_from
     return " and ".join(config.key_variables) + (f": {origin}" if origin else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What sources that failed alike have in common, and what to do about it."""
+    """The cause that failed sources share, and the next step."""
 
     what: str
     step: str
@@ -56,8 +56,8 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """Return the diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says
-        where the sources' own errors are."""
+        """Return the diagnosis in one line; ``asked`` is the number of sources asked, ``where`` tells
+        where each source's error is."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
@@ -65,7 +65,7 @@ class Diagnosis:
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
     """Return the cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None
-    when there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
+    without such a cause. ``replay_url``: the server that was asked instead of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
@@ -83,8 +83,8 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
 
 
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
-    """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
-    answer is the reason."""
+    """Return why a source failed, and the next step if many fail that way; None if it did not fail, or failed
+    because of its answer."""
     result, code, error = outcome.result, outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
@@ -103,10 +103,10 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What to do about a source whose request ended with a code; what it means that many end so, and what to
-    do then where that is not each source's step.
+    """The next step for a source whose request ended with a code; if many end that way, the cause, and the
+    step if it differs from each source's.
 
-    In steps stand ``{c.name}`` and other facts of a source, ``{key}`` and ``{check_key}``.
+    Steps may have ``{c.name}`` and other fields of a source's config, ``{key}`` and ``{check_key}``.
     """
 
     step: str | None = None
@@ -142,7 +142,7 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     OutcomeCode.HTTP_429: _Advice("wait an hour before you refresh again"),
     OutcomeCode.HTTP_4XX: _Advice("{check_key}the request has to change: " + _REPORT),
     OutcomeCode.ROBOTS_DISALLOWED: _Advice(
-        "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
+        "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is respected"
     ),
     OutcomeCode.WRONG_CONTENT_TYPE: _Advice(
         of_many="the answers are not prices but pages of another type, as hosts send to addresses that they "
@@ -167,7 +167,7 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     ),
     OutcomeCode.DNS_ERROR: _Advice(
         "check this machine's network and resolver, and refresh again",
-        "no host name could be resolved: there is no network, or no resolver",
+        "no host name could be resolved: no network, or no resolver",
         "connect this machine, check its DNS, and refresh again",
     ),
     OutcomeCode.REQUEST_LIMIT: _Advice("its list has grown beyond the limit: " + _REPORT),

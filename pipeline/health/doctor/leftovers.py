@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
+from rich.filesize import decimal as size_text
+
 from pipeline.capture.archive import Archive
 from pipeline.catalog.own import read_own_catalogue
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.health.doctor.machine import MINUTE, used_bytes
-from pipeline.home.disk import size_text
 from pipeline.home.litter import half_written, sweep
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
@@ -115,6 +116,8 @@ def incidents(x: Examination) -> list[Finding]:
 
 def _is_open(x: Examination, incident: Incident) -> bool:
     """True if an incident is one of the last days, or has a lasting cause that is still there."""
+    if incident.kind is IncidentKind.OWN_CATALOGUE:  # own_catalogue reads it again
+        return False
     if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(incident.path or "").name in configs():
         return False
     if incident.kind.lasting and incident.path is not None:

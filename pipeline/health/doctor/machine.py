@@ -6,10 +6,11 @@ from datetime import timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive, began_at
 from pipeline.health.doctor.finding import Examination, Finding
-from pipeline.home.disk import disk_error_text, existing, size_text
+from pipeline.home.disk import disk_error_text, existing
 from pipeline.home.paths import HOME_VARIABLE, Home
 
 REBUILT = frozenset({"published", "cache", "report"})
@@ -66,8 +67,8 @@ def disk(x: Examination) -> list[Finding]:
     sizes = {place.name: used_bytes(place) for place in x.home.root.iterdir()}
     archive = Archive(x.home.archive)
     days = len({day for source in archive.sources() for day in archive.days(source)})
-    per_day = sum(size for name, size in sizes.items() if name not in REBUILT) / max(days, 1)
-    lasts = usage.free / per_day if days else float("inf")
+    per_day = sum(size for name, size in sizes.items() if name not in REBUILT) // max(days, 1)
+    lasts = usage.free / per_day if per_day else float("inf")
     published = x.home.published.stat().st_size if x.home.published.is_file() else 0
     parts = ", ".join(
         f"{name} {size_text(size)}" for name, size in sorted(sizes.items(), key=lambda s: -s[1]) if size
