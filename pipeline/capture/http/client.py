@@ -179,7 +179,7 @@ class Client:
         self._http.close()
 
     def fetch(self, request: Request, rules: Rules) -> Response:
-        """Send a request, with retries. Failures of the network or the host are in the response, never raised."""
+        """Send a request, with retries. Failures of the network or the host are in the response."""
         began = time.monotonic()
         retries = 0
         try:
@@ -223,7 +223,7 @@ class Client:
         return parsed
 
     def _observed_at(self, response: httpx.Response) -> datetime:
-        """Return the present time, or the time at which a replayed answer was observed, if the server states it."""
+        """Return the present time, or the time that a replay server states for its answer."""
         stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
         try:
             return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)

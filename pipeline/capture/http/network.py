@@ -167,7 +167,8 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A connection that a drip of bytes, in the headers or in the body, cannot keep open past the deadline."""
+    """A connection that a drip of bytes, in the headers or in the body, cannot keep open past the
+    deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

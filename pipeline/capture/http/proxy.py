@@ -1,7 +1,7 @@
 """Requests through the user's proxy, and failures that are the proxy's rather than the host's.
 
-The proxy resolves host names, since behind many proxies nothing else can, so addresses cannot be checked here.
-Only declared hosts are asked, and through the proxy only names of the public DNS.
+The proxy resolves host names, since behind many proxies nothing else can, so addresses cannot be checked
+here. Only declared hosts are asked, and through the proxy only names of the public DNS.
 """
 
 import re

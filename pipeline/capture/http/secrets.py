@@ -40,8 +40,8 @@ class Secrets:
     """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse, and
     removes the password of a proxy.
 
-    Only the variables ``key_names``, which the source's yaml names, are filled in, so ``${HOME}`` in an answer
-    stays as it is.
+    Only the variables ``key_names``, which the source's yaml names, are filled in, so ``${HOME}`` in an
+    answer stays as it is.
     """
 
     def __init__(self, environment: Mapping[str, str], key_names: Collection[str]) -> None:
