@@ -1,34 +1,19 @@
-"""AWS EC2: on-demand lists per region (JSON), spot prices of all regions (JSON or JSONP) and the bulk CSV.
+"""AWS EC2: on-demand lists, one per region, and spot prices of all regions.
 
-The content of an answer says which of them it is. Only GPU instance types (settings.gpu_instance_types) under
-Linux are read; the GPU itself follows from the instance type. Other instance types, operating systems and
-tenancies are skipped.
+Only GPU instance types (settings.gpu_instance_types) under Linux are read; the GPU follows from the instance
+type. Other instance types and operating systems are skipped.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
 from pipeline.sources import kit
 
-_BULK = re.compile(rb'(?:\xef\xbb\xbf)?\s*"?(?:FormatVersion|SKU)\b')
-_JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
-_HOURS = ("Hrs", "Hours")
-_LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
 _PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
-_CSV_COLUMNS = (
-    "SKU", "OfferTermCode", "TermType", "Unit", "PricePerUnit", "Currency", "EffectiveDate",
-    "LeaseContractLength", "PurchaseOption", "OfferingClass", "Instance Type", "Region Code", "Tenancy",
-    "Operating System", "CapacityStatus", "Pre Installed S/W",
-)  # fmt: skip
-_CSV_MARKET = "MarketOption"
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
@@ -68,11 +53,8 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """The rows of an answer, read as they are asked for: the bulk CSV line by line."""
-    if _BULK.match(answer.body):
-        return _read_bulk(answer, audit.config)
-    wrapped = _JSONP.fullmatch(answer.body)
-    body = replace(answer, body=wrapped[1]).json() if wrapped else answer.json()
+    """Return the rows of an answer. Raises SourceChangedError for one that is neither kind of list."""
+    body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
         return _read_on_demand(body["regions"], answer, audit)
     if rows := _bare_rows(body):
@@ -101,7 +83,6 @@ def _listing(
     region: str | None,
     answer: kit.Answer,
     config: kit.SourceConfig,
-    unit: kit.NativeUnit = "instance_hour",
     **more: Any,
 ) -> kit.Listing:
     restricted = tuple(config.settings["restricted_region_prefixes"])
@@ -113,7 +94,7 @@ def _listing(
         price_kind=kind,
         native_price=price,
         native_currency=config.currency,
-        native_unit=unit,
+        native_unit="instance_hour",
         answer=answer,
         region=region,
         flag_reason=kit.FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
@@ -188,14 +169,12 @@ def _disk_gb(text: Any) -> float | None:
 
 
 def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    legacy_names = audit.config.settings["legacy_spot_regions"]
     for region in regions:
         if not isinstance(region, dict) or not isinstance(region.get("region"), str):
             raise answer.changed("a region without a name in config.regions")
-        name = str(legacy_names.get(region["region"], region["region"]))
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
         gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
-        yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
+        yield from kit.read_rows(gpu_sizes, partial(_spot, region=region["region"]), "size")
 
 
 def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[str, Any]]:
@@ -215,84 +194,3 @@ def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, detail)
     price = kit.price_of(prices[size.config.currency])
     yield _listing(size.text("size"), "spot", price, region, size.answer, size.config)
-
-
-# The bulk list
-
-
-def _read_bulk(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """One row per offer: its lines are an hourly rate, and for some reservations a sum upfront."""
-    offers: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for line in _gpu_csv_rows(answer, config):
-        offers.setdefault((line["SKU"], line["OfferTermCode"]), []).append(line)
-    for first, *more in offers.values():
-        try:
-            yield _bulk_listing([first, *more], answer, config)
-        except kit.RowError as error:
-            yield error.reject(f"{first['Instance Type']} in {first['Region Code']}", first, answer)
-
-
-def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict[str, str]]:
-    """The wanted rows, one at a time: the list has millions, and only GPU rows are kept."""
-    is_gpu = re.compile(config.settings["gpu_instance_types"])
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
-    try:
-        # Five lines about the list itself come before the header.
-        header = next((cells for cells in islice(lines, 10) if "SKU" in cells), [])
-        if missing := [name for name in _CSV_COLUMNS if header.count(name) != 1]:
-            raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
-        at = {name: header.index(name) for name in (*_CSV_COLUMNS, _CSV_MARKET) if name in header}
-        for cells in lines:
-            if len(cells) > max(at.values()) and is_gpu.fullmatch(cells[at["Instance Type"]]):
-                row = {name: cells[place] for name, place in at.items()}
-                if _is_wanted(row, config):
-                    yield row
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise answer.changed(f"the bulk list is not CSV in UTF-8 ({error})") from error
-
-
-def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:
-    return (
-        row["TermType"] in ("OnDemand", "Reserved")
-        and row["Tenancy"] == "Shared"
-        and row["Operating System"] == "Linux"
-        and row["CapacityStatus"] == "Used"
-        and row["Pre Installed S/W"] in _PLAIN_SOFTWARE
-        and row["Currency"] == config.currency
-        and row.get(_CSV_MARKET, "OnDemand") in ("OnDemand", "")
-    )
-
-
-def _bulk_listing(lines: list[dict[str, str]], answer: kit.Answer, config: kit.SourceConfig) -> kit.Listing:
-    hourly, upfront = _parts(lines, _HOURS), _parts(lines, ("Quantity",))
-    row = lines[0]
-    is_lease = row["TermType"] == "Reserved"
-    if len(hourly) != 1 or len(upfront) > is_lease or len(hourly) + len(upfront) < len(lines):
-        units = sorted(line["Unit"] for line in lines)
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"prices per {', '.join(units)} for one offer")
-    days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower()) if is_lease else None
-    if is_lease and days is None:
-        detail = f"a lease of {row['LeaseContractLength']!r}"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
-    # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
-    price = hourly[0] * days * 24 + upfront[0] if days and upfront else hourly[0]
-    return _listing(
-        row["Instance Type"],
-        "reserved" if is_lease else "on_demand",
-        kit.price_of(price),
-        row["Region Code"],
-        answer,
-        config,
-        "instance_term" if upfront else "instance_hour",
-        term_days=days,
-        tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower() if is_lease else None,
-        effective_from=kit.effective_from(kit.date_of(row["EffectiveDate"]), answer),
-    )
-
-
-def _parts(lines: list[dict[str, str]], units: tuple[str, ...]) -> list[Decimal]:
-    """The prices of an offer's lines that are per one of these units. Raises RowError."""
-    try:
-        return [kit.number(line["PricePerUnit"]) for line in lines if line["Unit"] in units]
-    except kit.UnreadableError as error:
-        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error)) from error
