@@ -47,9 +47,9 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
-    """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
-    which. Where cards are listed without a machine or a region, CPU and memory beside the card explain no
-    second price."""
+    """Return the offers, with a flag on each whose price differs from that of an offer equal in all but
+    ``columns``: one of the two is wrong, and nothing says which. CPU and memory do not explain a second price
+    of a card that is listed without a machine and a region."""
 
     def key(offer: Offer) -> tuple[Any, ...]:
         if offer.instance_type is None and offer.region is None:

@@ -1,6 +1,6 @@
 """A price or the reason why a row has none: what a reader needs to choose between a listing and a reject."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -101,28 +101,6 @@ def agreed(prices: Iterable[_T]) -> _T:
             RejectReason.CONFLICTING_PRICES, f"several prices for the same thing: {list(map(str, stated))}"
         )
     return stated[0]
-
-
-def reject_contradictions(
-    rows: Iterable[Listing | Reject], key: Callable[[Listing], Hashable]
-) -> Iterator[Listing | Reject]:
-    """The rows, with a reject for every listing whose ``key`` another listing has at another price.
-
-    Repetitions at the same price are kept: offers are made unique later.
-    """
-    rows = list(rows)
-    prices: dict[Hashable, dict[Decimal, None]] = {}
-    for row in rows:
-        if isinstance(row, Listing):
-            prices.setdefault(key(row), {})[row.native_price] = None
-    for row in rows:
-        if isinstance(row, Listing) and len(prices[key(row)]) > 1:
-            stated = [str(price) for price in prices[key(row)]]
-            raw = {"label": row.raw_label, "kind": row.price_kind, "prices": stated}
-            detail = f"{row.raw_label} ({row.price_kind}): several prices for the same thing: {stated}"
-            yield Reject(RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)
-        else:
-            yield row
 
 
 def spot_flag(spot: Decimal, on_demand: Decimal | None) -> FlagReason | None:

@@ -20,9 +20,9 @@ _SPECS = re.compile(
 
 @kit.reader('no instance with "GiB VRAM"')
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One offer per instance with GPU memory."""
-    rows = [_read_item(item, audit.config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
-    return kit.reject_contradictions(rows, lambda row: row.raw_label)
+    """Yield one offer per instance with GPU memory."""
+    for item in _items(kit.visible_texts(kit.page(answer))):
+        yield _read_item(item, audit.config, answer)
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:

@@ -15,10 +15,7 @@ PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per machine. Raises SourceChangedError when the page's data has no machine."""
-    rows = kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
-    return kit.reject_contradictions(
-        rows, lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count)
-    )
+    return kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
 
 
 def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:

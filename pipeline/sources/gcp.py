@@ -77,9 +77,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     rows = [row for grid in priced for row in _read_table(grid, answer, audit.config)]
     if not rows:
         raise answer.changed("the price tables have no machine")
-    yield from kit.reject_contradictions(
-        rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier, row.effective_from)
-    )
+    yield from rows
 
 
 def _is_priced(grid: kit.Table) -> bool:

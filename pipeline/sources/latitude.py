@@ -24,10 +24,9 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
         raise answer.changed("the page's data has no plan")
-    rows = [row for plan in plans if plan.peek("attributes", "specs", "gpu") for row in _read_plan(plan)]
-    return kit.reject_contradictions(
-        rows, lambda row: (row.instance_type, row.region, row.price_kind, row.term_days)
-    )
+    for plan in plans:
+        if plan.peek("attributes", "specs", "gpu"):
+            yield from _read_plan(plan)
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:

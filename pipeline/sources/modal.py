@@ -26,8 +26,8 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     A GPU named in running text without a price is no row.
     """
     texts = _with_vendors(kit.visible_texts(kit.page(answer)))
-    rows = [row for item in kit.items(texts, _labels(texts)) if (row := _read_item(item, answer))]
-    return kit.reject_contradictions(rows, lambda row: row.raw_label)
+    rows = (_read_item(item, answer) for item in kit.items(texts, _labels(texts)))
+    return (row for row in rows if row is not None)
 
 
 def _with_vendors(texts: list[str]) -> list[str]:

@@ -9,7 +9,7 @@ from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import date_of, effective_from
 from pipeline.parsing.gpu_counts import gpu_count, gpu_count_by_memory, gpu_count_in
-from pipeline.parsing.prices import RowError, agreed, is_available, known, reject_contradictions, spot_flag
+from pipeline.parsing.prices import RowError, agreed, is_available, known, spot_flag
 from pipeline.parsing.units import GB_PER_GIB, usd_per_gb_month
 from tests.sources.helpers import answer
 
@@ -98,20 +98,6 @@ def listing(label: str, price: str) -> Listing:
         native_unit="gpu_hour",
         answer=ANSWER,
     )
-
-
-def test_every_row_of_a_contradicted_price_is_rejected() -> None:
-    other = Reject("not_offered", "no price", None, ANSWER)
-    rows = [listing("H100", "2"), listing("A100", "1"), other, listing("H100", "2.5"), listing("A100", "1.0")]
-    kept = list(reject_contradictions(rows, lambda row: row.raw_label))
-    assert [row.raw_label if isinstance(row, Listing) else row.reason for row in kept] == [
-        "conflicting_prices",
-        "A100",
-        "not_offered",
-        "conflicting_prices",
-        "A100",
-    ]
-    assert kept[0].raw["prices"] == ["2", "2.5"]
 
 
 @pytest.mark.parametrize(
