@@ -1,4 +1,4 @@
-"""How many GPUs a row has: from a field, from a name such as "8x H100", or from the memory of a slice."""
+"""Number of GPUs of a row: from a field, a name such as "8x H100", or the memory of a slice."""
 
 import re
 from decimal import Decimal
@@ -15,7 +15,7 @@ _OTHER_SPELLING = re.compile(
 
 
 def gpu_count(value: Any) -> int:
-    """The whole number of GPUs, at least 1, in a field or cell (``8``, ``"8"``). Raises RowError."""
+    """Return the whole number of GPUs, at least 1, in a field or cell (``8``, ``"8"``). Raises RowError."""
     try:
         count = whole_number(value)
     except UnreadableError as error:
@@ -26,10 +26,10 @@ def gpu_count(value: Any) -> int:
 
 
 def gpu_count_in(name: str) -> int | None:
-    """The GPU count in a name (``8x H100``, ``H100 (8×)``, ``gpu-a100-8x``); None where it has none.
+    """Return the GPU count in a name (``8x H100``, ``H100 (8×)``, ``gpu-a100-8x``); None without one.
 
-    Raises RowError for several counts, and for one in a spelling that is not read ("H100 x8", "8 GPUs"):
-    the caller may take a name without a count for one GPU.
+    Raises RowError for several counts, and for one in an unknown spelling ("H100 x8", "8 GPUs"), because the
+    caller may take a name without a count for one GPU.
     """
     counts = _COUNT.findall(name)
     if len(counts) == 1:
@@ -40,7 +40,7 @@ def gpu_count_in(name: str) -> int | None:
 
 
 def gpu_count_by_memory(memory_gb: Any, card_memory_gb: Any) -> Decimal:
-    """GPUs of an offer by its GPU memory and that of one card: a whole number, or below 1 for a slice.
+    """Return an offer's GPUs by its GPU memory and that of one card: a whole number, or below 1 for a slice.
 
     Raises RowError.
     """
@@ -51,6 +51,7 @@ def gpu_count_by_memory(memory_gb: Any, card_memory_gb: Any) -> Decimal:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, detail) from error
     if count <= 0 or (count > 1 and count != count.to_integral_value()):
         raise RowError(
-            RejectReason.UNKNOWN_GPU_COUNT, f"{memory_gb} GB are no number of cards with {card_memory_gb} GB"
+            RejectReason.UNKNOWN_GPU_COUNT,
+            f"{memory_gb} GB is not a whole number of cards with {card_memory_gb} GB",
         )
     return count

@@ -1,11 +1,11 @@
-"""Nodes found anywhere in a JSON-LD document: a page decides how deep it nests them."""
+"""Nodes anywhere in a JSON-LD document: pages nest them at different depths."""
 
 from collections.abc import Iterator
 from typing import Any
 
 
 def json_ld_nodes(document: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """The nodes of a type of schema.org, such as ``Offer``, an outer one before those in it."""
+    """Yield the nodes of a type of schema.org, such as ``Offer``, each before the nodes inside it."""
     waiting = [document]
     while waiting:
         value = waiting.pop()

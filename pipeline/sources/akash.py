@@ -11,7 +11,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _read_model(model: kit.JsonObject) -> kit.Listings:
     if model.get("price") is None:
-        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "nobody bid for it in the last month")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no bid for it in the last month")
     price = model.object("price")
     yield kit.Listing.per_gpu_hour(
         " ".join(filter(None, (model.optional_text("vendor"), model.text("model")))),

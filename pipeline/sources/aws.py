@@ -17,8 +17,8 @@ _PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The on-demand list of each region that is open to everybody, and the spot prices of all regions. The
-    yaml's first request is the pattern of the others, which are optional."""
+    """Return requests for the on-demand list of each region that is open to everyone, and for the spot prices
+    of all regions. The yaml's first request is the pattern of the others, which are optional."""
     first, *further = (kit.Request(facts.url, optional=facts.optional) for facts in config.requests)
     restricted = tuple(config.settings["restricted_region_prefixes"])
     names: dict[str, str] = {}
@@ -29,7 +29,7 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The same region's list under the next spelling of its name: Europe is EU in some addresses."""
+    """Return the request for the same region under the next spelling: Europe is EU in some addresses."""
     regions = config.settings["regions"]
     failed = _region_of_url(answer)
     spellings = [name for name, code in regions.items() if code == regions.get(failed)]
@@ -42,14 +42,13 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
     return pattern.replace(pattern.split("/")[-3], quote(region, safe="()"))
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind."""
-    audit = kit.FieldAudit(config)
+@kit.joint_reader("no GPU instance type in any answer")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every GPU price of every answer. An answer of an unknown kind is a reject."""
     known, refused = kit.each_answer(answers, partial(_rows_of, audit=audit))
     yield from refused
-    rows = (row for _, found in known for row in found)
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
-    yield from audit.warnings()
+    for _, rows in known:
+        yield from rows
 
 
 def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
@@ -66,7 +65,7 @@ def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _bare_rows(body: Any) -> dict[str, Any]:
-    """The rows of an on-demand list that came without their envelope: by name, or one after the other."""
+    """Return the rows of an on-demand list without its envelope: by name, or as a list."""
     rows = dict(enumerate(body)) if isinstance(body, list) else body if isinstance(body, dict) else {}
     is_list = any(isinstance(row, dict) and "Instance Type" in row for row in rows.values())
     return {str(name): row for name, row in rows.items()} if is_list else {}
@@ -77,28 +76,18 @@ def _is_gpu(instance_type: Any, config: kit.SourceConfig) -> bool:
 
 
 def _listing(
-    instance_type: str,
-    kind: kit.PriceKind,
-    price: Decimal,
-    region: str | None,
-    answer: kit.Answer,
-    config: kit.SourceConfig,
-    **more: Any,
+    item: kit.JsonObject, instance_type: str, price: Decimal, region: str | None, **columns: Any
 ) -> kit.Listing:
-    restricted = tuple(config.settings["restricted_region_prefixes"])
-    return kit.Listing(
-        raw_label=instance_type,
+    restricted = tuple(item.config.settings["restricted_region_prefixes"])
+    return item.listing(
+        instance_type,
+        None,
+        price,
         instance_type=instance_type,
         label_kind="instance_type",
-        gpu_count=None,
-        price_kind=kind,
-        native_price=price,
-        native_currency=config.currency,
-        native_unit="instance_hour",
-        answer=answer,
         region=region,
         flag_reason=kit.FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
-        **more,
+        **columns,
     )
 
 
@@ -115,7 +104,7 @@ def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.F
             raise answer.changed(f"no row of {region} has an Instance Type and a price")
         for key, raw in rows.items():
             if not isinstance(raw, dict):
-                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
+                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"not a row of {region}", raw, answer)
             elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
                 yield _on_demand(audit.item(raw, answer), key, region)
 
@@ -132,12 +121,10 @@ def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.
             raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
         location = str(row.get("Location") or region or _region_of_url(row.answer))
         return _listing(
+            row,
             row.text("Instance Type"),
-            "on_demand",
             row.price("price"),
             row.config.settings["regions"].get(location, location) or None,
-            row.answer,
-            row.config,
             vcpus=_leading_number(row.get("vCPU")),
             ram_gib=_leading_number(row.get("Memory"), "GiB"),
             local_disk_gb=_disk_gb(row.get("Storage")),
@@ -148,19 +135,20 @@ def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.
 
 
 def _region_of_url(answer: kit.Answer) -> str:
-    """The region's name in the address of an on-demand list, "" where it names none."""
+    """Return the region's name in the address of an on-demand list, or ""."""
     found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
     return found[1] if found else ""
 
 
 def _leading_number(text: Any, unit: str = "") -> float | None:
-    """The number of ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit", which promises nothing."""
+    """Return the number in ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit"."""
     found = re.fullmatch(rf"([\d,]{{1,12}}(?:\.\d{{1,4}})?) ?{unit}", str(text).strip(), re.IGNORECASE)
     return float(kit.number(found[1])) if found else None
 
 
 def _disk_gb(text: Any) -> float | None:
-    """The instance's own disks, from ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for EBS only."""
+    """Return the total of local disks in ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for EBS
+    only."""
     found = re.match(r"(\d{1,3}) x (\d{1,6})\b", str(text))
     return float(int(found[1]) * int(found[2])) if found else None
 
@@ -193,4 +181,4 @@ def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
         detail = f"no single Linux column with a price in {size.config.currency}"
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, detail)
     price = kit.price_of(prices[size.config.currency])
-    yield _listing(size.text("size"), "spot", price, region, size.answer, size.config)
+    yield _listing(size, size.text("size"), price, region, price_kind="spot")
