@@ -1,7 +1,7 @@
 """HTML pages: refused if truncated, read as a visitor sees them, selected by exactly-one rules."""
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from bs4 import BeautifulSoup, Tag
@@ -39,6 +39,20 @@ def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
         return [read_json(script.get_text(), answer.url) for script in scripts]
     except ValueError as error:
         raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
+
+
+def json_ld_nodes(document: Any, kind: str) -> Iterator[dict[str, Any]]:
+    """Yield the nodes of a type of schema.org, such as ``Offer``, each before the nodes inside it."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend(reversed(value))
+        elif isinstance(value, dict):
+            kinds = value.get("@type")
+            if kind in (kinds if isinstance(kinds, list) else [kinds]):
+                yield value
+            waiting.extend(reversed(value.values()))
 
 
 def text_of(tag: Tag) -> str:

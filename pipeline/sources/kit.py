@@ -18,7 +18,6 @@ from pipeline.parsing.flight import *
 from pipeline.parsing.gpu_counts import *
 from pipeline.parsing.html import *
 from pipeline.parsing.json_objects import *
-from pipeline.parsing.json_walk import *
 from pipeline.parsing.paging import *
 from pipeline.parsing.prices import *
 from pipeline.parsing.printable import *

@@ -12,7 +12,7 @@ both are read from the documentation, with the CPUs and memory of the price page
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from html import unescape
 from itertools import islice
@@ -43,16 +43,6 @@ _Rows = list[list[str]]
 _GpuAndKind = tuple[str, kit.PriceKind, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    """Identity of a price, equal in both of the page's copies of a table."""
-
-    label: str
-    vcpus: str
-    ram: str
-    column: kit.PriceColumn
-
-
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per price column of a GPU row, and in the documentation one per region. CPU, storage and
@@ -73,13 +63,14 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    prices: dict[_Machine, list[str]] = {}
-    for title, table in _tables(answer):
-        _collect(title, table, answer, prices, audit)
-    if not prices:
+    tables: list[tuple[str, _Rows]] = []
+    for table in _tables(answer):
+        if table not in tables:  # the page's data may repeat one
+            tables.append(table)
+    rows = [row for title, table in tables for row in _read_table(title, table, answer, audit)]
+    if not rows:
         raise answer.changed("no GPU table with a price per GPU-hour")
-    for machine, stated in prices.items():
-        yield _row(machine, stated, answer)
+    yield from rows
 
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
@@ -218,14 +209,7 @@ def _regions(text: str) -> list[str | None]:
     return list(dict.fromkeys(_REGION.findall(sentences[0]))) or [None]
 
 
-def _collect(
-    title: str,
-    table: _Rows,
-    answer: kit.Answer,
-    prices: dict[_Machine, list[str]],
-    audit: kit.FieldAudit,
-) -> None:
-    """Add a table's price texts to ``prices``, by machine and column."""
+def _read_table(title: str, table: _Rows, answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     headers, *rows = table
     if not kit.columns(headers, GPU_HOUR):
         is_of_gpus = re.search(r"(?<!non-)(?<!non )\bGPU\b", title, re.IGNORECASE)
@@ -244,7 +228,7 @@ def _collect(
             raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
             vcpus, ram = (row[at[0]] if at else "" for at in (vcpus_at, ram_at))
-            prices.setdefault(_Machine(row[label_at], vcpus, ram, price), []).append(row[price.at])
+            yield _row(row[label_at], price, row[price.at], vcpus, ram, answer)
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
@@ -263,48 +247,40 @@ def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[k
     return prices
 
 
-def _row(machine: _Machine, stated: list[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
-    column = machine.column
+def _row(
+    label: str, column: kit.PriceColumn, cell: str, vcpus: str, ram: str, answer: kit.Answer
+) -> kit.Listing | kit.Reject:
     try:
-        kit.agreed(map(_price_or_reason, stated))
-        price = kit.cell_price(stated[0])
+        price = kit.cell_price(cell)
     except kit.RowError as error:
-        raw = {"label": machine.label, "column": column.header, "prices": list(dict.fromkeys(stated))}
-        return error.reject(f"{machine.label}, {column.header}", raw, answer)
+        raw = {"label": label, "column": column.header, "prices": [cell]}
+        return error.reject(f"{label}, {column.header}", raw, answer)
     flag = column.flag_reason
     if price.flag_reason and column.kind == "spot":
         # A footnote says that spot prices change every 15 minutes and the list shows the lowest.
         flag = kit.FlagReason.SPOT_PRICE_FLOOR
     return price.listing(
-        machine.label,
+        label,
         1,
         answer,
         price_kind=column.kind,
         native_unit="gpu_hour",
         term_days=column.term_days,
-        vcpus=kit.optional_number(machine.vcpus),
-        ram_gib=kit.optional_number(machine.ram),
+        vcpus=kit.optional_number(vcpus),
+        ram_gib=kit.optional_number(ram),
         effective_from=column.effective_from,
         flag_reason=flag,
     )
 
 
-def _price_or_reason(price: str) -> object:
-    """Return the price in a text, or why it has none: two spellings of one price do not conflict."""
-    try:
-        return kit.cell_price(price)
-    except kit.RowError as error:
-        return error.reason
-
-
 def _tables(answer: kit.Answer) -> list[tuple[str, _Rows]]:
-    """Return every table of the page with its title, from the visible rows and the embedded JSON."""
+    """Return every table in the page's embedded JSON, with its title."""
     text = answer.text().strip()
     if answer.is_json:
         # A piece of the page's script begins like JSON, but its quotes are escaped.
         with suppress(ValueError):
             return list(_tables_in(kit.read_json(text, answer.url)))
-    return [*_embedded_tables(text, answer), *_visible_tables(answer)]
+    return list(_embedded_tables(text, answer))
 
 
 def _tables_in(value: Any, title: str = "") -> Iterator[tuple[str, _Rows]]:
@@ -340,14 +316,3 @@ def _embedded_tables(text: str, answer: kit.Answer) -> Iterator[tuple[str, _Rows
         except ValueError as error:
             raise answer.changed(f"a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         yield from _tables_in(value)
-
-
-def _visible_tables(answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
-    for root in kit.with_class(kit.page(answer), "pc-highlight-table-block__root"):
-        rows = [
-            kit.texts_of(kit.with_class(row, "pc-highlight-table-block__cell"))
-            for row in kit.with_class(root, "pc-highlight-table-block__row")
-        ]
-        if rows:
-            title = kit.exactly_one(kit.named(root, "h1", "h2", "h3"), "title of a price table", answer)
-            yield kit.text_of(title), rows

@@ -173,9 +173,9 @@ def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
     if not mig:
         return Decimal(1)
     try:
-        share = kit.gpu_count_by_memory(gpu.get("memoryInGb"), memory.get(card))
-    except kit.RowError as error:
+        share = kit.number(gpu.get("memoryInGb")) / kit.number(memory.get(card))
+    except (kit.UnreadableError, ArithmeticError) as error:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"the share of a {card}: {error}") from error
-    if share >= 1:
+    if not 0 < share < 1:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
     return share

@@ -8,7 +8,7 @@ import pytest
 from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import date_of, effective_from
-from pipeline.parsing.gpu_counts import gpu_count, gpu_count_by_memory, gpu_count_in
+from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
 from pipeline.parsing.prices import RowError, agreed, is_available, known, spot_flag
 from pipeline.parsing.units import GB_PER_GIB, usd_per_gb_month
 from tests.sources.helpers import answer
@@ -65,19 +65,6 @@ def test_gpu_count_in_a_name(name: str, count: int | None) -> None:
 def test_an_unclear_count_in_a_name_is_refused(name: str) -> None:
     with pytest.raises(RowError, match=r"number of GPUs|GPU count"):
         gpu_count_in(name)
-
-
-@pytest.mark.parametrize(
-    ("memory", "card", "count"), [(80, 80, "1"), (160, 80, "2"), (4, 80, "0.05"), ("40", 80, "0.5")]
-)
-def test_gpu_count_by_memory(memory: object, card: object, count: str) -> None:
-    assert gpu_count_by_memory(memory, card) == Decimal(count)
-
-
-@pytest.mark.parametrize(("memory", "card"), [(0, 80), (-4, 80), (120, 80), (80, 0), (None, 80), (80, "?")])
-def test_memory_that_makes_no_count_is_refused(memory: object, card: object) -> None:
-    with pytest.raises(RowError):
-        gpu_count_by_memory(memory, card)
 
 
 def test_prices_stated_twice_must_agree() -> None:
