@@ -66,7 +66,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """The source's host, over TLS on loopback; a live visit reaches it through the user's proxy."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    monkeypatch.delenv("GPUFARE_ALLOW_NETWORKS", raising=False)
     with Site(CERTIFICATE) as site, ConnectProxy({f"{HOST}:443": site.port}) as proxy:
         monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
         site.say(HOST, "/gpus", Reply(200, b'{"h100": 2.99}'))

@@ -206,22 +206,6 @@ class Listing:
     effective_from: date | None = None
     flag_reason: FlagReason | None = None
 
-    @classmethod
-    def per_gpu_hour(
-        cls, label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
-    ) -> "Listing":
-        """A price per GPU-hour of machines that are rented one GPU at a time."""
-        return cls(
-            raw_label=label,
-            gpu_count=1,
-            price_kind=kind,
-            native_price=price,
-            native_currency=currency,
-            native_unit="gpu_hour",
-            answer=answer,
-            **more,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Reject:

@@ -63,16 +63,6 @@ class OutcomeCode(CodeWithSentence):
         "the host's name resolves to a loopback, private or reserved address",
         SourceResult.REFUSED_BY_US,
     )
-    FAKE_ADDRESS_REFUSED = (
-        auto(),
-        "the host's name resolves to an address in 198.18.0.0/15",
-        SourceResult.REFUSED_BY_US,
-    )
-    SHARED_ADDRESS_REFUSED = (
-        auto(),
-        "the host's name resolves to an address in 100.64.0.0/10",
-        SourceResult.REFUSED_BY_US,
-    )
     REDIRECT_REFUSED = (
         auto(),
         "the host redirects to where this source may not go",

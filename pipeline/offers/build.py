@@ -85,7 +85,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
             )
     if unkept:
         built.warnings.append(f"{unkept} rejects more than the {MAX_REJECTS} that are kept")
-    offers = flag_conflicting_prices(built.offers, _PROVENANCE | _PRICES)
+    offers = flag_conflicting_prices(built.offers, {*_PROVENANCE, *_PRICES, "available"})
     built.offers = flag_contradictions(offers, config)
     return built
 

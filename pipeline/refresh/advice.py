@@ -5,12 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.capture.http.user_network import (
-    ALLOW_VARIABLE,
-    DOCUMENT,
-    OPENABLE_NETWORKS,
-    PROXY_VARIABLE,
-)
+from pipeline.capture.http.proxy_settings import DOCUMENT, PROXY_VARIABLE
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 
@@ -130,13 +125,6 @@ _SERVER_IS_DOWN = {*_UNCONNECTED, OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}
 
 _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     **_UNCONNECTED,
-    **{
-        code: _Advice(
-            f"if you are behind {each.whose}, set {ALLOW_VARIABLE}={each.network} ({DOCUMENT})",
-            f"the resolver gives addresses in {each.network} for public hosts: {each.whose}",
-        )
-        for code, each in OPENABLE_NETWORKS.items()
-    },
     OutcomeCode.HTTP_403: _Advice(_ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
     OutcomeCode.HTTP_404: _Advice("look for its new address, from {c.homepage}, and report it"),
     OutcomeCode.HTTP_429: _Advice("wait an hour before you refresh again"),
@@ -150,9 +138,10 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
         step_of_many=_ANOTHER_NETWORK,
     ),
     OutcomeCode.ADDRESS_REFUSED: _Advice(
-        "log in to the network if it asks for that, or choose another resolver: host names must lead to "
-        "public addresses",
-        "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
+        "log in to the network if it asks for that, or choose another resolver; in a VPN with fake addresses "
+        f"set {PROXY_VARIABLE} to its HTTP proxy ({DOCUMENT})",
+        "host names lead to addresses that are not public: a captive portal, a resolver that blocks them, or "
+        "a VPN with fake addresses",
     ),
     OutcomeCode.TLS_ERROR: _Advice(
         f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with its "

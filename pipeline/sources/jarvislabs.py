@@ -14,7 +14,7 @@ _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The API where there is a key for it, else the page."""
+    """Return a request to the API if its key is set, else to the page."""
     (key,) = config.key_variables
     if config.has_key(environment):
         return [kit.Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
@@ -22,7 +22,8 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The page, which needs no key, where the API gives no answer: the key may be wrong or expired."""
+    """Return a request for the page, which needs no key, if the API fails: the key may be wrong or
+    expired."""
     return _page_requests(config) if answer.url == config.settings["api_url"] else []
 
 
@@ -62,13 +63,13 @@ def _read_gpu(gpu: kit.JsonObject) -> kit.Rows:
 
 
 def _vram(stated: Any) -> dict[str, float]:
-    """Memory per GPU in GB, from ``"80"`` or ``80 GB``; nothing where it is not clear."""
+    """Return the memory per GPU in GB, from ``"80"`` or ``80 GB``; nothing for another text."""
     memory_gb = kit.optional_number(re.sub(r" ?G(i?B)?$", "", str(stated).strip(), flags=re.IGNORECASE))
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
+    """Yield rows of the tables with GPUs and prices, which comparisons of clouds lack; else of the cards."""
     soup = kit.page(answer)
     grids, patterns = [], [audit.config.settings["headers"][name] for name in ("gpu", "price")]
     for grid in kit.visible_tables(soup):
@@ -87,8 +88,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
     patterns = config.settings["headers"]
     gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for _, texts in grid.full_rows():
         machine = {
             "context": _vram(grid.text(texts, patterns["vram"])),
             "ram_gib": kit.gigabytes(grid.text(texts, patterns["ram"])),
@@ -100,7 +100,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 
 def _with_sign(cell: str, header: str) -> str:
-    """A bare ``2.69`` under ``$/hour`` is dollars; under a header without a sign it is not money."""
+    """Return a bare ``2.69`` under ``$/hour`` as dollars, and any other cell unchanged."""
     return f"${cell}" if "$" in header and re.fullmatch(r"\d[\d,.]*", cell) else cell
 
 
@@ -112,7 +112,7 @@ def _read_price(
     answer: kit.Answer,
     config: kit.SourceConfig,
 ) -> kit.Listing | kit.Reject:
-    """``terms`` is what the page calls the price: a column's header, or the words before it on a card."""
+    """Return the row of a price; ``terms`` is its column's header, or the words before it on a card."""
     raw = {"label": label, "term": terms, "price": cell}
     if any(word in terms.casefold() for word in config.settings["other_terms"]):
         return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, f"{label}: a price under {terms!r}", raw, answer)
@@ -122,7 +122,7 @@ def _read_price(
 
 @cache
 def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
-    """What every card has once: ``Hopper · 80 GB``."""
+    """Return the pattern of the text that every card has once: ``Hopper · 80 GB``."""
     names = "|".join(sorted(map(re.escape, generations), key=len, reverse=True))
     return re.compile(rf"\b(?:{names}) ?[·•|] ?(?P<vram>\d{{1,4}}) ?GB\b")
 

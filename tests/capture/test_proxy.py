@@ -1,7 +1,6 @@
-"""The user's own network: a proxy, and addresses of a VPN or a provider's NAT in place of public ones."""
+"""Requests through the user's proxy."""
 
 import base64
-import ipaddress
 import socket
 import ssl
 import time
@@ -15,15 +14,12 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
-from pipeline.capture.http.network import refusal_of
 from pipeline.capture.http.proxy import ProxyDoor, is_name_of_the_internet
-from pipeline.capture.http.user_network import UserNetworkError, user_network
+from pipeline.capture.http.proxy_settings import NetworkSettingError, proxy_in
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
-from pipeline.contracts.outcome import SourceResult
-from pipeline.refresh.advice import next_step
 from pipeline.refresh.inputs import capture_live
 from tests.conftest import gpufare
 from tests.faulty_server import UNTRUSTED, refusing
@@ -31,7 +27,6 @@ from tests.faulty_server import UNTRUSTED, refusing
 from .conftest import FAST, Capturing, capture_one, codes, module, source, stored_bytes
 from .connect_proxy import ConnectProxy
 from .site import Reply, Site
-from .test_network import REGISTRY, some_of
 
 TODAY = datetime.now(UTC).date()
 CERTIFICATE = Path(__file__).with_name("acme.pem")
@@ -39,8 +34,7 @@ PRICES = "prices.acme.example"
 API = "api.acme.example"
 PASSWORD = "p@ss/wörd-1"
 PASSWORD_IN_ADDRESS = "p%40ss%2Fw%C3%B6rd-1"
-VARIABLES = ("GPUFARE_PROXY", "GPUFARE_ALLOW_NETWORKS", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
-CLOSED = [block for block in REGISTRY if block not in ("198.18.0.0/15", "100.64.0.0/10")]
+VARIABLES = ("GPUFARE_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 @pytest.fixture(autouse=True)
@@ -160,13 +154,13 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
             captured = capture_one(
                 source(), environment=environment, day=TODAY, archive=archive, client=client
             )
-    network = user_network(environment)
+    proxy_set = proxy_in(environment)
     assert captured.status == "captured"
     assert sent in proxy.heads[0]
     assert all("authorization" not in asked.headers for asked in secure_site.asked)
     kept = stored_bytes(archive).decode()
     assert "you said ${GPUFARE_PROXY}" in kept
-    everything = f"{captured} {network!r} {network.proxy} {kept} {capfd.readouterr()}"
+    everything = f"{captured} {proxy_set!r} {proxy_set} {kept} {capfd.readouterr()}"
     assert not [each for each in (PASSWORD, PASSWORD_IN_ADDRESS, sent) if each in everything]
 
 
@@ -409,14 +403,16 @@ UNUSABLE_PROXIES = [
 
 def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value() -> None:
     for value in UNUSABLE_PROXIES:
-        with pytest.raises(UserNetworkError, match=r"^GPUFARE_PROXY .*docs/how-to/networks\.md\)$") as found:
-            user_network({"GPUFARE_PROXY": value})
+        with pytest.raises(
+            NetworkSettingError, match=r"^GPUFARE_PROXY .*docs/how-to/networks\.md\)$"
+        ) as found:
+            proxy_in({"GPUFARE_PROXY": value})
         error = str(found.value)
         assert "s3cret" not in error, value
         assert "someone" not in error, value
         assert "not SOCKS" in error, value
-    with pytest.raises(UserNetworkError, match="none of HTTPS_PROXY, ALL_PROXY and HTTP_PROXY is set"):
-        user_network({"GPUFARE_PROXY": "environment", "HTTPS_PROXY": " "})
+    with pytest.raises(NetworkSettingError, match="none of HTTPS_PROXY, ALL_PROXY and HTTP_PROXY is set"):
+        proxy_in({"GPUFARE_PROXY": "environment", "HTTPS_PROXY": " "})
 
 
 def test_certificates_that_cannot_be_read_stop_the_command(
@@ -426,89 +422,16 @@ def test_certificates_that_cannot_be_read_stop_the_command(
         if content is not None:
             (tmp_path / name).write_bytes(content)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
-        with pytest.raises(UserNetworkError, match=rf"{name} cannot be used: .*docs/how-to/networks\.md"):
+        with pytest.raises(NetworkSettingError, match=rf"{name} cannot be used: .*docs/how-to/networks\.md"):
             Client()
-
-
-def test_no_other_network_can_be_allowed() -> None:
-    for block in CLOSED:
-        with pytest.raises(UserNetworkError, match="cannot be allowed"):
-            user_network({"GPUFARE_ALLOW_NETWORKS": f"198.18.0.0/15,{block}"})
-    misspelt = ["198.18.0.1/15", "198.18.0.0-198.19.0.0", "198.18.0.0/15 100.64.0.0/10", "yes", "198.18"]
-    too_wide = ["198.16.0.0/13", "0.0.0.0/0", "::/0", "100.64.0.0/9", "8.8.8.8", "::ffff:198.18.0.0/111"]
-    for value in (*misspelt, *too_wide):
-        with pytest.raises(UserNetworkError, match=r"^GPUFARE_ALLOW_NETWORKS: "):
-            user_network({"GPUFARE_ALLOW_NETWORKS": value})
 
 
 def test_a_setting_that_cannot_be_used_stops_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for variable, value in {"GPUFARE_PROXY": "proxy:3128", "GPUFARE_ALLOW_NETWORKS": "10.0.0.0/8"}.items():
-        monkeypatch.setenv(variable, value)
-        answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
-        monkeypatch.delenv(variable)
-        assert answer.returncode == 1
-        assert variable in answer.stderr
-        assert "Traceback" not in answer.stderr
-        assert not list(tmp_path.glob("archive/*/*"))  # nothing was asked
-
-
-# --- addresses that stand for public ones -------------------------------------------------------------------
-
-BOTH = {"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/15, ,100.64.0.0/10,"}
-
-
-def test_addresses_of_an_allowed_network() -> None:
-    allowed = user_network(BOTH).allowed
-    addresses = ["198.18.0.1", "198.19.255.255", "100.64.0.1", "100.127.1.1", "::ffff:198.18.0.1"]
-    assert [each for each in addresses if refusal_of(each) is None] == []
-    assert [each for each in addresses if refusal_of(each, allowed) is not None] == []
-    part = user_network({"GPUFARE_ALLOW_NETWORKS": "198.18.0.0/16"}).allowed
-    assert part == (ipaddress.IPv4Network("198.18.0.0/16"),)
-    assert refusal_of("198.18.255.255", part) is None
-    assert refusal_of("198.19.0.0", part) is not None
-
-
-def test_an_allowed_network_opens_nothing_else() -> None:
-    allowed = user_network(BOTH).allowed
-    assert [each for block in CLOSED for each in some_of(block) if refusal_of(each, allowed) is None] == []
-
-
-def test_metadata_services_stay_closed() -> None:
-    allowed = user_network(BOTH).allowed
-    services = ["100.100.100.200", "::ffff:100.100.100.200", "64:ff9b::6464:64c8", "169.254.169.254"]
-    assert [each for each in services if refusal_of(each, allowed) is None] == []
-
-
-@pytest.mark.parametrize(
-    ("address", "code", "network"),
-    [
-        ("198.18.0.7", "fake_address_refused", "198.18.0.0/15"),
-        ("100.64.0.7", "shared_address_refused", "100.64.0.0/10"),
-    ],
-)
-def test_a_name_that_leads_there_is_refused_with_the_variable_that_allows_it(
-    archive: Archive, address: str, code: str, network: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    config = source(requests=[{"url": f"https://{address}/gpus"}], api_hosts=[address])
-    refused = live(archive, config)
-    assert codes(refused) == [code]
-    step = next_step(SourceResult.REFUSED_BY_US, refused.entries[0].outcome, config)
-    assert f"set GPUFARE_ALLOW_NETWORKS={network}" in (step or "")
-
-    monkeypatch.setenv("GPUFARE_ALLOW_NETWORKS", network)
-    with Client(limits=Limits(**FAST, retries=0, connect_seconds=0.05)) as client:
-        asked = capture_one(config, day=TODAY, archive=archive, client=client)
-    # Nothing is there, but it was connected to.
-    assert asked.entries[0].sent
-    assert asked.entries[0].outcome not in (code, "host_refused")
-
-
-@pytest.mark.parametrize("address", ["100.100.100.200", "10.0.0.1"])
-def test_no_variable_is_named_for_what_stays_closed(archive: Archive, address: str) -> None:
-    config = source(requests=[{"url": f"https://{address}/gpus"}], api_hosts=[address])
-    refused = live(archive, config)
-    step = next_step(SourceResult.REFUSED_BY_US, refused.entries[0].outcome, config)
-    assert codes(refused) == ["address_refused"]
-    assert "GPUFARE_ALLOW_NETWORKS" not in f"{refused.error} {step}"
+    monkeypatch.setenv("GPUFARE_PROXY", "proxy:3128")
+    answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
+    assert answer.returncode == 1
+    assert "GPUFARE_PROXY" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not list(tmp_path.glob("archive/*/*"))  # nothing was asked
