@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.catalog.tables import catalog_rows, checked
-from pipeline.catalog.workloads import Workload, deadlines, workloads
+from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
@@ -228,14 +228,13 @@ def read_own_catalogue(home: Home) -> OwnCatalogue:
     found.gpus = _read(home.gpus, OwnGpu, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
     jobs = _read(home.workloads, OwnWorkload, {row["workload"] for row in workloads()}, found.problems)
     found.problems += [(home.gpus, f"{home.gpus}: {problem}") for problem in _shared_labels(found.gpus)]
-    hours = deadlines()
     context = {row["model"]: int(row["max_context"]) if row["max_context"] else None for row in catalogue}
     context |= {model.model: model.max_context for model in found.models}
     for job in jobs:
         if problem := _why_not_planned(job, context):
             found.problems.append((home.workloads, f"{home.workloads}, {job.workload}: skipped: {problem}"))
         else:
-            found.workloads.append(job.model_copy(update={"max_hours": job.max_hours or hours(job.tokens)}))
+            found.workloads.append(job)
     return found
 
 

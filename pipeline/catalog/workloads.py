@@ -2,8 +2,8 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Iterator
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -28,7 +28,8 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """One job. ``tokens`` pass through the model, all epochs together; it is to be done in ``max_hours``."""
+    """A row of the table ``workloads``. ``tokens`` pass through the model, all epochs together; ``max_hours``
+    is a deadline of its own."""
 
     workload: str
     title: str
@@ -66,13 +67,6 @@ class Workload(_Entry):
         return self
 
 
-class _Deadline(_Entry):
-    """The hours that jobs of at most so many tokens may take; without a number of tokens, all others."""
-
-    up_to_tokens: Amount = math.inf
-    max_hours: float = Field(gt=0)
-
-
 class _Block(_Entry):
     """A part of the grid: every model with every method and every number of tokens."""
 
@@ -100,31 +94,8 @@ class _Block(_Entry):
 
 
 class _Catalogue(_Entry):
-    deadlines: tuple[_Deadline, ...]
     grid: tuple[_Block, ...]
     scenarios: tuple[Workload, ...]
-
-    @model_validator(mode="after")
-    def _every_job_has_a_deadline(self) -> "_Catalogue":
-        tokens = [rule.up_to_tokens for rule in self.deadlines]
-        if tokens != sorted(set(tokens)) or tokens[-1:] != [math.inf]:
-            raise ValueError("deadlines: from few tokens to many, and the last without up_to_tokens")
-        return self
-
-    def jobs(self) -> Iterator[Workload]:
-        """The grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
-        grid = (job for block in self.grid for job in block.expand())
-        for job in (*grid, *self.scenarios):
-            yield job if job.max_hours else job.model_copy(update={"max_hours": self.hours_for(job.tokens)})
-
-    def hours_for(self, tokens: float) -> float:
-        """The deadline of a job of so many tokens that has none of its own."""
-        return next(rule.max_hours for rule in self.deadlines if tokens <= rule.up_to_tokens)
-
-
-def deadlines() -> Callable[[float], float]:
-    """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
-    return read_yaml(paths.CATALOG_DIR / "workloads.yaml", _Catalogue).hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
@@ -133,7 +104,8 @@ def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     Raises CatalogError naming the file and the field when the yaml cannot be used.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
-    rows = list(read_yaml(path, _Catalogue).jobs())
+    catalogue = read_yaml(path, _Catalogue)
+    rows = [*chain.from_iterable(block.expand() for block in catalogue.grid), *catalogue.scenarios]
     twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
     if twice:
         raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")

@@ -10,7 +10,7 @@ CREATE TABLE main.workloads (
     seq_len INTEGER NOT NULL CHECK (seq_len > 0),
     lora_rank INTEGER,
     max_gpus INTEGER NOT NULL CHECK (max_gpus > 0),
-    max_hours DOUBLE NOT NULL CHECK (max_hours > 0),
+    max_hours DOUBLE CHECK (max_hours > 0),
     scenario BOOLEAN NOT NULL,
     note VARCHAR
 );
@@ -27,6 +27,6 @@ COMMENT ON COLUMN main.workloads.epochs IS 'Passes over the data set.';
 COMMENT ON COLUMN main.workloads.seq_len IS 'Tokens of one packed sequence.';
 COMMENT ON COLUMN main.workloads.lora_rank IS 'Rank of the adapters; null where there are none.';
 COMMENT ON COLUMN main.workloads.max_gpus IS 'Most GPUs that its rankings use.';
-COMMENT ON COLUMN main.workloads.max_hours IS 'Deadline: hours from renting to the finished job that its users have. The job''s own (a weekly job has a week), else by tokens: a day up to 10 million, a week up to 10 billion, 30 days beyond.';
+COMMENT ON COLUMN main.workloads.max_hours IS 'Deadline in hours from renting to the finished job, where the job has one of its own, as a weekly job does; null where it has the default of any question (deadline_hours of cost_parameters). The deadline that a ranking keeps to is max_hours of cheapest_gpu_per_workload.';
 COMMENT ON COLUMN main.workloads.scenario IS 'True for a scenario by name, false for a cell of the grid.';
 COMMENT ON COLUMN main.workloads.note IS 'What the scenario is, and where it is from.';
