@@ -20,7 +20,6 @@ from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.catalog.tables import catalog_rows, checked
 from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
 from pipeline.home.disk import replacing
 from pipeline.home.paths import Home
@@ -29,9 +28,6 @@ MAX_FILE_BYTES = 1 << 20
 
 USABLE_SHARE = 0.975
 """Of the nominal memory, where the row does not say what a program gets; as in catalog/gpus.csv."""
-
-MOST_GPUS = 64
-"""The most GPUs that a plan is for."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 _Text = Annotated[str, Field(max_length=300)]
@@ -165,16 +161,7 @@ class OwnWorkload(Workload):
 
     workload: Name
     title: _Text = ""
-    seq_len: Annotated[int, Field(gt=0, le=1 << 20)] = 2048
-    lora_rank: Annotated[int, Field(gt=0, le=4096)] | None = None
-    max_gpus: Annotated[int, Field(gt=0, le=MOST_GPUS)] = 8
-    max_hours: Annotated[float, Field(gt=0, le=1e5)] | None = None
     note: Annotated[str, Field(max_length=1000)] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _adapters_have_a_rank(cls, given: Any) -> Any:
-        return ({"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}) | given
 
     def row(self) -> dict[str, Any]:
         """The row of main.workloads."""

@@ -9,18 +9,22 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from pipeline.catalog.job_settings import default_count, job_settings
 from pipeline.catalog.source_config import CatalogError, read_yaml
 from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.training import ADAPTER_METHODS, Method
 from pipeline.home import paths
 
-GPUS_OF_A_MACHINE = 8
-"""Rankings stay on one machine unless the workload says more."""
-
 Amount = Annotated[float, BeforeValidator(lambda value: amount_in(str(value)))]
 
 _PARTS = ("examples", "tokens_per_example", "epochs")
 """Their product is the number of tokens."""
+
+
+def _count(name: str, default: int | None) -> Any:
+    """A field with the bounds of a setting of a job."""
+    setting = job_settings()[name]
+    return Field(default=default, ge=setting.least, le=setting.most)
 
 
 class _Entry(BaseModel):
@@ -39,10 +43,10 @@ class Workload(_Entry):
     examples: Amount | None = None
     tokens_per_example: Amount | None = None
     epochs: Amount | None = None
-    seq_len: int = Field(gt=0)
-    lora_rank: int | None = Field(default=None, gt=0)
-    max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
-    max_hours: float | None = Field(default=None, gt=0)
+    seq_len: int = _count("seq_len", default_count("seq_len"))
+    lora_rank: int | None = _count("lora_rank", None)
+    max_gpus: int = _count("gpus", default_count("gpus"))
+    max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     scenario: bool = True
     note: str | None = None
 
@@ -60,9 +64,16 @@ class Workload(_Entry):
             raise ValueError(f"tokens is {stated:g}, which is not what its examples have in its epochs")
         return given | {"tokens": tokens}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_have_a_rank(cls, given: Any) -> Any:
+        return (
+            {"lora_rank": default_count("lora_rank")} if given.get("method") in ADAPTER_METHODS else {}
+        ) | given
+
     @model_validator(mode="after")
     def _rank_belongs_to_adapters(self) -> "Workload":
-        if (self.lora_rank is not None) != (self.method in ADAPTER_METHODS):
+        if self.lora_rank is not None and self.method not in ADAPTER_METHODS:
             raise ValueError(f"{self.workload}: a lora_rank belongs to lora and qlora, and only there")
         return self
 
@@ -73,13 +84,12 @@ class _Block(_Entry):
     models: tuple[str, ...]
     methods: tuple[Method, ...]
     tokens: tuple[str, ...]
-    seq_len: int
-    lora_rank: int | None = None
-    max_gpus: int = GPUS_OF_A_MACHINE
+    seq_len: int = default_count("seq_len")
+    max_gpus: int = default_count("gpus")
 
     def expand(self) -> Iterator[Workload]:
         for model, method, tokens in product(self.models, self.methods, self.tokens):
-            long = f"-{self.seq_len}" if self.seq_len != 2048 else ""
+            long = f"-{self.seq_len}" if self.seq_len != default_count("seq_len") else ""
             yield Workload(
                 workload=f"{model}-{method}-{tokens.lower()}{long}",
                 title=f"{model}, {method}, {tokens} tokens in sequences of {self.seq_len}",
@@ -87,7 +97,6 @@ class _Block(_Entry):
                 method=method,
                 tokens=amount_in(tokens),
                 seq_len=self.seq_len,
-                lora_rank=self.lora_rank if method in ADAPTER_METHODS else None,
                 max_gpus=self.max_gpus,
                 scenario=False,
             )

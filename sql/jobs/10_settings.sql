@@ -126,17 +126,19 @@ COMMENT ON FUNCTION base_model IS
     'The name of a model without the usual suffixes of its variants (-Instruct, -Base, -it, -chat, -hf, -pt), which train alike.';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
-SELECT _row, given.key AS column_name, lower(given.key) AS setting, given.value AS text
+SELECT
+    _row, unnest(given).key AS column_name, lower(column_name) AS setting, unnest(given).value AS text,
+    generate_subscripts(given, 1) AS position
 FROM (
-    SELECT row_number() OVER () AS _row, unnest(map_entries(to_json(_job)::MAP(VARCHAR, VARCHAR))) AS given
+    SELECT row_number() OVER () AS _row, map_entries(to_json(_job)::MAP(VARCHAR, VARCHAR)) AS given
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
-    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, setting (in lower case) and text (null where it is left open; of a list as JSON has it).';
+    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null where it is left open; of a list as JSON has it).';
 
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
-    g._row, g.column_name,
+    g._row, g.column_name, g.position,
     -- A third of the letters may differ where the names begin alike: countries is country, note is not quote.
     arg_max(s.setting, jaro_winkler_similarity(g.setting, s.setting)) FILTER (
         g.setting = s.other_name
@@ -149,7 +151,7 @@ SELECT
 FROM query_table(given) AS g
 CROSS JOIN main.job_settings AS s
 WHERE g.setting NOT IN (SELECT k.setting FROM main.job_settings AS k) AND g.setting <> 'job'
-GROUP BY g._row, g.column_name;
+GROUP BY g._row, g.column_name, g.position;
 COMMENT ON MACRO TABLE unknown_settings IS
     'The columns of jobs that are no settings, with the setting that is meant if one is close. given: rows of job_entries.';
 
@@ -318,7 +320,7 @@ _job_readings AS (
     FROM _job_machines
     UNION ALL BY NAME
     SELECT
-        _row, string_agg(column_name, ', ') AS ignored,
+        _row, string_agg(column_name, ', ' ORDER BY position) AS ignored,
         'no column ''' || arg_min(column_name, nearest) || '''; did you mean ' || min(nearest) || '?'
             AS refusal
     FROM _job_unknown
@@ -332,7 +334,8 @@ _job_maps AS (
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
         map_from_entries(list((setting, asked_names)) FILTER (asked_names IS NOT NULL)) AS asked_names,
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
-        max(ignored) AS _ignored, min(assumption) AS assumption, min(refusal) AS refusal
+        max(ignored) AS _ignored, min(assumption) AS assumption,
+        coalesce(min(refusal) FILTER (setting = 'model'), min(refusal)) AS refusal
     FROM _job_readings
     GROUP BY _row
 ),
