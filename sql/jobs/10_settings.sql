@@ -130,11 +130,11 @@ SELECT
     _row, unnest(given).key AS column_name, lower(column_name) AS setting, unnest(given).value AS text,
     generate_subscripts(given, 1) AS position
 FROM (
-    SELECT row_number() OVER () AS _row, map_entries(to_json(_job)::MAP(VARCHAR, VARCHAR)) AS given
+    SELECT row_number() OVER () AS _row, map_entries(_job::MAP(VARCHAR, VARCHAR)) AS given
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
-    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null where it is left open; of a list as JSON has it).';
+    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null where it is left open).';
 
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
@@ -247,7 +247,7 @@ _names_resolved AS (
         END AS assumption,
         CASE
             WHEN meant IS NOT NULL THEN NULL
-            WHEN a.name = 'null' THEN a.setting || ': one of its names is null; leave it out'
+            WHEN a.name = 'NULL' THEN a.setting || ': one of its names is null; leave it out'
             WHEN a.setting = 'continent' AND a.key = 'eu'
                 THEN 'the European Union is no continent: give country eu'
             WHEN count(k.key) <= 9 THEN a.setting || ' ' || a.name || ' is none of ' || array_to_string(

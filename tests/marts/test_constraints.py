@@ -58,7 +58,7 @@ def labels(rows: list[Row]) -> list[str]:
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"country": "no"}, ["beta-north"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"country": "eu"}, ["beta"]),
         # The cheapest offers are of unknown place, and might be there.
-        ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"exclude_country": "us, gb"}, ["beta"]),
+        ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"exclude_country": "us"}, ["beta"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"exclude_country": ["us", "fi"]}, ["beta-north"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"continent": "europe"}, ["beta"]),
         # The cheapest offer fails now and then and takes 1.21 hours, the next one 1.17.
@@ -312,7 +312,7 @@ def test_whatever_can_be_asked_is_the_same_in_a_group_of_rentals(market: duckdb.
         ({"country": "atlantis"}, "no country atlantis; main.job_names lists them"),
         ({"epochs": 1e12}, r"tokens of all epochs must be at most 1e\+17"),
         ({"epochs": float("inf")}, "epochs must be finite"),
-        ({"max_usd": float("nan")}, "max_usd must be a number; NaN is not"),
+        ({"max_usd": float("nan")}, "max_usd must be a number; nan is not"),
         ({"assumed_sizes": "maybe"}, "assumed_sizes must be true or false, not maybe"),
         (
             {"provider": "central bank"},
