@@ -176,7 +176,7 @@ def test_a_model_of_a_config_fits_too(
 
 def test_a_setting_that_a_job_lacks_is_refused(prices: gpufare.Prices) -> None:
     with pytest.raises(gpufare.JobError, match="no setting 'seq_length'; did you mean seq_len"):
-        prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)  # type: ignore[call-arg]
+        prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)
     with pytest.raises(gpufare.JobError, match="either model or config"):
         prices.cheapest(tokens=1e6)
 

@@ -12,9 +12,9 @@ import yaml
 from click.testing import CliRunner
 
 import gpufare
+from pipeline.catalog.job_settings import job_settings
 from pipeline.cli.main import main
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.questions.job import JOB_SETTINGS
 from pipeline.warehouse.query import ask, reader
 
 QUESTIONS: list[dict[str, Any]] = yaml.safe_load(
@@ -33,7 +33,7 @@ def prices(sample_home: Home) -> Iterator[gpufare.Prices]:
 def by_macro(sample_home: Home) -> dict[str, dict[str, Any]]:
     """The first answer of each question that has one, all asked of the macro at once."""
     names = sorted({name for asked in QUESTIONS for name in asked["job"]})
-    assert set(names) <= set(JOB_SETTINGS)
+    assert set(names) <= job_settings().keys()
     jobs = [(asked["question"], *(_text(asked["job"].get(name)) for name in names)) for asked in QUESTIONS]
     rows = ", ".join(f"({', '.join('?' * len(row))})" for row in jobs)
     query = (

@@ -13,6 +13,7 @@ from docs.generate import (
     python,
     questions,
     recipes,
+    settings,
     sources,
     sql,
 )
@@ -25,6 +26,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/macros.md": sql.macros_page,
     "reference/questions.md": questions.page,
     "reference/python.md": python.page,
+    "reference/job-settings.md": settings.page,
     "reference/names.md": names.page,
     "reference/sources.md": sources.page,
     "reference/reasons.md": codes.page,

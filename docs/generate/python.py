@@ -9,8 +9,8 @@ from gpufare import prices
 
 INTRODUCTION = """# Python
 
-This file is made by `make docs` from the docstrings of `gpufare`. `**job` are the options of `gpufare
-cheapest` as keywords, with `_` for `-`; [commands](commands.md) has their meaning.
+This file is made by `make docs` from the docstrings of `gpufare`. `**job` are the
+[settings of a job](job-settings.md) as keywords; each takes None where it is left open.
 """
 
 

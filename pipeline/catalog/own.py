@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.catalog.tables import catalog_rows, checked
-from pipeline.catalog.workloads import Workload, deadlines, workloads
+from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
 from pipeline.home.disk import replacing
 from pipeline.home.paths import Home
@@ -29,9 +28,6 @@ MAX_FILE_BYTES = 1 << 20
 
 USABLE_SHARE = 0.975
 """Usable share of the nominal memory if the row does not state it, as in catalog/gpus.csv."""
-
-MOST_GPUS = 64
-"""Most GPUs of a plan."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 _Text = Annotated[str, Field(max_length=300)]
@@ -165,16 +161,7 @@ class OwnWorkload(Workload):
 
     workload: Name
     title: _Text = ""
-    seq_len: Annotated[int, Field(gt=0, le=1 << 20)] = 2048
-    lora_rank: Annotated[int, Field(gt=0, le=4096)] | None = None
-    max_gpus: Annotated[int, Field(gt=0, le=MOST_GPUS)] = 8
-    max_hours: Annotated[float, Field(gt=0, le=1e5)] | None = None
     note: Annotated[str, Field(max_length=1000)] | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _default_rank(cls, given: Any) -> Any:
-        return ({"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}) | given
 
     def row(self) -> dict[str, Any]:
         """Return the row of main.workloads."""
@@ -228,14 +215,13 @@ def read_own_catalogue(home: Home) -> OwnCatalogue:
     found.gpus = _read(home.gpus, OwnGpu, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
     jobs = _read(home.workloads, OwnWorkload, {row["workload"] for row in workloads()}, found.problems)
     found.problems += [(home.gpus, f"{home.gpus}: {problem}") for problem in _shared_labels(found.gpus)]
-    hours = deadlines()
     context = {row["model"]: int(row["max_context"]) if row["max_context"] else None for row in catalogue}
     context |= {model.model: model.max_context for model in found.models}
     for job in jobs:
         if problem := _why_not_planned(job, context):
             found.problems.append((home.workloads, f"{home.workloads}, {job.workload}: skipped: {problem}"))
         else:
-            found.workloads.append(job.model_copy(update={"max_hours": job.max_hours or hours(job.tokens)}))
+            found.workloads.append(job)
     return found
 
 

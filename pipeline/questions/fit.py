@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.catalog.job_settings import default_count
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.session import Session
 from pipeline.questions.words import assumed, percent_text
@@ -75,9 +76,10 @@ def fit(session: Session, job: Job) -> Fit:
     return Fit(plans[0] | {"assumptions": open_settings}, session.ask(_PARTS), session.ask(_MICRO_BATCHES))
 
 
-def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
+def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None) -> Result:
     """Return which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    asked = [one_gpu(session, gpu), _planned(session, gpus), whole("seq_len", seq_len, least=1)]
+    tokens = whole("seq_len", default_count("seq_len") if seq_len is None else seq_len, least=1)
+    asked = [one_gpu(session, gpu), _planned(session, gpus), tokens]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 
 

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from pipeline.catalog.job_settings import recipe_settings
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
-from pipeline.questions.job import Job, RecipeSettings
+from pipeline.questions.job import Job
 from pipeline.questions.session import Session
 from pipeline.warehouse.replays import observed_day
 
@@ -73,9 +74,7 @@ def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
 
 
 def _changes_the_run(row: Mapping[str, Any]) -> bool:
-    return not {*row["constraint"].split(" + ")}.isdisjoint(
-        {*RecipeSettings.__annotations__, "min_fit_probability"}
-    )
+    return not {*row["constraint"].split(" + ")}.isdisjoint({*recipe_settings(), "min_fit_probability"})
 
 
 def _change(job: Job, row: Mapping[str, Any]) -> str:
@@ -108,7 +107,7 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
 
 
 def _to_fit(job: Job) -> Job:
-    recipe = {name: value for name, value in job.settings.items() if name in RecipeSettings.__annotations__}
+    recipe = {name: value for name, value in job.settings.items() if name in recipe_settings()}
     return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 
 

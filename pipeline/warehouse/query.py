@@ -104,7 +104,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
         described = answer.description or []
         rows = answer.fetchall() if described else []
     except duckdb.Error as error:
-        raise QueryError(str(error)) from error
+        raise QueryError(_without_class(error)) from error
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
 
 
@@ -155,9 +155,8 @@ LONGEST_EXCERPT = 100
 
 def readable(error: duckdb.Error) -> str:
     """Return DuckDB's message in one line, and the place in the query, if given, in a second."""
-    message, _, place = str(error).partition("\nLINE ")
+    message, _, place = _without_class(error).partition("\nLINE ")
     message = " ".join(message.partition("\n\tCandidate functions")[0].split())
-    message = re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", message)
     if len(message) > LONGEST_MESSAGE:
         message = f"{message[:LONGEST_MESSAGE]}..."
     number, _, shown = place.partition(": ")
@@ -167,3 +166,8 @@ def readable(error: duckdb.Error) -> str:
     column = below.find("^") - len(f"LINE {number}: ")
     begin = max(0, min(column - LONGEST_EXCERPT // 2, len(source) - LONGEST_EXCERPT))
     return f"{message}\n  line {number}: {source[begin : begin + LONGEST_EXCERPT].strip()}"
+
+
+def _without_class(error: duckdb.Error) -> str:
+    """Return DuckDB's message without the class of the error that it begins with."""
+    return re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", str(error))

@@ -8,7 +8,8 @@ SELECT
         -- None is excluded; without a word of providers, what is undercut would be left out.
         NULL::VARCHAR[] AS providers, []::VARCHAR[] AS excluded_providers,
         NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
-        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS excluded_countries,
+        NULL::VARCHAR[] AS continents,
         NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
         NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
         TRUE AS assumed_sizes
@@ -99,6 +100,10 @@ _open_answers AS (
             CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN 'exclude_source' END,
             CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) AND c.asked IS NULL THEN 'tier' END,
             CASE WHEN NOT is_wanted(r.country, j.countries, NULL) AND c.asked IS NULL THEN 'country' END,
+            CASE
+                WHEN c.asked IS NULL AND j.excluded_countries IS NOT NULL
+                    AND coalesce(list_contains(j.excluded_countries, r.country), TRUE) THEN 'exclude_country'
+            END,
             CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) AND c.asked IS NULL THEN 'continent' END,
             CASE WHEN NOT list_contains(j.price_kinds, c.price_kind) AND c.asked IS NULL THEN 'kind' END,
             CASE WHEN r.term_days > j.max_term_days THEN 'max_term_days' END,
@@ -124,7 +129,7 @@ _fewest_missed AS (
         SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest
         FROM _open_answers
         -- A place that is not known cannot be asked for.
-        WHERE NOT (country IS NULL AND list_contains(missed, 'country'))
+        WHERE NOT (country IS NULL AND list_has_any(missed, ['country', 'exclude_country']))
             AND NOT (continent IS NULL AND list_contains(missed, 'continent'))
     )
     WHERE fewest > 0 AND len(missed) = fewest
@@ -180,6 +185,7 @@ _missed_values AS (
             WHEN 'country' THEN {
                 'asked': j.asked_names['country'], 'nearest': n.country
             }
+            WHEN 'exclude_country' THEN {'asked': j.asked_names['exclude_country'], 'nearest': n.country}
             WHEN 'continent' THEN {
                 'asked': j.asked_names['continent'], 'nearest': n.continent
             }
@@ -224,8 +230,9 @@ WITH _nearest_jobs AS (
 ),
 
 _nearest_settings AS (
-    SELECT * REPLACE (64 AS max_gpus)
-    FROM relaxed_jobs('_nearest_jobs')
+    SELECT j.* REPLACE (d.max_gpus AS max_gpus)
+    FROM relaxed_jobs('_nearest_jobs') AS j
+    CROSS JOIN plan_defaults() AS d
 ),
 
 _nearest_plans AS (

@@ -50,7 +50,7 @@ WITH _fits_asked AS (
     SELECT
         'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
         sequence_tokens(tokens_per_sequence) AS seq_len, rank_of_adapters AS lora_rank,
-        planned_gpus(gpus) AS max_gpus
+        planned_gpus(gpus) AS gpus
 ),
 
 _fits_jobs AS (

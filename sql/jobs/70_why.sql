@@ -97,7 +97,8 @@ _not_offers AS (
             r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
             r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
             j.sources, j.excluded_sources,
-            j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
+            j.tier_classes, j.countries, j.excluded_countries, j.continents, j.max_term_days, j.max_age_days,
+            j.assumed_sizes
         )
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {

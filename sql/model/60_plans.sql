@@ -9,11 +9,19 @@ CREATE OR REPLACE MACRO plan_columns() AS [
 COMMENT ON FUNCTION plan_columns IS
     'The columns of a relation of workloads that the planner reads; planned_gpus: a list of the gpu_ids to plan, null for all.';
 
+CREATE OR REPLACE MACRO setting_defaults() AS TABLE
+SELECT map_from_entries(list((setting, default_value))) AS p
+FROM main.job_settings
+WHERE default_value IS NOT NULL;
+COMMENT ON MACRO TABLE setting_defaults IS
+    'The defaults of the settings of a job (main.job_settings), as one map from setting to text.';
+
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
-    2048 AS seq_len, 'nf4dq' AS qlora_quantization, 'liger' AS stack, 'adamw_fused' AS optimizer,
-    64 AS max_gpus,
-    524288 AS pretrain_batch_tokens, 131072 AS batch_tokens, 0.9e0 AS min_fit_probability;
+    p['seq_len']::INTEGER AS seq_len, p['quantization'] AS qlora_quantization, p['stack'] AS stack,
+    p['optimizer'] AS optimizer, 64 AS max_gpus, 524288 AS pretrain_batch_tokens, 131072 AS batch_tokens,
+    p['min_fit_probability']::DOUBLE AS min_fit_probability
+FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
     'What the planner takes where a workload leaves a setting open; the adapters are those of run_defaults. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
 

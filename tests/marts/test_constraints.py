@@ -57,6 +57,9 @@ def labels(rows: list[Row]) -> list[str]:
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"tier": "community"}, ["delta"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"country": "no"}, ["beta-north"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"country": "eu"}, ["beta"]),
+        # The cheapest offers are of unknown place, and might be there.
+        ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"exclude_country": "us"}, ["beta"]),
+        ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"exclude_country": ["us", "fi"]}, ["beta-north"]),
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"continent": "europe"}, ["beta"]),
         # The cheapest offer fails now and then and takes 1.21 hours, the next one 1.17.
         ({"tokens": SHORT, "gpu": "card", "gpus": 1}, {"max_hours": 1.2}, ["alpha"]),
@@ -96,8 +99,9 @@ def test_a_probability_asked_for_comes_before_the_deadline(market: duckdb.DuckDB
 
 
 def test_offers_of_unknown_place_are_counted(market: duckdb.DuckDBPyConnection) -> None:
-    (row,) = cheapest(market, tokens=SHORT, gpus=1, country="eu")
-    assert "; 1 offers of unknown place left out" in row["assumptions"]
+    for place in ({"country": "eu"}, {"exclude_country": "us"}):
+        (row,) = cheapest(market, tokens=SHORT, gpus=1, **place)
+        assert "; 1 offers of unknown place left out" in row["assumptions"]
     assert "unknown place" not in cheapest(market, tokens=SHORT)[0]["assumptions"]
 
 
@@ -241,6 +245,24 @@ def test_a_probability_that_nothing_has_is_named_with_the_nearest(market: duckdb
         FROM nearest_answers('sure', 'planned')"""
     (row,) = asked(market, query, tokens=SHORT)
     assert (row["constraint"], row["asked"], row["nearest"]) == ("min_fit_probability", "0.999", "0.99")
+
+
+def test_an_excluded_country_that_leaves_nothing_is_named(market: duckdb.DuckDBPyConnection) -> None:
+    job: Row = {"tokens": SHORT, "gpu": "quick", "exclude_country": "us"}
+    assert not cheapest(market, **job)
+    row = nearest(market, **job)["exclude_country"]
+    assert (row["asked"], row["nearest"]) == ("us", "US")
+
+
+def test_the_default_deadline_follows_the_tokens_of_all_epochs(market: duckdb.DuckDBPyConnection) -> None:
+    for epochs, hours in ((1, 168), (10, 168), (11, 720)):
+        (row,) = asked(
+            market,
+            "SELECT max_hours, deadline_is_strict FROM completed_jobs('asked')",
+            tokens=1e9,
+            epochs=epochs,
+        )
+        assert row == {"max_hours": hours, "deadline_is_strict": False}
 
 
 def test_where_no_single_constraint_helps_the_smallest_sets_are_named(

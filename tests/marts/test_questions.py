@@ -73,8 +73,8 @@ def test_cheapest_for_a_workload_is_the_published_ranking(published: duckdb.Duck
     columns = "rank, gpu_id, gpu_count, source, total_usd, total_usd_low, total_usd_high, hours"
     asked = published.execute(
         f"""WITH asked AS (
-                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus, max_hours,
-                    'spot' AS price_kind
+                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus AS gpus, max_hours,
+                    'spot' AS kind
                   FROM workloads WHERE workload IN {three}
             )
             SELECT job AS workload, {columns} FROM cheapest_for('asked')
@@ -221,7 +221,7 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
             "'llama-3.1-8b' AS model, 1e6 AS tokens, 'dora' AS method",
             "dora is none of full, lora, pretrain, qlora",
         ),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'on_demands' AS price_kind", "kind on_demands is none of"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'on_demands' AS kind", "kind on_demands is none of"),
         (
             "'llama-3.1-8b' AS model, 1e6 AS tokens, 'speed' AS objective",
             "objective speed is none of cost, pareto, time",
@@ -229,7 +229,7 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS max_hours", "max_hours must be above 0"),
         (
             "'llama-3.1-8b' AS model, 1e6 AS tokens, 90 AS min_fit_probability",
-            "a share from 0 to 1, must be at most 1, not 90",
+            "min_fit_probability must be at most 1, not 90",
         ),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'axolotl' AS stack", "stack axolotl is none of"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'yes' AS checkpointing", "checkpointing yes is none of"),
@@ -255,7 +255,8 @@ def test_examples_times_tokens_times_epochs_are_tokens(published: duckdb.DuckDBP
             "'llama-3.1-8b' AS model, 1e6 AS tokens, 9 AS min_gpus, 8 AS gpus",
             "min_gpus 9 is more than gpus 8",
         ),
-        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 4 AS max_gpus, 8 AS gpus", "gpus or max_gpus"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 4 AS max_gpus", "no column 'max_gpus'; did you mean gpus"),
+        ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'spot' AS price_kind", "did you mean kind"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS gpus", "gpus must be at least 1, not 0"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 0 AS epochs", "epochs must be above 0, not 0"),
         ("'llama-3.1-8b' AS model, 1e6 AS tokens, 'h100 at 2' AS quote", "quote h100 at 2 is not like 8 x"),
@@ -278,17 +279,17 @@ def test_limits_and_kinds_hold(published: duckdb.DuckDBPyConnection) -> None:
     query = """WITH asked AS (
                    SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e9 AS tokens, {} )
                FROM cheapest_for('asked')"""
-    small = rows_of(published, query.format("2 AS max_gpus, 30 AS max_hours, 'time' AS objective"))
+    small = rows_of(published, query.format("2 AS gpus, 30 AS max_hours, 'time' AS objective"))
     assert small
     assert max(row["gpu_count"] for row in small) <= 2
     assert max(row["hours"] for row in small) <= 30
     by_time = [(round(row["hours"], 2), row["total_usd"]) for row in small]
     assert by_time == sorted(by_time)
     assert {row["price_kind"] for row in small} == {"on_demand"}
-    any_kind = rows_of(published, query.format("'any' AS price_kind"))
+    any_kind = rows_of(published, query.format("'any' AS kind"))
     assert {row["price_kind"] for row in any_kind} == {"on_demand", "flex_start", "spot", "serverless"}
     # A reservation is for jobs that use half of its term.
-    two = rows_of(published, query.replace("1e9", "1e10").format("'reserved, spot' AS price_kind"))
+    two = rows_of(published, query.replace("1e9", "1e10").format("'reserved, spot' AS kind"))
     assert {row["price_kind"] for row in two} == {"reserved", "spot"}
 
 
@@ -320,14 +321,14 @@ def test_where_nothing_is_done_in_a_week_what_takes_little_longer_than_the_faste
     published: duckdb.DuckDBPyConnection,
 ) -> None:
     question = QUESTION.replace("1e10", "1e11")
-    rows = rows_of(published, question.format("1 AS max_gpus, 1"))
+    rows = rows_of(published, question.format("1 AS gpus, 1"))
     assert {row["meets_deadline"] for row in rows} == {False}
     assert max(row["hours"] for row in rows) <= 1.25 * min(row["hours"] for row in rows)
     assert [row["total_usd"] for row in rows] == sorted(row["total_usd"] for row in rows)
     assert rows[0]["hours"] > 168
     assert rows[0]["longer_wait_usd"] < rows[0]["total_usd"]
     # A deadline that is given is kept to, if nothing is left.
-    assert rows_of(published, question.format("1 AS max_gpus, 168 AS max_hours, 1")) == []
+    assert rows_of(published, question.format("1 AS gpus, 168 AS max_hours, 1")) == []
 
 
 def test_what_might_not_fit_is_ranked_when_asked_for(published: duckdb.DuckDBPyConnection) -> None:
