@@ -202,13 +202,25 @@ def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.parametrize("command", ["measure", "trace"])
+def test_a_command_of_the_tracer_says_how_to_install_it(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.cli.main._plugins", dict)
+    result = gpufare(command, "--model", "llama-3.1-8b")
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"Error: gpufare {command} is a command of gpufare-tracer, which is not installed: "
+        "pip install ./tracer, in a clone of gpufare\n"
+    )
+
+
 def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) -> None:
     """Each of these takes as long to load as an answer."""
     program = (
         "import sys; from pipeline.cli.main import main\n"
         f"main({QLORA!r}, standalone_mode=False)\n"
-        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml',\n"
-        "    'pipeline.model.tracing.commands', 'pipeline.model.measuring.commands'}\n"
+        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
     )
     asked = subprocess.run(

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.model.corrections import Kind, learn
 from pipeline.model.estimate import Estimator
-from pipeline.model.measuring.corrections import Kind, learn
-from pipeline.model.measuring.own_runs import read_own_runs
+from pipeline.model.own_runs import read_own_runs
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
 from pipeline.questions.words import percent_text

@@ -12,7 +12,6 @@ from docs.generate import (
     price_gates,
     python,
     questions,
-    recipes,
     settings,
     sources,
     sql,
@@ -31,7 +30,6 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/sources.md": sources.page,
     "reference/reasons.md": codes.page,
     "reference/cost-parameters.md": parameters.page,
-    "reference/recipes.md": recipes.page,
     "explanation/accuracy.md": accuracy.page,
     "explanation/price-gates.md": price_gates.page,
 }

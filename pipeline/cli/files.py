@@ -188,9 +188,9 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @ALL
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
+    from pipeline.model.corrections import OWN_COLUMNS, with_own_runs
     from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator, estimate_file
     from pipeline.model.given_models import model_of_file
-    from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
     with closing(Estimator(given)) as estimator:

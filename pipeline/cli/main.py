@@ -33,6 +33,10 @@ _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
 """Packages that a default install lacks, where no command names its own, and the extra that brings them."""
 
 
+_IN_TRACER = ("measure", "trace")
+"""Commands of the project in ``tracer/``, which is installed by itself."""
+
+
 class _Problem(click.ClickException):
     """What went wrong, in one line, which a terminal gets broken between words."""
 
@@ -59,6 +63,11 @@ class _Commands(click.Group):
         """Return a command; None where there is none of that name."""
         if name not in self.commands and name in _plugins():
             self.add_command(_loaded(name), name)
+        if name not in self.commands and name in _IN_TRACER:
+            raise _Problem(
+                f"gpufare {name} is a command of gpufare-tracer, which is not installed: "
+                "pip install ./tracer, in a clone of gpufare"
+            )
         return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -61,7 +61,7 @@ class Home:
     permissions_lock = _Place("permissions.lock")
     """Held while they are changed."""
     own_runs = _Place("measured_runs.csv")
-    """The user's own measured runs; see pipeline/model/measuring/own_runs.py."""
+    """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_runs_lock = _Place("measured_runs.lock")
     """Held while a run is added."""
     lock = _Place("publish.lock")
