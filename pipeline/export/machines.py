@@ -40,8 +40,8 @@ LEFT_OUT = "left_out.csv"
 
 Machine = Mapping[str, Any]
 """A machine in a region: its first offer, the tool's names of its ``cloud`` and ``accelerator``, and its
-prices in USD per hour of the whole machine, ``on_demand`` and ``spot`` (None if not offered). ``memory_gb`` is
-per GPU."""
+prices in USD per hour of the whole machine, ``on_demand`` and ``spot`` (None if not offered). ``memory_gb``
+is per GPU."""
 
 Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
 """The columns of a file by name: type, description, and a function from row to value."""

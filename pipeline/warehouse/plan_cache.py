@@ -20,7 +20,7 @@ from pipeline.catalog.own import OwnCatalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home import paths
-from pipeline.home.disk import UnwritableError, replacing, set_aside
+from pipeline.home.disk import UnwritableError, replacing
 from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
@@ -40,7 +40,7 @@ def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_pro
         if (problem := damage_of(kept)) is None:
             shutil.copyfile(kept, file)
             return incidents
-        incidents.append(_set_aside(home, kept, problem))
+        incidents.append(_incident(home, kept, IncidentKind.DAMAGED_FILE, problem, "computed again"))
     _make(file, own, progress)
     return incidents + keep(file, home, own)
 
@@ -111,15 +111,6 @@ def damage_of(kept: Path) -> str | None:
 def _digest(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
-
-
-def _set_aside(home: Home, kept: Path, reason: str) -> Incident:
-    try:
-        place = set_aside(home, kept)
-        remedy = f"moved to {place.relative_to(home.root)}, and computed again"
-    except OSError as error:
-        remedy = f"computed again; it could not be moved to {home.damaged}: {error.strerror}"
-    return _incident(home, kept, IncidentKind.DAMAGED_FILE, reason, remedy)
 
 
 def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: str) -> Incident:
