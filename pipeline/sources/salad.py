@@ -7,8 +7,6 @@ from typing import Any
 from pipeline.sources import kit
 
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
-_NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
-_HOURLY_PRICE = re.compile(rf"{kit.MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
 _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
 _TWO_PRICES = re.compile(
     rf"(?P<first>{kit.MONEY_IN_TEXT}) (?P<second>{kit.MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
@@ -55,8 +53,6 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     if not bare:
         for _, text in kit.cards(soup, _ROW, _TWO_PRICES):
             yield from _read_block(text, answer, audit.config)
-        for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE):
-            yield _read_calculator(text, answer)
 
 
 def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
@@ -126,17 +122,6 @@ def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.
     prices = [price[0] for price in _MONEY.finditer(text[row.end() :])] if found["first"] else [found[0]] * 2
     raw = [text[: row.start()].strip(), row["vram"], row["ram"], row["vcpus"], *prices]
     yield from _read_bare_row(raw, answer, config)
-
-
-def _read_calculator(text: str, answer: kit.Answer) -> kit.Listing | kit.Reject:
-    """Read the calculator: ``RTX 5090 (32 GB)`` and ``$0.25 per hour`` in one block."""
-    gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
-    if gpu is None or len(found) != 1:
-        detail = f"not one GPU with one price per hour: {text[:80]!r}"
-        return kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, text, answer)
-    return kit.gpu_hour_row(
-        gpu["name"], "spot", found[0], [text], answer, context={"vram_gb": float(gpu["vram"])}
-    )
 
 
 def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:

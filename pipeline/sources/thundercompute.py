@@ -1,11 +1,10 @@
-"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards or JSON-LD.
+"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
 
 The API has three answers with the same machines as keys: prices per hour, specifications and availability.
 The page also shows other providers' prices.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from bs4 import Tag
@@ -29,13 +28,10 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
     return [] if answer.url in (instead, config.settings["availability"]) else [kit.Request(instead)]
 
 
-@kit.joint_reader("no GPU in the API, in a card or in JSON-LD")
+@kit.joint_reader("no GPU in the API or in a card")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
-    (``tier``) if the page names it.
-
-    JSON-LD is read if the page has no cards. Storage, vCPUs and snapshots are skipped.
-    """
+    (``tier``) if the page names it. Storage, vCPUs and snapshots are skipped."""
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
@@ -45,7 +41,8 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
         yield from _read_machines(prices, specs, status)
     else:
         for answer in answers:
-            yield from _read_answer(answer, audit.config)
+            for element, text in () if answer.is_json else kit.cards(kit.page(answer), _MARK, _END):
+                yield from _read_card(element, text, answer, audit.config)
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
@@ -96,17 +93,6 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )
-
-
-def _read_answer(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    soup = None if answer.is_json else kit.page(answer)
-    shown = kit.cards(soup, _MARK, _END) if soup else ()
-    rows = [row for element, text in shown for row in _read_card(element, text, answer, config)]
-    if not rows:
-        documents = kit.json_ld(soup, answer) if soup else answer.json()
-        for product in kit.json_ld_nodes(documents, "Product"):
-            rows += _read_product(product, answer, config)
-    yield from rows
 
 
 def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
@@ -164,34 +150,3 @@ def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
         if mode := _mode(kit.text_of(heading), config):
             return mode
     return None
-
-
-def _read_product(product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    name = str(product.get("name") or "")
-    whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
-    is_extra = any(word in name.casefold() for word in config.settings["extras"])
-    offers = product.get("offers")
-    for offer in offers if isinstance(offers, list) else [offers]:
-        try:
-            _reject_other_product(whose, name, config)
-            if not is_extra:
-                yield _listing(name, offer if isinstance(offer, dict) else {}, product, answer, config)
-        except kit.RowError as error:
-            yield kit.Reject(error.reason, str(error), product, answer)
-
-
-def _listing(
-    name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig
-) -> kit.Listing | kit.Reject:
-    terms = offer.get("priceSpecification")
-    terms = terms if isinstance(terms, dict) else {}
-    unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
-    if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
-        detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-    currency = offer.get("priceCurrency") or terms.get("priceCurrency")
-    if not isinstance(currency, str):
-        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name}: the price names no currency")
-    price = offer.get("price", terms.get("price"))
-    tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return kit.gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)
