@@ -38,11 +38,10 @@ from pipeline.parsing.prices import RowError
 from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
-"""A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
+"""Longest text of a row that a reject keeps."""
 
 MAX_REJECTS = 10_000
-"""Rejects of a reading that are kept; more are counted in a warning. The longest list that is read, Azure's,
-has fewer rows."""
+"""Rejects kept per reading; more are counted in a warning. Azure's list, the longest one, has fewer rows."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
@@ -57,11 +56,11 @@ USD_DIGITS = Decimal("1e-8")
 
 
 def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
-    """Normalize what a reader yielded.
+    """Return a reader's rows as offers, rejects and warnings.
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
-    None and ``native_price`` is kept. Errors that the reader raises pass through. Raises SourceChangedError,
-    without reading on, when there are many more offers than expected.
+    None and ``native_price`` is kept. The reader's errors pass through. Raises SourceChangedError, and stops
+    reading, if there are many more offers than expected.
     """
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
@@ -93,7 +92,8 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
 def _offer_or_reject(
     row: Listing, config: SourceConfig, rates: Mapping[str, Rate], seen: set[tuple[Any, ...]]
 ) -> Offer | Reject:
-    """The same machine twice at the same price is one offer, except on a marketplace."""
+    """Return the offer of a row; the same machine again at the same price is a reject, except on a
+    marketplace."""
     try:
         offer = _offer(_with_printable_text(row), config, rates)
         key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
@@ -189,7 +189,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
 
 
 def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
-    """The columns that the row states and, where it does not, what the source states for all its rows."""
+    """Return the columns that the row states, else those that the yaml states for all rows."""
     billing = config.billing
     columns = config.attributes.model_dump(include=_STATED) | {
         "billing_increment_seconds": billing.increment_seconds,
@@ -220,8 +220,8 @@ def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierC
 def _size_evidence(
     row: Listing, gpu_count: float, source: str, gpu_id: str | None, stated: Mapping[str, Any]
 ) -> SizeEvidence:
-    """A machine is offered where the answer names it, or prices all of its GPUs together; a price per GPU
-    says nothing of machines. On a marketplace each offer is a host."""
+    """Return "offered" if the answer names the machine or prices all of its GPUs together; a price per GPU
+    does not show the machine's size. On a marketplace each offer is a host."""
     names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
     if names_a_machine or not row.native_unit.startswith("gpu_") or stated["tier_class"] == "marketplace":
         return "offered"
@@ -242,8 +242,8 @@ def _identify(row: Listing, config: SourceConfig) -> Identity:
 
 
 def _identify_imported(row: Listing) -> Identity:
-    """The GPU of a row of a file: by its gpu_id, or by a label that may name a GPU or a machine. Where it can
-    be read as both and they differ, it is ambiguous. Raises RowError for a gpu_id that does not exist."""
+    """Return the GPU of an imported row, by its gpu_id, or by a label that names a GPU or a machine. A label
+    that names both, with different GPUs, is ambiguous. Raises RowError for an unknown gpu_id."""
     if stated := row.context.get("gpu_id"):
         if (card := card_by_id().get(str(stated))) is None:
             raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
@@ -269,7 +269,7 @@ def _check_currency(row: Listing, config: SourceConfig) -> None:
 
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
-    """Both bounds are inclusive."""
+    """Raise RowError for a price outside of the bounds; both are inclusive."""
     low, high = bounds_of(config)
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(
