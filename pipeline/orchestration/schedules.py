@@ -1,4 +1,4 @@
-"""What Dagster runs, in the order of a morning. All times are UTC.
+"""Dagster's schedules, in the order of a morning. All times are UTC.
 
 | time | schedule | run |
 |---|---|---|
@@ -53,7 +53,7 @@ publish_job = dg.define_asset_job(
 morning_job = dg.define_asset_job(
     "morning_digest",
     selection=dg.AssetSelection.assets(MORNING),
-    description="Say what moved, what broke and what is held. Posts the digest.",
+    description="Post the digest: price moves, failed sources, held prices.",
 )
 
 plan_job = dg.define_asset_job(
@@ -67,13 +67,13 @@ _Tick = Iterator[dg.RunRequest | dg.SkipReason]
 
 @dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=RUNNING)
 def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask for every source that may be asked."""
+    """Ask every source that may be asked."""
     yield _request(context, home, enabled_sources())
 
 
 @dg.schedule(job=capture_job, cron_schedule="30 6 * * *", default_status=RUNNING)
 def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask once more for the sources that failed today; those of every hour are asked again anyway."""
+    """Ask the sources that failed today once more; hourly ones are asked again anyway."""
     hourly, day = hourly_sources(), context.scheduled_execution_time.date()
     daily = [config for config in enabled_sources() if config.name not in hourly]
     yield _request(context, home, [config for config in daily if _failed(config, day, home.folders())])
@@ -81,13 +81,13 @@ def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _
 
 @dg.schedule(job=capture_job, cron_schedule="30 * * * *", default_status=RUNNING)
 def capture_hourly(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask for the sources of GPUFARE_HOURLY_SOURCES."""
+    """Ask the sources of GPUFARE_HOURLY_SOURCES."""
     hourly = hourly_sources()
     yield _request(context, home, [config for config in enabled_sources() if config.name in hourly])
 
 
 def hourly_sources() -> frozenset[str]:
-    """The sources that are captured every hour. Raises GpufareError for a name that is no source."""
+    """Return the sources that are captured every hour. Raises GpufareError for an unknown source."""
     names = [name.strip() for name in os.environ.get(HOURLY_VARIABLE, "").split(",")]
     try:
         return frozenset(source_config(name).name for name in names if name)
@@ -98,7 +98,7 @@ def hourly_sources() -> frozenset[str]:
 def _request(
     context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run of the sources that may be asked; the tick's log names the others with their reasons."""
+    """Return one run of the sources that may be asked; the tick's log names the others with their reasons."""
     # A replay needs no permission.
     off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
@@ -107,7 +107,7 @@ def _request(
     reasons = "; ".join(f"{name} is off: {why}" for name, why in off.items())
     names = [config.name for config in sources if config.name not in off]
     if not names:
-        return dg.SkipReason(reasons or "there is no source to ask")
+        return dg.SkipReason(reasons or "no source to ask")
     context.log.info(reasons or "no source is off")
     moment = context.scheduled_execution_time
     return dg.RunRequest(
