@@ -1,4 +1,4 @@
-"""The names that assets, jobs and sensors have in common, and the versions of their code."""
+"""Names shared by assets, jobs and sensors, and the versions of their code."""
 
 import hashlib
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from pipeline.catalog.source_config import SourceConfig, configs
 MORNING = dg.AssetKey("morning")
 
 SOURCE_TAG = "source"
-"""On a source's two assets."""
+"""The tag of a source's two assets."""
 
 PRICES_TEAM = "team:prices"
 MODEL_TEAM = "team:model"
@@ -18,22 +18,22 @@ MODEL_TEAM = "team:model"
 
 
 def enabled_sources() -> list[SourceConfig]:
-    """The sources that are asked, by name."""
+    """Return the sources that are not retired, by name."""
     return [config for config in configs().values() if config.disabled is None]
 
 
 def raw_key(source: str) -> dg.AssetKey:
-    """The raw answers of a source."""
+    """Return the key of a source's raw answers."""
     return dg.AssetKey(["raw", source])
 
 
 def offers_key(source: str) -> dg.AssetKey:
-    """What was read from them: offers, or exchange rates."""
+    """Return the key of a source's offers or exchange rates."""
     return dg.AssetKey(["exchange_rates" if configs()[source].kind == "exchange_rates" else "offers", source])
 
 
 def table_key(table: str) -> dg.AssetKey:
-    """A table of the published file."""
+    """Return the key of a table of the published file."""
     return dg.AssetKey(["published", table])
 
 

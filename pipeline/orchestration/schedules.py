@@ -1,4 +1,4 @@
-"""What Dagster runs, in the order of a morning. All times are UTC.
+"""Dagster's schedules, in the order of a morning. All times are UTC.
 
 | time | schedule | run |
 |---|---|---|
@@ -47,7 +47,7 @@ publish_job = dg.define_asset_job(
 morning_job = dg.define_asset_job(
     "morning_digest",
     selection=dg.AssetSelection.assets(MORNING),
-    description="Say what moved, what broke and what is held. Posts the digest.",
+    description="Post the digest: price moves, failed sources, held prices.",
 )
 
 plan_job = dg.define_asset_job(
@@ -61,7 +61,7 @@ _Tick = Iterator[dg.RunRequest | dg.SkipReason]
 
 @dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=RUNNING)
 def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask for every source that may be asked."""
+    """Ask every source that may be asked."""
     yield _request(context, home, enabled_sources())
 
 
@@ -76,7 +76,7 @@ def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _
 def _request(
     context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run of the sources that may be asked; the tick's log names the others with their reasons."""
+    """Return one run of the sources that may be asked; the tick's log names the others with their reasons."""
     # A replay needs no permission.
     off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
@@ -85,7 +85,7 @@ def _request(
     reasons = "; ".join(f"{name} is off: {why}" for name, why in off.items())
     names = [config.name for config in sources if config.name not in off]
     if not names:
-        return dg.SkipReason(reasons or "there is no source to ask")
+        return dg.SkipReason(reasons or "no source to ask")
     context.log.info(reasons or "no source is off")
     moment = context.scheduled_execution_time
     return dg.RunRequest(
