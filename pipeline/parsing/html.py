@@ -1,13 +1,12 @@
 """HTML pages: refused if truncated, read as a visitor sees them, selected by exactly-one rules."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from pipeline.contracts.listing import Answer, read_json
+from pipeline.contracts.listing import Answer
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -27,32 +26,6 @@ def page(answer: Answer) -> BeautifulSoup:
     if "<" in text and not text.endswith(">"):
         raise answer.changed(f"the page is truncated: it ends in {text[-40:]!r}")
     return BeautifulSoup(text, "lxml")
-
-
-def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
-    """Return the content of each JSON-LD script of a page, decimal fractions as Decimal.
-
-    Raises SourceChangedError for a script that is not JSON.
-    """
-    scripts = soup.find_all("script", type="application/ld+json")
-    try:
-        return [read_json(script.get_text(), answer.url) for script in scripts]
-    except ValueError as error:
-        raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
-
-
-def json_ld_nodes(document: Any, kind: str) -> Iterator[dict[str, Any]]:
-    """Yield the nodes of a type of schema.org, such as ``Offer``, each before the nodes inside it."""
-    waiting = [document]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, list):
-            waiting.extend(reversed(value))
-        elif isinstance(value, dict):
-            kinds = value.get("@type")
-            if kind in (kinds if isinstance(kinds, list) else [kinds]):
-                yield value
-            waiting.extend(reversed(value.values()))
 
 
 def text_of(tag: Tag) -> str:

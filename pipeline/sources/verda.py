@@ -6,7 +6,7 @@ because it names the instance type.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -69,7 +69,7 @@ def _sort(
     offers: list[kit.JsonObject] = []
     for answer in answers:
         for document in _documents(answer):
-            offers += [audit.item(offer, answer, "offer.") for offer in kit.json_ld_nodes(document, "Offer")]
+            offers += [audit.item(offer, answer, "offer.") for offer in _offers_in(document)]
             if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
             mark = next((mark for mark in _MARKS if any(mark in item for item in document)), None)
@@ -84,10 +84,24 @@ def _documents(answer: kit.Answer) -> list[Any]:
     """Return the JSON in an answer: all of it, or each JSON-LD script of a page."""
     if answer.is_json:
         return [answer.json()]
-    documents = kit.json_ld(kit.page(answer), answer)
-    if not documents:
+    scripts = kit.page(answer).find_all("script", type="application/ld+json")
+    if not scripts:
         raise answer.changed("the page has no JSON-LD")
-    return documents
+    try:
+        return [kit.read_json(script.get_text(), answer.url) for script in scripts]
+    except ValueError as error:
+        raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
+
+
+def _offers_in(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the offers of schema.org anywhere in a document, in its order."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.get("@type") == "Offer":
+            yield value
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        waiting.extend(reversed(parts))
 
 
 def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
@@ -235,7 +249,7 @@ def _page_price(offer: kit.JsonObject) -> kit.CellPrice:
     return kit.CellPrice(price, kit.agreed(currencies))
 
 
-def _price_key(row: kit.Listing) -> tuple[Any, ...]:
+def _price_key(row: kit.Listing) -> tuple[str, str, str | None]:
     return (row.raw_label, row.price_kind, row.tier)
 
 
@@ -244,11 +258,9 @@ def _unless_by_api(
 ) -> kit.Listing | kit.Reject:
     if isinstance(row, kit.Reject) or _price_key(row) not in by_api:
         return row
-    listed = by_api[_price_key(row)]
-    error = kit.RowError(kit.RejectReason.DUPLICATE, "the API lists the same machine")
+    listed, reason = by_api[_price_key(row)], kit.RejectReason.DUPLICATE
     if listed != row.native_price:
-        error = kit.RowError(
-            kit.RejectReason.CONFLICTING_PRICES, f"the API lists the same machine at {listed}"
-        )
+        reason = kit.RejectReason.CONFLICTING_PRICES
+    error = kit.RowError(reason, f"the API lists the same machine at {listed}")
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     return error.reject(row.raw_label, raw, row.answer)
