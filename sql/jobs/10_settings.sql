@@ -1,4 +1,4 @@
--- The settings of a job (main.job_settings): checked, with their defaults, and what is said where one is wrong.
+-- The settings of a job (main.job_settings), checked and with their defaults.
 
 CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
     CASE
@@ -130,7 +130,7 @@ SELECT
     _row, unnest(given).key AS column_name, lower(column_name) AS setting, unnest(given).value AS text,
     generate_subscripts(given, 1) AS position
 FROM (
-    SELECT row_number() OVER () AS _row, map_entries(_job::MAP(VARCHAR, VARCHAR)) AS given
+    SELECT row_number() OVER () AS _row, map_entries(_job::MAP (VARCHAR, VARCHAR)) AS given
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
@@ -157,26 +157,21 @@ COMMENT ON MACRO TABLE unknown_settings IS
 
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT
-    g._row, g.setting,
-    CASE s.kind
-        WHEN 'flag' THEN try_cast(g.text AS BOOLEAN)::DOUBLE
-        ELSE try_cast(g.text AS DOUBLE)
-    END AS number,
+    _row, setting,
+    CASE kind WHEN 'flag' THEN try_cast(text AS BOOLEAN)::DOUBLE ELSE try_cast(text AS DOUBLE) END AS number,
     CASE
-        WHEN s.kind = 'flag' AND try_cast(g.text AS BOOLEAN) IS NULL
-            THEN g.setting || ' must be true or false, not ' || g.text
-        WHEN
-            s.kind <> 'flag'
-            AND NOT is_number_in(
-                g.text, coalesce(s.least, 1e-9), coalesce(s.most, 'infinity'), s.kind = 'whole'
-            )
-            THEN number_refusal(
-                g.setting, g.text, coalesce(s.least, 1e-9), coalesce(s.most, 'infinity'), s.kind = 'whole'
-            )
+        WHEN kind = 'flag' AND number IS NULL THEN setting || ' must be true or false, not ' || text
+        WHEN kind <> 'flag' AND NOT is_number_in(text, least, most, kind = 'whole')
+            THEN number_refusal(setting, text, least, most, kind = 'whole')
     END AS refusal
-FROM query_table(given) AS g
-JOIN main.job_settings AS s USING (setting)
-WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL;
+FROM (
+    SELECT
+        g._row, g.setting, g.text, s.kind, coalesce(s.least, 1e-9) AS least,
+        coalesce(s.most, 'infinity') AS most
+    FROM query_table(given) AS g
+    JOIN main.job_settings AS s USING (setting)
+    WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL
+);
 COMMENT ON MACRO TABLE given_numbers IS
     'The numbers and flags (1 or 0) that jobs give, or why one is refused: _row, setting, number and refusal. given: rows of job_entries.';
 
