@@ -1,4 +1,4 @@
--- The settings of a job (main.job_settings): checked, with their defaults, and what is said where one is wrong.
+-- The settings of a job (main.job_settings), checked and with their defaults.
 
 CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
     CASE
@@ -130,7 +130,7 @@ SELECT
     _row, unnest(given).key AS column_name, lower(column_name) AS setting, unnest(given).value AS text,
     generate_subscripts(given, 1) AS position
 FROM (
-    SELECT row_number() OVER () AS _row, map_entries(_job::MAP(VARCHAR, VARCHAR)) AS given
+    SELECT row_number() OVER () AS _row, map_entries(_job::MAP (VARCHAR, VARCHAR)) AS given
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
@@ -138,45 +138,50 @@ COMMENT ON MACRO TABLE job_entries IS
 
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
-    g._row, g.column_name, g.position,
+    g.column_name, g.position,
     -- A third of the letters may differ where the names begin alike: countries is country, note is not quote.
-    arg_max(s.setting, jaro_winkler_similarity(g.setting, s.setting)) FILTER (
-        g.setting = s.other_name
-        OR (
-            jaro_winkler_similarity(g.setting, s.setting) >= 0.9
-            AND damerau_levenshtein(g.setting, s.setting)
-            <= 0.34 * greatest(len(g.column_name), len(s.setting))
-        )
-    ) AS nearest
-FROM query_table(given) AS g
-CROSS JOIN main.job_settings AS s
-WHERE g.setting NOT IN (SELECT k.setting FROM main.job_settings AS k) AND g.setting <> 'job'
-GROUP BY g._row, g.column_name, g.position;
+    list_max(list_transform(
+        list_filter(
+            k.settings,
+            lambda s: g.setting = s.other_name
+                OR (
+                    jaro_winkler_similarity(g.setting, s.setting) >= 0.9
+                    AND damerau_levenshtein(g.setting, s.setting)
+                    <= 0.34 * greatest(len(g.setting), len(s.setting))
+                )
+        ),
+        lambda s: {'similarity': jaro_winkler_similarity(g.setting, s.setting), 'name': s.setting}
+    )).name AS nearest
+FROM (
+    SELECT DISTINCT e.column_name, e.position, e.setting
+    FROM query_table(given) AS e
+    WHERE e.setting <> 'job'
+) AS g
+CROSS JOIN (
+    SELECT list({'setting': setting, 'other_name': other_name}) AS settings
+    FROM main.job_settings
+) AS k
+WHERE g.setting NOT IN (SELECT s.setting FROM main.job_settings AS s);
 COMMENT ON MACRO TABLE unknown_settings IS
     'The columns of jobs that are no settings, with the setting that is meant if one is close. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT
-    g._row, g.setting,
-    CASE s.kind
-        WHEN 'flag' THEN try_cast(g.text AS BOOLEAN)::DOUBLE
-        ELSE try_cast(g.text AS DOUBLE)
-    END AS number,
+    _row, setting,
+    CASE kind WHEN 'flag' THEN try_cast(text AS BOOLEAN)::DOUBLE ELSE try_cast(text AS DOUBLE) END AS number,
     CASE
-        WHEN s.kind = 'flag' AND try_cast(g.text AS BOOLEAN) IS NULL
-            THEN g.setting || ' must be true or false, not ' || g.text
-        WHEN
-            s.kind <> 'flag'
-            AND NOT is_number_in(
-                g.text, coalesce(s.least, 1e-9), coalesce(s.most, 'infinity'), s.kind = 'whole'
-            )
-            THEN number_refusal(
-                g.setting, g.text, coalesce(s.least, 1e-9), coalesce(s.most, 'infinity'), s.kind = 'whole'
-            )
+        WHEN kind = 'flag' AND number IS NULL THEN setting || ' must be true or false, not ' || text
+        WHEN kind <> 'flag' AND NOT is_number_in(text, least, most, kind = 'whole')
+            THEN number_refusal(setting, text, least, most, kind = 'whole')
     END AS refusal
-FROM query_table(given) AS g
-JOIN main.job_settings AS s USING (setting)
-WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL;
+FROM (
+    SELECT
+        g._row, g.setting, g.text, s.kind, coalesce(s.least, 1e-9) AS least,
+        coalesce(s.most, 'infinity') AS most
+    FROM query_table(given) AS g
+    JOIN main.job_settings AS s USING (setting)
+    WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL
+);
 COMMENT ON MACRO TABLE given_numbers IS
     'The numbers and flags (1 or 0) that jobs give, or why one is refused: _row, setting, number and refusal. given: rows of job_entries.';
 
@@ -304,7 +309,11 @@ WITH _job_given AS MATERIALIZED (
     FROM job_entries(jobs)
 ),
 
-_job_unknown AS MATERIALIZED (
+_job_unknown AS (
+    SELECT
+        string_agg(column_name, ', ' ORDER BY position) AS ignored,
+        'no column ''' || arg_min(column_name, nearest) || '''; did you mean ' || min(nearest) || '?'
+            AS refusal
     FROM unknown_settings('_job_given')
 ),
 
@@ -318,13 +327,6 @@ _job_readings AS (
     FROM given_names('_job_given', '_job_machines')
     UNION ALL BY NAME
     FROM _job_machines
-    UNION ALL BY NAME
-    SELECT
-        _row, string_agg(column_name, ', ' ORDER BY position) AS ignored,
-        'no column ''' || arg_min(column_name, nearest) || '''; did you mean ' || min(nearest) || '?'
-            AS refusal
-    FROM _job_unknown
-    GROUP BY _row
 ),
 
 _job_maps AS (
@@ -334,7 +336,7 @@ _job_maps AS (
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
         map_from_entries(list((setting, asked_names)) FILTER (asked_names IS NOT NULL)) AS asked_names,
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
-        max(ignored) AS _ignored, min(assumption) AS assumption,
+        min(assumption) AS assumption,
         coalesce(min(refusal) FILTER (setting = 'model'), min(refusal)) AS refusal
     FROM _job_readings
     GROUP BY _row
@@ -371,9 +373,9 @@ _job_filled AS (
         n.number['max_hours'] AS max_hours,
         n.number, n.meant, n.asked_names, n.machines,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
-        n.assumption, n._ignored,
+        n.assumption, u.ignored AS _ignored,
         list_filter([
-            n.refusal,
+            u.refusal, n.refusal,
             CASE WHEN n.meant['model'] IS NULL THEN 'name a model; main.models lists them' END,
             CASE WHEN tokens IS NULL THEN 'give tokens, or examples and tokens_per_example, above 0' END,
             CASE
@@ -394,6 +396,7 @@ _job_filled AS (
         GROUP BY _row
     ) AS g
     LEFT JOIN _job_maps AS n USING (_row)
+    CROSS JOIN _job_unknown AS u
     CROSS JOIN setting_defaults() AS s
 )
 

@@ -92,7 +92,8 @@ COMMENT ON MACRO TABLE cheapest_published IS
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 WITH _workload_settings AS (
     SELECT
-        workload AS job, model, method, CASE WHEN examples IS NULL THEN tokens / coalesce(epochs, 1) END AS tokens,
+        workload AS job, model, method,
+        CASE WHEN examples IS NULL THEN tokens / coalesce(epochs, 1) END AS tokens,
         examples, tokens_per_example, epochs, seq_len, lora_rank, max_gpus AS gpus, max_hours
     FROM main.workloads
 )

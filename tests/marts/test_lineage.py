@@ -31,11 +31,12 @@ def lineage() -> Lineage:
         (
             "plans",
             {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}
-            | {"recipe_settings", "recipe_memory", "recipe_work", "measured_sources"},
+            | {"recipe_settings", "recipe_memory", "recipe_work", "measured_sources", "job_settings"},
         ),
         (
             "cheapest_gpu_per_workload",
-            {"workloads", "plans", "rentals", "gpus", "cost_parameters"},
+            {"workloads", "plans", "rentals", "gpus", "cost_parameters", "models"}
+            | {"job_settings", "job_names", "offers_latest"},
         ),
         ("compare_gpus", {"gpu_compare", "job_names"}),
     ],

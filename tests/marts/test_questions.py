@@ -73,8 +73,8 @@ def test_cheapest_for_a_workload_is_the_published_ranking(published: duckdb.Duck
     columns = "rank, gpu_id, gpu_count, source, total_usd, total_usd_low, total_usd_high, hours"
     asked = published.execute(
         f"""WITH asked AS (
-                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus AS gpus, max_hours,
-                    'spot' AS kind
+                SELECT workload AS job, model, method, tokens, seq_len, lora_rank, max_gpus AS gpus,
+                    max_hours, 'spot' AS kind
                   FROM workloads WHERE workload IN {three}
             )
             SELECT job AS workload, {columns} FROM cheapest_for('asked')

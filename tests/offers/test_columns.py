@@ -90,7 +90,7 @@ def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -
 
 @pytest.mark.parametrize(
     ("setting", "values"),
-    [("checkpointing", CHECKPOINTINGS), ("stack", STACKS), ("price_kind", (*PRICE_KINDS, "any"))],
+    [("checkpointing", CHECKPOINTINGS), ("stack", STACKS), ("kind", (*PRICE_KINDS, "any"))],
 )
 def test_questions_take_the_allowed_values_and_no_other(
     sample_home: Home, setting: str, values: tuple[str, ...]
