@@ -43,8 +43,8 @@ _Host = Annotated[str, AfterValidator(declared_host)]
 
 
 class Evidence(_Facts):
-    """What the reader was checked against: a captured answer, code that others run, documentation, or
-    inference. It does not show that the source works today."""
+    """Evidence for the reader: a captured answer, code that others run, documentation, or inference. It does
+    not show that the source works today."""
 
     level: Literal["captured", "code", "documented", "inferred"]
     date: date
@@ -52,8 +52,8 @@ class Evidence(_Facts):
 
 
 class _Reading(_Facts):
-    """What the provider's terms say on one question; ``unknown`` if no reading is known. ``read_on`` is the
-    day they were read, by us or by the person named in ``note``."""
+    """The provider's terms on one question; ``unknown`` if no reading is known. ``read_on`` is the day they
+    were read, by us or by the person named in ``note``."""
 
     url: str | None = None
     read_on: date | None = None
@@ -67,21 +67,21 @@ class _Reading(_Facts):
 
 
 class Terms(_Reading):
-    """Whether the terms allow automated reading; ``silent`` if they do not mention it."""
+    """Permission to read automatically; ``silent`` if the terms do not mention it."""
 
     automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
 
 
 class Rights(_Reading):
-    """Whether the source's prices may be republished, as far as is known. Not legal advice."""
+    """Permission to republish the source's prices, as far as is known. Not legal advice."""
 
     republishing: Literal["allowed", "forbidden", "unknown"] = "unknown"
 
 
 class Coverage(_Facts):
-    """How much of the provider's offer is visible; None for what is unknown. ``share`` is the estimated part
-    (0 to 1) of its GPU offers that the answers have without a key, ``regions`` its number of regions with
-    GPUs, ``with_key`` what a key of ``key_variables`` adds, and ``key_from`` where a user gets one."""
+    """The visible part of the provider's offer; None if unknown. ``share`` is the estimated part (0 to 1) of
+    its GPU offers that the answers have without a key, ``regions`` its number of regions with GPUs,
+    ``with_key`` what a key of ``key_variables`` adds, and ``key_from`` where a user gets one."""
 
     share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     regions: int | None = Field(default=None, gt=0)
@@ -146,7 +146,7 @@ Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
-    """How running time is charged; None for what the source does not state."""
+    """Charges for running time; None if not stated."""
 
     increment_seconds: int | None = Field(default=None, gt=0)
     minimum_seconds: int | None = Field(default=None, ge=0)

@@ -11,7 +11,6 @@ from pipeline.export.machines import Layout, decimal
 READ_FROM_FILES = ("aws", "azure", "cloudrift", "gcp", "lambdalabs", "nebius", "oci", "runpod", "verda")
 """OFFLINE_PROVIDERS of gpuhunt 0.1.34. Its query fails if one of their files is missing."""
 
-
 ARM_CARDS = ("GH200", "GB200", "GB300")
 """Cards sold with NVIDIA's own ARM processor."""
 
