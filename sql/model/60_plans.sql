@@ -9,13 +9,19 @@ CREATE OR REPLACE MACRO plan_columns() AS [
 COMMENT ON FUNCTION plan_columns IS
     'The columns of a relation of workloads that the planner reads; planned_gpus: a list of the gpu_ids to plan, null for all.';
 
+CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
+COMMENT ON FUNCTION planned_counts IS
+    'GPUs of a plan, and sequences of its micro-batch, that the planner tries: machines have powers of two.';
+
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
-    2048 AS seq_len, 'nf4dq' AS qlora_quantization, 'liger' AS stack, 'adamw_fused' AS optimizer,
-    64 AS max_gpus,
-    524288 AS pretrain_batch_tokens, 131072 AS batch_tokens, 0.9e0 AS min_fit_probability;
+    seq_len, lora_rank, 'nf4dq' AS qlora_quantization, 'liger' AS stack, 'adamw_fused' AS optimizer,
+    list_max(planned_counts())::INTEGER AS max_gpus,
+    pow(2, 19)::INTEGER AS pretrain_batch_tokens, pow(2, 17)::INTEGER AS batch_tokens,
+    0.9e0 AS min_fit_probability
+FROM run_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'What the planner takes where a workload leaves a setting open; the adapters are those of run_defaults. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
+    'What the planner takes where a workload leaves a setting open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
@@ -60,7 +66,7 @@ SELECT
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
     concat_ws('; ',
         assumed(TRUE, 'seq_len', g.seq_len, d.seq_len),
-        assumed(g.method IN ('lora', 'qlora'), 'lora_rank', g.lora_rank, a.lora_rank),
+        assumed(g.method IN ('lora', 'qlora'), 'lora_rank', g.lora_rank, d.lora_rank),
         assumed(g.method IN ('lora', 'qlora'), 'lora_targets', nullif(g.lora_targets, ''),
             'all linear layers'),
         assumed(g.method = 'qlora', 'quantization', g.quantization, d.qlora_quantization),
@@ -73,8 +79,7 @@ SELECT
         'packed sequences'
     ) AS plan_assumptions
 FROM _plan_given AS g
-CROSS JOIN plan_defaults() AS d
-CROSS JOIN run_defaults() AS a;
+CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE planned_workloads IS
     'Workloads with plan_defaults filled in and named in plan_assumptions.';
 
@@ -93,29 +98,25 @@ COMMENT ON FUNCTION infeasible_on IS 'Why a workload cannot run on a GPU whateve
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
 -- In order of preference: of two settings with the same merit the one with the lower number is planned.
-WITH _variants (variant, sharding, offload, checkpointing, fewest_gpus, most_gpus) AS (
+WITH _spreads (spread, sharding, offload, fewest_gpus, most_gpus) AS (
     VALUES
-        (0, 'none', '', 'none', 1, 1),
-        (1, 'none', '', 'sac', 1, 1),
-        (2, 'none', '', 'full', 1, 1),
-        (3, 'ddp', '', 'none', 2, 64),
-        (4, 'ddp', '', 'sac', 2, 64),
-        (5, 'ddp', '', 'full', 2, 64),
-        (6, 'zero2', '', 'none', 2, 64),
-        (7, 'zero2', '', 'sac', 2, 64),
-        (8, 'zero2', '', 'full', 2, 64),
-        (9, 'fsdp', '', 'none', 2, 64),
-        (10, 'fsdp', '', 'sac', 2, 64),
-        (11, 'fsdp', '', 'full', 2, 64),
-        (12, 'fsdp', 'cpu', 'none', 2, 8),
-        (13, 'fsdp', 'cpu', 'sac', 2, 8),
-        (14, 'fsdp', 'cpu', 'full', 2, 8)
+        (0, 'none', '', 1, 1),
+        (1, 'ddp', '', 2, NULL),
+        (2, 'zero2', '', 2, NULL),
+        (3, 'fsdp', '', 2, NULL),
+        (4, 'fsdp', 'cpu', 2, 8)
+),
+
+_variants AS (
+    SELECT s.*, c.checkpointing, 3 * s.spread + c.cost AS variant
+    FROM _spreads AS s
+    CROSS JOIN (VALUES (0, 'none'), (1, 'sac'), (2, 'full')) AS c (cost, checkpointing)
 ),
 
 _sizes AS (
     SELECT list({'gpus': gpus, 'micro_batch': micro_batch} ORDER BY gpus, micro_batch) AS sizes
-    FROM (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpus)
-    CROSS JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS micro_batch)
+    FROM (SELECT unnest(planned_counts()) AS gpus)
+    CROSS JOIN (SELECT unnest(planned_counts()) AS micro_batch)
 )
 
 SELECT
@@ -136,7 +137,7 @@ SELECT
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
         -- Nodes are joined only where data centres do so: cards sold for servers.
         'sizes': list_filter(z.sizes, lambda size:
-            size.gpus BETWEEN v.fewest_gpus AND v.most_gpus AND size.gpus <= w.max_gpus
+            size.gpus BETWEEN v.fewest_gpus AND least(v.most_gpus, w.max_gpus)
             AND (size.gpus <= g.max_gpus_per_node OR g.segment IN ('datacenter', 'accelerator'))
             AND (size.micro_batch = 1 OR (
                 w.micro_batch_wanted IS NULL
@@ -190,8 +191,7 @@ _sized AS (
         * EXCLUDE (size, has_nvlink, micro_batch_wanted, global_batch_tokens) REPLACE (
             size.gpus AS gpu_count,
             ceil(size.gpus / max_gpus_per_node) AS node_count,
-            -- Assumed: 400 Gbit/s between nodes of cards without NVLink.
-            CASE WHEN has_nvlink THEN node_network_gbps ELSE 400e0 END AS node_network_gbps,
+            CASE WHEN has_nvlink THEN node_network_gbps ELSE ethernet_gbps() END AS node_network_gbps,
             coalesce(micro_batch_wanted, size.micro_batch) AS micro_batch,
             greatest(1e0, round(
                 global_batch_tokens / (coalesce(micro_batch_wanted, size.micro_batch) * seq_len * size.gpus)
@@ -220,8 +220,7 @@ WITH _needs AS (
     FROM planned_workloads(jobs) AS w
     JOIN main.models AS m USING (model)
     CROSS JOIN main.gpus AS g
-    JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
-        ON n.gpu_count <= w.max_gpus
+    JOIN (SELECT unnest(planned_counts()) AS gpu_count) AS n ON n.gpu_count <= w.max_gpus
     WHERE g.has_full_specs AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
 ),
 
