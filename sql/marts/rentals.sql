@@ -1,5 +1,5 @@
 WITH _counts AS (
-    SELECT unnest([1, 2, 4, 8, 16, 32, 64])::INTEGER AS gpu_count
+    SELECT unnest(planned_counts())::INTEGER AS gpu_count
 ),
 
 _ranked AS (

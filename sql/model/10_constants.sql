@@ -74,3 +74,19 @@ COMMENT ON FUNCTION pcie_bytes_per_second IS
 
 CREATE OR REPLACE MACRO network_bytes_per_second(gbps) AS gbps * 0.125e9;
 COMMENT ON FUNCTION network_bytes_per_second IS 'Gbit/s as bytes per second.';
+
+CREATE OR REPLACE MACRO ethernet_gbps() AS 400e0;
+COMMENT ON FUNCTION ethernet_gbps IS
+    'Network of a node whose cards have no NVLink, Gbit/s. Assumed: one port of 400 Gbit/s Ethernet.';
+
+CREATE OR REPLACE MACRO most_above_datasheet() AS 1.05e0;
+COMMENT ON FUNCTION most_above_datasheet IS
+    'Large matrix products of a card that has no measurement, over its datasheet, at most. Assumed.';
+
+CREATE OR REPLACE MACRO narrow_format_share() AS 0.95e0;
+COMMENT ON FUNCTION narrow_format_share IS
+    'Share of their own datasheet peak that products in fp8 and fp4 reach at most. Assumed.';
+
+CREATE OR REPLACE MACRO adamw_fp32_bytes() AS 28e0;
+COMMENT ON FUNCTION adamw_fp32_bytes IS
+    'Bytes that a step of AdamW in fp32 moves per parameter: reads weight, gradient and both moments, writes weight and both moments, 7 x 4 bytes.';

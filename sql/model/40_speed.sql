@@ -10,12 +10,12 @@ WITH _speed_rates AS (
         s.*,
         coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
         -- Dense 16-bit products of large square matrices: measured where somebody measured, else from the
-        -- watts per datasheet TFLOP, and then assumed at most 5% above the datasheet.
+        -- watts per datasheet TFLOP, and then at most most_above_datasheet.
         coalesce(
             s.gemm_bf16_measured_tflops,
             CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
             dense_16bit_tflops * least(
-                1.05e0,
+                most_above_datasheet(),
                 gemm_share(s.tdp_w / dense_16bit_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent)
                 * exp(s.gemm_log_offset)
             )
@@ -45,7 +45,7 @@ WITH _speed_rates AS (
     FROM with_work(settings) AS s
 ),
 
--- What training reaches of that, narrower formats included; those never above 95% of their own datasheet.
+-- What training reaches of that, narrower formats included; those at most narrow_format_share.
 _speed_efficiency AS (
     SELECT
         *,
@@ -96,7 +96,7 @@ _speed_efficiency AS (
                     1 + (fp8_dense_tflops / dense_16bit_tflops - 1)
                     * CASE WHEN kernels = 'engine' THEN k.fp8_gain ELSE k.fp8_gain_compiled END
                 ),
-                0.95e12
+                narrow_format_share() * 1e12
                 * CASE
                     WHEN fp8 = 2 THEN coalesce(fp4_dense_tflops, fp8_dense_tflops) ELSE fp8_dense_tflops
                 END
@@ -200,10 +200,10 @@ SELECT
         ELSE 0e0
     END AS host_floor_seconds,
     -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
-    -- adapters are in fp32: 7 x 4 bytes.
+    -- adapters are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
-            WHEN NOT is_full THEN 28e0
+            WHEN NOT is_full THEN adamw_fp32_bytes()
             ELSE 3e0 * full_weight_bytes
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
         END

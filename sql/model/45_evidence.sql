@@ -24,6 +24,13 @@ CREATE OR REPLACE MACRO weight_form(method, quantization) AS
 COMMENT ON FUNCTION weight_form IS
     'Form of the frozen weights, for the distance between runs: double quantization is alike.';
 
+CREATE OR REPLACE MACRO evidence_reach() AS {
+    'params_measured': 1.1e0, 'length_measured': 2.01e0,
+    'params_interpolated': 3e0, 'length_interpolated': 8.01e0
+};
+COMMENT ON FUNCTION evidence_reach IS
+    'How many times the parameters and the sequence length of a measured run a run may have, either way, and count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, lengths of 2 and 8 x with a hundredth for rounded ones.';
+
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (
     SELECT
@@ -64,10 +71,11 @@ _evidence_nearest AS (
             'rank': CASE
                 WHEN r.gpu = n.gpu AND r.stack = n.stack AND r.gpu_count = n.gpu_count
                     AND r.weight_form = n.weight_form
-                    AND log_distance(r.params, n.params) <= ln(1.1e0)
-                    AND log_distance(r.seq_len, n.seq_len) <= ln(2.01e0) THEN 0
-                WHEN r.run_id IS NOT NULL AND log_distance(r.params, n.params) <= ln(3e0)
-                    AND log_distance(r.seq_len, n.seq_len) <= ln(8.01e0)
+                    AND log_distance(r.params, n.params) <= ln(evidence_reach().params_measured)
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_measured) THEN 0
+                WHEN r.run_id IS NOT NULL
+                    AND log_distance(r.params, n.params) <= ln(evidence_reach().params_interpolated)
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_interpolated)
                     -- Cards that share the host's memory share its bandwidth: few say little of many.
                     AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
