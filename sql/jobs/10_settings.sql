@@ -120,9 +120,9 @@ CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
     nullif(list_sum(list_transform(
         list_filter(unplaced, lambda u: list_contains(kinds, u.kind)),
         lambda u: CASE WHEN asks_country THEN u.country ELSE u.continent END
-    )), 0)::BIGINT || ' offers of unknown place left out';
+    )), 0)::BIGINT;
 COMMENT ON FUNCTION unplaced_offers IS
-    'How many offers of some price kinds are of a place that is not known, in words; null where none is.';
+    'The number of offers of some price kinds whose place is not known; null if 0.';
 
 CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
     text IS NULL OR coalesce(
@@ -180,9 +180,7 @@ WITH _job_template AS (
 _job_given AS (
     SELECT
         g.*,
-        array_to_string(
-            list_filter(struct_keys(g), lambda name: NOT list_contains(job_columns(), lower(name))), ', '
-        ) AS _ignored,
+        list_filter(struct_keys(g), lambda name: NOT list_contains(job_columns(), lower(name))) AS _ignored,
         misspelt_columns(struct_keys(g))[1] AS _misspelt
     FROM query_table(jobs) AS g
 ),
@@ -318,7 +316,7 @@ _job_resolved AS (
         ) AS meant,
         CASE
             WHEN bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
-                THEN 'model ' || a.name || ' planned as ' || meant[1]
+                THEN meant[1]
         END AS assumption,
         CASE
             WHEN meant IS NOT NULL THEN NULL
@@ -400,7 +398,6 @@ _job_filled AS (
         ),
         n.meant, n.asked_names, n.assumption,
         coalesce(n.meant['kind'], ['on_demand']) AS price_kinds,
-        n.meant['method'] IS NULL AS _assumes_method,
         n.meant['method'] IS NULL OR n.meant['method'][1] IN ('lora', 'qlora') AS _has_adapters,
         list_filter([
             'no column ''' || j._misspelt.name || '''; did you mean ' || j._misspelt.nearest.name || '?',
@@ -484,38 +481,26 @@ SELECT
     coalesce(j.assumed_sizes, FALSE) AS assumed_sizes,
     coalesce(j.meant['objective'], ['cost']) AS objectives, FALSE AS ranks_each_kind,
     NULL::INTEGER AS most_rows,
-    concat_ws('; ',
-        j.assumption,
-        CASE WHEN j._assumes_method THEN 'method lora' END,
-        CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
-        CASE WHEN j.lora_rank IS NULL AND j._has_adapters THEN 'lora_rank 16' END,
-        CASE
-            WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters
-                THEN 'lora_rank not used by method ' || j.method
-        END,
-        CASE
-            WHEN j.meant['lora_targets'] IS NOT NULL AND NOT j._has_adapters
-                THEN 'lora_targets not used by method ' || j.method
-        END,
-        CASE
-            WHEN j.epochs <> 1 THEN
-                format('{:,.0f}', j.tokens * j.epochs) || ' tokens are ' || round(j.epochs, 3)
-                || ' epochs of ' || format('{:,.0f}', j.tokens)
-        END,
-        CASE
-            WHEN j._gives_tokens AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
-        END,
-        CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
-            'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
-        CASE
-            WHEN j.meant['country'] IS NOT NULL OR j.meant['continent'] IS NOT NULL THEN
-                unplaced_offers(p.unplaced, j.price_kinds, j.meant['country'] IS NOT NULL)
-        END,
-        CASE
-            WHEN j.max_hours IS NULL THEN 'finished within ' || c.value || ' hours where any answer is'
-        END,
-        'ignored columns: ' || nullif(j._ignored, '')
-    ) AS job_assumptions
+    json_object_of(concat_ws(',',
+        json_member('model', j.assumption),
+        assumed(TRUE, 'method', j.meant['method'], j.method),
+        assumed(TRUE, 'seq_len', j.seq_len, 2048),
+        assumed(j._has_adapters, 'lora_rank', j.lora_rank, 16),
+        json_names('unused_settings', list_concat(
+            CASE WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters THEN ['lora_rank'] END,
+            CASE WHEN j.meant['lora_targets'] IS NOT NULL AND NOT j._has_adapters THEN ['lora_targets'] END,
+            CASE WHEN j._gives_tokens AND j.examples IS NOT NULL THEN ['examples'] END
+        )),
+        assumed(j.epochs <> 1, 'epochs', NULL, j.epochs),
+        assumed(j.epochs <> 1, 'tokens_per_epoch', NULL, j.tokens),
+        assumed(coalesce(j.seq_len, 2048) > m.max_context, 'max_context', NULL, m.max_context),
+        assumed(
+            j.meant['country'] IS NOT NULL OR j.meant['continent'] IS NOT NULL, 'offers_without_place', NULL,
+            unplaced_offers(p.unplaced, j.price_kinds, j.meant['country'] IS NOT NULL)
+        ),
+        assumed(TRUE, 'max_hours', j.max_hours, c.value),
+        json_names('ignored_columns', j._ignored)
+    )) AS job_assumptions
 FROM _job_filled AS j
 CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p

@@ -101,7 +101,7 @@ SELECT
     NULL::STRUCT(source VARCHAR, "text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[]
         AS machines,
     ['cost'] AS objectives, FALSE AS ranks_each_kind, NULL::INTEGER AS most_rows,
-    NULL::VARCHAR AS job_assumptions;
+    '{}' AS job_assumptions;
 COMMENT ON MACRO TABLE unconstrained IS
     'The constraints of completed_jobs, all open, for jobs that have none; ranked by cost.';
 

@@ -65,7 +65,7 @@ SELECT
     t.memory_gib * b.high_ratio AS memory_gib_high,
     t.needed_gib, t.usable_memory_gib, t.needed_gib <= t.usable_memory_gib AS fits,
     memory_evidence(e.evidence, t.is_proven) AS evidence, e.evidence_run,
-    concat_ws('; ', nullif(t.assumptions, ''), i.ignored) AS assumptions
+    json_with(t.assumptions, i.ignored) AS assumptions
 FROM _terms AS t
 CROSS JOIN _ignored AS i
 JOIN _evidence AS e
@@ -107,7 +107,7 @@ SELECT
     t.tokens_per_second_per_gpu * 2e0 * t.linear_active * t.product_passes / (t.dense_16bit_tflops * 1e12)
         AS mfu,
     e.evidence, e.evidence_run,
-    concat_ws('; ', nullif(t.assumptions, ''), i.ignored) AS assumptions
+    json_with(t.assumptions, i.ignored) AS assumptions
 FROM _terms AS t
 CROSS JOIN _ignored AS i
 JOIN _evidence AS e

@@ -131,7 +131,7 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.max_hours IS 'The deadline: hou
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.meets_deadline IS 'True where the ranking keeps to max_hours. False for a whole ranking in which nothing does: then it is sorted by hours.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_usd IS 'What the job costs at its cheapest if it may take longer than max_hours; null where waiting saves nothing. The same in all rows of a ranking.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_hours IS 'Hours from renting to the finished job for the cheapest way that takes longer than max_hours; null where waiting saves nothing.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'The cheapest way that takes longer than max_hours, in words: GPUs, provider and price kind; null where waiting saves nothing.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.longer_wait_way IS 'The cheapest way that takes longer than max_hours, a JSON object with gpu_count, gpu, provider and price_kind; null where waiting saves nothing.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.usd_per_million_tokens IS 'total_usd per million tokens.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second IS 'Speed of all GPUs together in tokens per second.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.tokens_per_second_low IS 'Slow end of its band (p10).';
@@ -185,4 +185,4 @@ COMMENT ON COLUMN main.cheapest_gpu_per_workload.source_url IS 'Address it was r
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.capture_sha256 IS 'SHA-256 of the archived response.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.evidence IS 'Evidence for the plan: measured, interpolated or extrapolated.';
 COMMENT ON COLUMN main.cheapest_gpu_per_workload.evidence_run IS 'The closest published run.';
-COMMENT ON COLUMN main.cheapest_gpu_per_workload.assumptions IS 'Assumptions made where the source states nothing.';
+COMMENT ON COLUMN main.cheapest_gpu_per_workload.assumptions IS 'Values taken for what the job and the source leave open, by name: a JSON object of the assumptions of plans and rentals, and of a job: unused_settings (given, but not for its method), epochs and tokens_per_epoch, max_context (of the model, where sequences are longer), offers_without_place (left out where a place is asked for), max_hours, ignored_columns, quote and own (the machine as the job names it), host_ram_gib.';

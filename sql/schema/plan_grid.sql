@@ -62,7 +62,7 @@ COMMENT ON COLUMN main.plan_grid.speed_high_ratio IS 'Fast end of the band of sp
 COMMENT ON COLUMN main.plan_grid.bottleneck IS 'What takes most of the time.';
 COMMENT ON COLUMN main.plan_grid.evidence IS 'How near the plan is a measured speed: measured, interpolated or extrapolated.';
 COMMENT ON COLUMN main.plan_grid.evidence_run IS 'The closest published run, key into measured_runs.';
-COMMENT ON COLUMN main.plan_grid.assumptions IS 'Assumptions made where the job leaves a setting open.';
+COMMENT ON COLUMN main.plan_grid.assumptions IS 'Values taken for settings that the job leaves open, by name: a JSON object, such as {"lora_rank":16,"lora_targets":"all_linear"}. is_packed: no token is padding.';
 COMMENT ON COLUMN main.plan_grid.training_state_gib IS 'Size of a checkpoint from which training can resume, in GiB.';
 COMMENT ON COLUMN main.plan_grid.result_gib IS 'Size of the trained weights or adapters, in GiB.';
 COMMENT ON COLUMN main.plan_grid.model_download_gib IS 'Size of the weights to start from, in GiB.';

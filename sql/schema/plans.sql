@@ -94,8 +94,8 @@ COMMENT ON COLUMN main.plans.tokens_per_second_per_gpu IS 'Speed per GPU in toke
 COMMENT ON COLUMN main.plans.bottleneck IS 'What takes most of the time.';
 COMMENT ON COLUMN main.plans.evidence IS 'How near the plan is a measured speed: measured, interpolated or extrapolated.';
 COMMENT ON COLUMN main.plans.evidence_run IS 'The closest published run, key into measured_runs.';
-COMMENT ON COLUMN main.plans.assumptions IS 'Assumptions made where the job leaves a setting open.';
-COMMENT ON COLUMN main.plans.infeasible_reason IS 'Why it does not fit; null where it does.';
+COMMENT ON COLUMN main.plans.assumptions IS 'Values taken for settings that the job leaves open, by name: a JSON object, such as {"lora_rank":16,"lora_targets":"all_linear"}. is_packed: no token is padding.';
+COMMENT ON COLUMN main.plans.infeasible_reason IS 'Why it does not fit: too_little_memory, unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU) or no_4bit_kernels (for this vendor); null where it does.';
 COMMENT ON COLUMN main.plans.peak_phase IS 'Phase of a step in which memory peaks.';
 COMMENT ON COLUMN main.plans.weights_gib IS 'Weights on the GPU, in GiB.';
 COMMENT ON COLUMN main.plans.adapter_gib IS 'Adapters, in GiB.';

@@ -45,7 +45,7 @@ CREATE TABLE main.rentals (
     persistent_disk BOOLEAN NOT NULL,
     disk_outlives_host BOOLEAN NOT NULL,
     hours_per_month DOUBLE NOT NULL,
-    assumptions VARCHAR[] NOT NULL,
+    assumptions VARCHAR NOT NULL,
     charged_while_stopped VARCHAR,
     price_day DATE NOT NULL,
     price_age_days INTEGER GENERATED ALWAYS AS (
@@ -109,7 +109,7 @@ COMMENT ON COLUMN main.rentals.capacity_wait_hours IS 'Unpaid wait in hours unti
 COMMENT ON COLUMN main.rentals.persistent_disk IS 'A disk of the source outlives a reclaimed machine, so that nothing is downloaded again; false where it is not stated.';
 COMMENT ON COLUMN main.rentals.disk_outlives_host IS 'Such a disk outlives the failure of its host, too; on a marketplace it is in the host.';
 COMMENT ON COLUMN main.rentals.hours_per_month IS 'Hours that a month''s price is divided by.';
-COMMENT ON COLUMN main.rentals.assumptions IS 'Charges that the source does not state, taken from cost_parameters, and the rule by which GPUs are counted.';
+COMMENT ON COLUMN main.rentals.assumptions IS 'Values taken for what the source does not state, by name: a JSON object. Most are of cost_parameters. has_disk_in_price, persistent_disk: false where disk is charged apart, or lost with the machine. gpus_priced_one_by_one: GPUs at a price for one. gpus_per_machine: the size of a machine that nothing says is sold. few_vcpus_per_gpu: which may not feed the GPU. idle_gpus: paid and not used. form_factor_of: the GPU whose form factor is taken.';
 COMMENT ON COLUMN main.rentals.charged_while_stopped IS 'What a stopped machine still costs, in words; null where it is not stated.';
 COMMENT ON COLUMN main.rentals.price_day IS 'Day of the capture (UTC).';
 COMMENT ON COLUMN main.rentals.price_age_days IS 'Days from price_day to today (UTC), whenever the question is asked.';

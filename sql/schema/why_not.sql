@@ -9,7 +9,8 @@ CREATE TABLE main.why_not (
     fit_probability DOUBLE,
     least_memory_gib DOUBLE,
     usable_memory_gib DOUBLE,
-    detail VARCHAR NOT NULL
+    needed_gib DOUBLE,
+    infeasible_reason VARCHAR
 );
 
 COMMENT ON TABLE main.why_not IS 'For each model, method, sequence length and adapter rank of the workloads the GPUs that are in no ranking, with the reason. Deadlines of single workloads are not considered.';
@@ -23,4 +24,5 @@ COMMENT ON COLUMN main.why_not.fits_from_gpus IS 'Fewest GPUs on which it fits w
 COMMENT ON COLUMN main.why_not.fit_probability IS 'Largest P(fits) over all numbers of GPUs.';
 COMMENT ON COLUMN main.why_not.least_memory_gib IS 'Least peak memory per GPU over all numbers of GPUs, in GiB.';
 COMMENT ON COLUMN main.why_not.usable_memory_gib IS 'Memory of the GPU available to a program, in GiB.';
-COMMENT ON COLUMN main.why_not.detail IS 'The reason in a sentence.';
+COMMENT ON COLUMN main.why_not.needed_gib IS 'Memory per GPU without which a run dies, on the largest number of GPUs, in GiB.';
+COMMENT ON COLUMN main.why_not.infeasible_reason IS 'Why it does not fit on any number of GPUs, as in plans; null where it does on some.';
