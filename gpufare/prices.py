@@ -1,5 +1,6 @@
 """What ``import gpufare`` gives: questions to the published file, answered as rows."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
@@ -32,8 +33,8 @@ Answered = TypeVar("Answered")
 
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
-    row; ``assumptions`` say what was assumed where the question left something open; ``notes`` are
-    for people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
+    row; ``assumptions`` are the values taken for what the question left open, by name; ``notes`` are for
+    people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
     sequences that are too long for the model, where quotes and machines of your own rank, why an empty answer
     is empty and what would have to change, the age of the prices."""
 
@@ -41,8 +42,8 @@ class Answer(Sequence[Row]):
         self.columns = result.columns
         self.notes = tuple(notes)
         self._rows = list(result.dicts())
-        text = (self._rows[0].get("assumptions") or "") if self._rows else ""
-        self.assumptions = tuple(part for part in text.split("; ") if part)
+        text = (self._rows[0].get("assumptions") or "{}") if self._rows else "{}"
+        self.assumptions: Row = json.loads(text)
 
     @overload
     def __getitem__(self, place: int) -> Row: ...

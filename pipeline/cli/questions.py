@@ -282,7 +282,7 @@ def _show_fit(found: "Fit", form: Any) -> None:
         show_object({**found.plan, **parts})
         return
     if form != "table":
-        show(found.plan_as_result, form)
+        show(found.plans, form)
         return
     for line in found.sentences():
         tell(line)

@@ -89,9 +89,9 @@ CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
     nullif(list_sum(list_transform(
         list_filter(unplaced, lambda u: list_contains(kinds, u.kind)),
         lambda u: CASE WHEN asks_country THEN u.country ELSE u.continent END
-    )), 0)::BIGINT || ' offers of unknown place left out';
+    )), 0)::BIGINT;
 COMMENT ON FUNCTION unplaced_offers IS
-    'How many offers of some price kinds are of a place that is not known, in words; null where none is.';
+    'The number of offers of some price kinds whose place is not known; null if 0.';
 
 CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
     text IS NULL OR coalesce(
@@ -248,7 +248,7 @@ _names_resolved AS (
         ) AS meant,
         CASE
             WHEN bool_or(k.key = a.key) IS NOT TRUE AND meant IS NOT NULL
-                THEN 'model ' || a.name || ' planned as ' || meant[1]
+                THEN meant[1]
         END AS assumption,
         CASE
             WHEN meant IS NOT NULL THEN NULL
@@ -311,7 +311,7 @@ WITH _job_given AS MATERIALIZED (
 
 _job_unknown AS (
     SELECT
-        string_agg(column_name, ', ' ORDER BY position) AS ignored,
+        list(column_name ORDER BY position) AS ignored,
         'no column ''' || arg_min(column_name, nearest) || '''; did you mean ' || min(nearest) || '?'
             AS refusal
     FROM unknown_settings('_job_given')
@@ -360,7 +360,6 @@ _job_filled AS (
         g.job,
         n.meant['model'][1] AS model,
         coalesce(n.meant['method'][1], s.p['method']) AS method,
-        n.meant['method'] IS NULL AS _assumes_method,
         method IN ('lora', 'qlora') AS _has_adapters,
         n.number['examples'] AS examples,
         n.number['tokens'] IS NOT NULL AS _gives_tokens,
@@ -436,41 +435,33 @@ SELECT
     coalesce(j.meant['objective'], [j.defaults['objective']]) AS objectives, FALSE AS ranks_each_kind,
     NULL::INTEGER AS most_rows,
     j.refusal,
-    concat_ws('; ',
-        j.assumption,
-        CASE WHEN j._assumes_method THEN 'method lora' END,
-        CASE WHEN j.seq_len IS NULL THEN 'sequences of 2048 tokens' END,
-        CASE WHEN j.lora_rank IS NULL AND j._has_adapters THEN 'lora_rank 16' END,
-        CASE
-            WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters
-                THEN 'lora_rank not used by method ' || j.method
-        END,
-        CASE
-            WHEN j.meant['lora_targets'] IS NOT NULL AND NOT j._has_adapters
-                THEN 'lora_targets not used by method ' || j.method
-        END,
-        CASE
-            WHEN j.epochs <> 1 THEN
-                format('{:,.0f}', j.tokens * j.epochs) || ' tokens are ' || round(j.epochs, 3)
-                || ' epochs of ' || format('{:,.0f}', j.tokens)
-        END,
-        CASE
-            WHEN j._gives_tokens AND j.examples IS NOT NULL THEN 'examples not used, tokens is given'
-        END,
-        CASE WHEN coalesce(j.seq_len, 2048) > m.max_context THEN
-            'sequences longer than the ' || m.max_context || ' tokens that the model supports' END,
-        CASE
-            WHEN coalesce(j.meant['country'], j.meant['exclude_country'], j.meant['continent']) IS NOT NULL
-                THEN unplaced_offers(
-                    p.unplaced, j.price_kinds,
-                    coalesce(j.meant['country'], j.meant['exclude_country']) IS NOT NULL
-                )
-        END,
-        CASE
-            WHEN j.max_hours IS NULL THEN 'finished within ' || c.value || ' hours where any answer is'
-        END,
-        'ignored columns: ' || nullif(j._ignored, '')
-    ) AS job_assumptions
+    json_object_of(concat_ws(',',
+        json_member('model', j.assumption),
+        assumed(TRUE, 'method', j.meant['method'], j.method),
+        assumed(TRUE, 'seq_len', j.seq_len, j.defaults['seq_len']::INTEGER),
+        assumed(j._has_adapters, 'lora_rank', j.lora_rank, j.defaults['lora_rank']::INTEGER),
+        json_names('unused_settings', list_concat(
+            CASE WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters THEN ['lora_rank'] END,
+            CASE WHEN j.meant['lora_targets'] IS NOT NULL AND NOT j._has_adapters THEN ['lora_targets'] END,
+            CASE WHEN j._gives_tokens AND j.examples IS NOT NULL THEN ['examples'] END
+        )),
+        assumed(j.epochs <> 1, 'epochs', NULL, j.epochs),
+        assumed(j.epochs <> 1, 'tokens_per_epoch', NULL, j.tokens),
+        assumed(
+            coalesce(j.seq_len, j.defaults['seq_len']::INTEGER) > m.max_context, 'max_context', NULL,
+            m.max_context
+        ),
+        assumed(
+            coalesce(j.meant['country'], j.meant['exclude_country'], j.meant['continent']) IS NOT NULL,
+            'offers_without_place', NULL,
+            unplaced_offers(
+                p.unplaced, j.price_kinds,
+                coalesce(j.meant['country'], j.meant['exclude_country']) IS NOT NULL
+            )
+        ),
+        assumed(TRUE, 'max_hours', j.max_hours, c.value),
+        json_names('ignored_columns', j._ignored)
+    )) AS job_assumptions
 FROM _job_filled AS j
 CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p

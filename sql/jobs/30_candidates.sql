@@ -3,7 +3,7 @@
 CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
     model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
 COMMENT ON FUNCTION host_weights_gib IS
-    'Host memory in GiB that the weights of a model take while they are loaded or offloaded: a quarter of the 16-bit download where they are quantized on the way.';
+    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) where they are quantized on the way.';
 
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization

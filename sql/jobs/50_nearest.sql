@@ -201,28 +201,25 @@ _missed_values AS (
 )
 
 SELECT
-    m.job, array_to_string(m.missed, ' + ') AS "constraint",
-    array_to_string(list_transform(m.missed_values, lambda v: v.asked), ' + ') AS asked,
-    array_to_string(list_transform(m.missed_values, lambda v: v.nearest), ' + ') AS nearest,
-    m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu_count, m.node_count, m.provider, m.source,
-    m.price_kind,
-    way_text(m.gpu_count, m.gpu, m.provider, m.price_kind) AS way
+    m.job, m.missed AS constraints,
+    list_transform(m.missed_values, lambda v: v.asked) AS asked,
+    list_transform(m.missed_values, lambda v: v.nearest) AS nearest,
+    m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu, m.gpu_count, m.node_count, m.provider,
+    m.source, m.price_kind, NULL AS lacking_gib
 FROM _missed_values AS m
 UNION ALL
 SELECT
-    p.job, 'memory', any_value(p.model || ' ' || p.method), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL,
-    arg_max(
-        p.gpu_count || ' x ' || p.gpu_id || ' lacks ' || round(-p.memory_margin_gib, 1) || ' GiB per GPU',
-        p.memory_margin_gib
-    ) FILTER (p.memory_margin_gib < 0)
+    p.job, ['memory'], NULL, NULL, NULL, NULL, NULL,
+    arg_max(p.gpu_id, p.memory_margin_gib) FILTER (p.memory_margin_gib < 0), NULL,
+    arg_max(p.gpu_count, p.memory_margin_gib) FILTER (p.memory_margin_gib < 0), NULL, NULL, NULL, NULL,
+    -max(p.memory_margin_gib) FILTER (p.memory_margin_gib < 0)
 FROM query_table(plans) AS p
 SEMI JOIN query_table(jobs) USING (job)
 GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
-ORDER BY job, total_usd, "constraint";
+ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
+    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

@@ -7,12 +7,11 @@ WITH _columns AS (
 )
 
 SELECT
-    'ignored columns: ' || nullif(array_to_string(
-        list_filter(given, lambda name: NOT list_contains(names, lower(name))), ', '
-    ), '') AS ignored
+    json_names('ignored_columns', list_filter(given, lambda name: NOT list_contains(names, lower(name))))
+        AS ignored
 FROM _columns;
 COMMENT ON MACRO TABLE ignored_columns IS
-    'Names the columns of a relation that are none of the known ones: a misspelt setting would otherwise silently be a default.';
+    'The columns of a relation that are none of the known ones, as a member of assumptions: a misspelt setting would otherwise silently be a default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
     SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
@@ -49,10 +48,6 @@ SELECT
     'full' AS checkpointing, 1 AS flash_attention;
 COMMENT ON MACRO TABLE run_defaults IS
     'What a setting is taken to be where a run leaves it open. Settings that follow from others: resolved_settings.';
-
-CREATE OR REPLACE MACRO assumed(applies, setting, given, taken) AS
-    CASE WHEN applies AND given IS NULL THEN setting || ': ' || taken END;
-COMMENT ON FUNCTION assumed IS 'The assumption made where a setting that applies was left open, else null.';
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
@@ -109,29 +104,29 @@ SELECT
             ELSE coalesce(s.quantization, 'none')
         END AS quantization
     ),
-    concat_ws('; ',
+    json_object_of(concat_ws(',',
         assumed(TRUE, 'method', s.method, d.method),
         assumed(TRUE, 'gpu_count', s.gpu_count, d.gpu_count),
         assumed(is_quantized, 'quantization', s.quantization, d.qlora_quantization),
-        assumed(is_quantized, 'kbit_upcast', s.kbit_upcast, '1 on stack hf, else 0'),
-        assumed(has_adapters, 'autocast', s.autocast, '1 in the Transformers Trainer, else 0'),
+        assumed(is_quantized, 'kbit_upcast', s.kbit_upcast, 'by_stack'),
+        assumed(has_adapters, 'autocast', s.autocast, 'by_stack'),
         assumed(has_adapters, 'lora_rank', s.lora_rank, d.lora_rank),
-        assumed(has_adapters, 'lora_targets', s.lora_targets, 'all linear layers'),
-        assumed(TRUE, 'training_precision', s.training_precision, 'bf16 (amp for pretrain)'),
+        assumed(has_adapters, 'lora_targets', s.lora_targets, 'all_linear'),
+        assumed(TRUE, 'training_precision', s.training_precision,
+            CASE coalesce(s.method, d.method) WHEN 'pretrain' THEN 'amp' ELSE 'bf16' END),
         assumed(TRUE, 'optimizer', s.optimizer, d.optimizer),
-        assumed(coalesce(s.gpu_count, d.gpu_count) > 1, 'sharding', s.sharding,
-            'zero1 on stack te, else fsdp for full and pretrain, ddp for adapters'),
+        assumed(coalesce(s.gpu_count, d.gpu_count) > 1, 'sharding', s.sharding, 'by_stack_and_method'),
         assumed(TRUE, 'micro_batch', s.micro_batch, d.micro_batch),
         assumed(TRUE, 'seq_len', s.seq_len, d.seq_len),
         assumed(TRUE, 'grad_accum', s.grad_accum, d.grad_accum),
         assumed(TRUE, 'checkpointing', s.checkpointing, d.checkpointing),
         assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
         assumed(TRUE, 'stack', s.stack, d.stack)
-    ) AS assumptions
+    )) AS assumptions
 FROM given_settings(jobs) AS s
 CROSS JOIN run_defaults() AS d;
 COMMENT ON MACRO TABLE assumed_settings IS
-    'Settings of runs with run_defaults filled in, and each assumption in words. Settings that follow from others are still open.';
+    'Settings of runs with run_defaults filled in, and assumptions: a JSON object with the value taken for each setting that was left open, or by what it is chosen. Settings that follow from others are still open.';
 
 CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
     least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));

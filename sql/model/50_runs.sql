@@ -61,7 +61,7 @@ SELECT
     memory_gib * high_ratio AS memory_gib_high,
     needed_gib, usable_memory_gib, needed_gib <= usable_memory_gib AS fits,
     evidence, evidence_run,
-    concat_ws('; ', nullif(assumptions, ''), ignored) AS assumptions
+    json_with(assumptions, ignored) AS assumptions
 FROM _judged
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE memory_of IS
@@ -92,7 +92,7 @@ SELECT
     tokens_per_second_per_gpu * 2e0 * linear_active * product_passes / (dense_16bit_tflops * 1e12)
         AS mfu,
     evidence, evidence_run,
-    concat_ws('; ', nullif(assumptions, ''), ignored) AS assumptions
+    json_with(assumptions, ignored) AS assumptions
 FROM _judged
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE speed_of IS

@@ -72,20 +72,20 @@ SELECT
     coalesce(g.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
     g.planned_gpus,
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
-    concat_ws('; ',
+    json_object_of(concat_ws(',',
         assumed(TRUE, 'seq_len', g.seq_len, d.seq_len),
         assumed(g.method IN ('lora', 'qlora'), 'lora_rank', g.lora_rank, d.lora_rank),
-        assumed(g.method IN ('lora', 'qlora'), 'lora_targets', nullif(g.lora_targets, ''),
-            'all linear layers'),
+        assumed(g.method IN ('lora', 'qlora'), 'lora_targets', nullif(g.lora_targets, ''), 'all_linear'),
         assumed(g.method = 'qlora', 'quantization', g.quantization, d.qlora_quantization),
-        assumed(TRUE, 'stack', g.stack, d.stack || ' (fused kernels)'),
+        assumed(TRUE, 'stack', g.stack, d.stack),
         assumed(TRUE, 'optimizer', g.optimizer, d.optimizer),
+        -- plan_variants takes fp16 where the GPU has no bf16.
         assumed(TRUE, 'training_precision', g.training_precision,
-            CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END || ', fp16 where the GPU has no bf16'),
+            CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
         assumed(TRUE, 'max_gpus', g.max_gpus, d.max_gpus),
-        'packed sequences'
-    ) AS plan_assumptions
+        json_member('is_packed', TRUE)
+    )) AS plan_assumptions
 FROM _plan_given AS g
 CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE planned_workloads IS
@@ -95,14 +95,13 @@ CREATE OR REPLACE MACRO infeasible_on(
     architecture, vendor, has_bf16, has_fp8, method, fp8, training_precision
 ) AS
     CASE
-        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal')
-            THEN 'current frameworks no longer support this architecture'
-        WHEN fp8 = 1 AND NOT has_fp8 THEN 'no fp8 on this GPU'
-        WHEN training_precision IN ('bf16', 'amp', 'deepspeed_bf16')
-            AND NOT has_bf16 THEN 'no bf16 on this GPU'
-        WHEN method = 'qlora' AND vendor = 'intel' THEN 'no 4-bit kernels for this vendor'
+        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal') THEN 'unsupported_architecture'
+        WHEN fp8 = 1 AND NOT has_fp8 THEN 'no_fp8'
+        WHEN training_precision IN ('bf16', 'amp', 'deepspeed_bf16') AND NOT has_bf16 THEN 'no_bf16'
+        WHEN method = 'qlora' AND vendor = 'intel' THEN 'no_4bit_kernels'
     END;
-COMMENT ON FUNCTION infeasible_on IS 'Why a workload cannot run on a GPU whatever its memory, else null.';
+COMMENT ON FUNCTION infeasible_on IS
+    'Why a workload cannot run on a GPU with any amount of memory, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
 -- In order of preference: of two settings with the same merit the one with the lower number is planned.
@@ -338,12 +337,10 @@ SELECT
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
-    c.evidence, c.evidence_run, concat_ws('; ', c.plan_assumptions, i.ignored) AS assumptions,
+    c.evidence, c.evidence_run, json_with(c.plan_assumptions, i.ignored) AS assumptions,
     CASE
         WHEN c.unsupported IS NOT NULL THEN c.unsupported
-        WHEN c.needed_gib > c.usable_memory_gib THEN
-            'needs at least ' || round(c.needed_gib, 1) || ' GiB per GPU, '
-            || round(c.usable_memory_gib, 1) || ' usable'
+        WHEN c.needed_gib > c.usable_memory_gib THEN 'too_little_memory'
     END AS infeasible_reason,
     peak_phase_of(
         c.loss_phase_bytes, c.backward_start_bytes, c.backward_end_bytes, c.optimizer_phase_bytes

@@ -152,7 +152,7 @@ def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
     except RunError as error:
         done.not_ready.append(f"{printable(str(error))}: name it with --gpu")
         return UNKNOWN_GPU
-    done.notes += read.assumptions
+    done.notes += [f"{setting}: {what}" for setting, what in read.assumptions]
     (usable,) = estimator.connection.execute(
         "SELECT usable_memory_gib FROM main.gpus WHERE gpu_id = $gpu", {"gpu": found}
     ).fetchone() or (None,)
