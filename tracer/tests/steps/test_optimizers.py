@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace
 from gpufare_tracer.timeline import Category, Phase
@@ -61,19 +60,3 @@ def test_paged_state_is_managed_memory_and_not_counted() -> None:
 
 def test_sgd_keeps_nothing() -> None:
     assert state(traced("sgd")) == 0
-
-
-def test_a_step_in_backward_keeps_one_gradient() -> None:
-    short = {"seq_len": 8}
-    fused, in_backward = traced("adamw_fused", shape=short), traced("adamw_in_backward", shape=short)
-    gradients = 2 * ALL_WEIGHTS
-    saved = fused.phase(Phase.BACKWARD).allocated_bytes - in_backward.phase(Phase.BACKWARD).allocated_bytes
-    assert saved > gradients / 2
-    assert in_backward.phase(Phase.OPTIMIZER).allocated_bytes < fused.resident_bytes + 512 * 4
-    assert state(in_backward) >= 2 * 2 * ALL_WEIGHTS
-
-
-@pytest.mark.parametrize("switch", ["gradient_clipping", "gradient_accumulation"])
-def test_what_a_step_in_backward_cannot_do_is_refused(switch: str) -> None:
-    with pytest.raises(CannotTraceError, match=switch):
-        traced("adamw_in_backward", **{switch: True})
