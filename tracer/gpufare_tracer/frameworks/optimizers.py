@@ -1,7 +1,7 @@
 """The optimizer of a recipe: torch's own, or bitsandbytes' on its real operations."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -13,9 +13,21 @@ from gpufare_tracer.recipes import Recipe
 LEARNING_RATE = 1e-4
 
 
-def optimizer_of(recipe: Recipe, parameters: list[Any]) -> Any:
-    """The optimizer over the parameters that train."""
-    return OPTIMIZERS[recipe.optimizer](parameters)
+def optimizer_of(recipe: Recipe, model: Any, undo: ExitStack) -> Any:
+    """Return the optimizer over what trains of ``model``; ``undo`` takes back what bitsandbytes was told."""
+    if "8bit" in recipe.optimizer:
+        _keep_embeddings_in_32_bits(model, undo)
+    return OPTIMIZERS[recipe.optimizer]([p for p in model.parameters() if p.requires_grad])
+
+
+def _keep_embeddings_in_32_bits(model: Any, undo: ExitStack) -> None:
+    """Register embeddings for 32-bit moments, as transformers' Trainer.create_optimizer does."""
+    manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
+    for name in ("module_weight_config_triple", "pid2config", "index2config"):
+        undo.enter_context(patch.object(manager, name, type(getattr(manager, name))()))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            manager.register_module_override(module, "weight", {"optim_bits": 32})
 
 
 def _adamw(parameters: list[Any]) -> Any:

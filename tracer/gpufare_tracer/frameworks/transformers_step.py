@@ -76,9 +76,9 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     model.train()
     held: list[Any] = []
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
-    trained = [p for p in model.parameters() if p.requires_grad]
     return TransformersStep(
-        model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
+        model, optimizer_of(recipe, model, here().undo),
+        partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
         torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, held, note_of(shape),
     )  # fmt: skip
