@@ -61,7 +61,7 @@ def trace(
     ):
         step = build(recipe, shape)
         trainable = [p for p in step.parameters if p.requires_grad]
-        _claim(recorder, recipe, step, trainable)
+        _claim(recorder, recipe, trainable)
         if recipe.framework != "own":
             mark_layers(getattr(step, "model", None), architecture_of(shape).layers, recorder.timeline)
         gc.collect()
@@ -109,13 +109,10 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
     return kind(logits_size, workspace, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)
 
 
-def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:
+def _claim(recorder: Any, recipe: Recipe, trainable: list[Any]) -> None:
     """Say which tensors are adapters and which are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
-    if hasattr(step, "claim"):
-        step.claim = recorder.own  # it keeps gradients in buffers of its own
-        return
     for parameter in trainable:
         parameter.register_post_accumulate_grad_hook(lambda p: recorder.own([p.grad], Category.GRADIENTS))
 
