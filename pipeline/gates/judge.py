@@ -13,6 +13,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.gates.held import Doubt, Moves, held_reject, is_released
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, doubt_most_moved, doubt_move, doubt_new_offer
@@ -25,7 +26,6 @@ from pipeline.gates.reading import (
     why_in_another_currency,
     why_shrunk,
 )
-from pipeline.gates.release import Doubt, Moves, held_reject, is_released
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
