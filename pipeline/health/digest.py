@@ -4,8 +4,7 @@ Text of price pages is made harmless first, since a line may be shown as Markdow
 """
 
 import html
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
