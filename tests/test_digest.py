@@ -4,11 +4,8 @@ import json
 import logging
 import os
 import shutil
-import socket
 import subprocess
 import sys
-import threading
-import time
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -19,9 +16,8 @@ from werkzeug import Request, Response
 
 from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.health import webhook
 from pipeline.health.digest import MAX_QUOTED_CHARACTERS, Digest, digest_of, harmless
-from pipeline.health.webhook import ATTEMPTS, WEBHOOK_VARIABLE, WebhookError, post, send_digest
+from pipeline.health.webhook import WEBHOOK_VARIABLE, send_digest
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.journal import Journal
@@ -180,11 +176,6 @@ def test_a_digest_is_posted_once_per_morning(httpserver: HTTPServer, tmp_path: P
     httpserver.expect_request("/hooks/SECRET", method="POST").respond_with_handler(handle)
     home = Home(tmp_path / "home")
     assert send_digest(home, QUIET, hook(httpserver)) == "the digest of 2026-08-23 was posted"
-    again = [threading.Thread(target=send_digest, args=(home, QUIET, hook(httpserver))) for _ in range(3)]
-    for thread in again:
-        thread.start()
-    for thread in again:
-        thread.join()
     assert received == [{"text": "gpufare 2026-08-23\nBroke: no source"}]
     assert "already" in send_digest(home, QUIET, hook(httpserver))
     send_digest(home, Digest(SECOND + timedelta(days=1), ()), hook(httpserver))
@@ -207,13 +198,9 @@ def test_a_home_that_cannot_be_written_does_not_silence_the_digest(
     assert len(httpserver.log) == 1
 
 
-@pytest.mark.parametrize(("status", "attempts"), [(500, ATTEMPTS), (429, ATTEMPTS), (404, 1), (302, 1)])
+@pytest.mark.parametrize("status", [500, 429, 404, 302])
 def test_a_failing_webhook_is_an_incident_without_its_address(
-    status: int,
-    attempts: int,
-    httpserver: HTTPServer,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    status: int, httpserver: HTTPServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     elsewhere = {"location": httpserver.url_for("/elsewhere")}
@@ -222,7 +209,7 @@ def test_a_failing_webhook_is_an_incident_without_its_address(
     done = send_digest(home, QUIET, hook(httpserver))
     assert done.startswith("the digest was not posted")
     assert str(status) in done
-    assert len(httpserver.log) == attempts
+    assert len(httpserver.log) == 1
     (incident,) = kept_incidents(home)
     assert incident.kind == "digest_not_sent"
     logged = [record.getMessage() for record in caplog.records if record.name != "werkzeug"]
@@ -237,39 +224,16 @@ def test_a_failing_webhook_is_an_incident_without_its_address(
         ("http://chat.example/hooks/SECRET", "https://"),
         ("http://10.0.0.1/hooks/SECRET", "https://"),
         ("ftp://127.0.0.1/hooks/SECRET", "https://"),
-        ("http://[::SECRET", "not an address"),
+        ("https://[::SECRET", "InvalidURL"),
         ("SECRET", "https://"),
         ("http://127.0.0.1:9/hooks/SECRET", "ConnectError"),
     ],
 )
-def test_an_address_that_cannot_be_used_is_not_shown(address: str, reason: str) -> None:
-    with pytest.raises(WebhookError, match=reason) as raised:
-        post("text", {WEBHOOK_VARIABLE: address})
-    assert "SECRET" not in str(raised.value)
-    assert raised.value.__cause__ is None
-
-
-def test_a_webhook_that_drips_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webhook, "TIMEOUT_SECONDS", 0.4)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def drip() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                    with connection:
-                        for letter in b"HTTP/1.1 200 OK\r\nx-long: " + b"x" * 1000:
-                            connection.send(bytes([letter]))
-                            time.sleep(0.1)
-                except OSError:
-                    if server.fileno() < 0:
-                        return
-
-        threading.Thread(target=drip, daemon=True).start()
-        began = time.monotonic()
-        with pytest.raises(WebhookError, match="ReadTimeout"):
-            post("text", {WEBHOOK_VARIABLE: f"http://127.0.0.1:{server.getsockname()[1]}/hooks/SECRET"})
-    assert time.monotonic() - began < 8  # three attempts and the waits between them
+def test_an_address_that_cannot_be_used_is_not_shown(address: str, reason: str, tmp_path: Path) -> None:
+    done = send_digest(Home(tmp_path / "home"), QUIET, {WEBHOOK_VARIABLE: address})
+    assert done.startswith("the digest was not posted")
+    assert reason in done
+    assert "SECRET" not in done
 
 
 def test_the_command_prints_the_digest_and_posts_it(httpserver: HTTPServer, tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ BROKEN = {
     "500 for ever": Broken("baseten", "http_5xx", says(500)),
     "slow drip": Broken("jarvislabs", "response_timeout", drips),
     "200 MB": Broken("replicate", "too_large", sends_200_mb),
-    "gzip bomb": Broken("thundercompute", "decompression_bomb", sends_gzip_bomb),
+    "gzip bomb": Broken("thundercompute", "too_large", sends_gzip_bomb),
     "redirect to another loopback port": Broken("hyperstack", "redirect_refused", redirects_to(ELSEWHERE)),
     "redirect to the metadata service": Broken(
         "nebius", "169.254.169.254", redirects_to("http://169.254.169.254/latest/meta-data/")

@@ -1,4 +1,4 @@
-"""gpufare import: a file's prices are archived by day, judged by provider, and published as history only."""
+"""gpufare import: a file's prices are archived by day, and published as history only."""
 
 import re
 from datetime import date, timedelta
@@ -12,7 +12,6 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
-from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
 from pipeline.questions.prices import _refuse_day_without_prices
@@ -27,7 +26,6 @@ from tests.conftest import gpufare
 
 TODAY = date(2026, 11, 1)
 DAY = date(2025, 6, 5)
-HELD_DAYS = THRESHOLDS.held_days
 
 FACTS = """\
 day,gpu,provider,price_kind,usd_per_gpu_hour,gpu_count,country,source,evidence
@@ -139,29 +137,12 @@ def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: H
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
 
-def test_a_price_is_compared_with_the_same_providers_price_before(home: Home) -> None:
-    """Acme's price of the day before is Other's price now, and far from Acme's own."""
+def test_prices_that_move_are_not_held(home: Home) -> None:
     before = DAY - timedelta(days=1)
     imported(home, HEADING + line("2.50", before) + line("11.00", before, "Other"))
-    report = imported(home, HEADING + line("11.00") + line("10.90", provider="Other"), "next.csv")
-    assert prices(home) == [("Other", Decimal("10.90"))]
-    assert held(home) == ["price_jump"]
-    (reject,) = report.rejects
-    assert "went from 2.5" in reject
-
-
-def test_a_price_of_long_ago_holds_none(home: Home) -> None:
-    imported(home, HEADING + line("2.50", DAY - timedelta(days=90)) + line("11.00"))
-    assert prices(home) == [("Acme", Decimal("11.00"))]
-
-
-def test_a_held_price_is_released_when_it_stays(home: Home) -> None:
-    text = line("2.50", DAY) + "".join(
-        line("11.00", DAY + timedelta(days=number)) for number in range(1, HELD_DAYS + 2)
-    )
-    imported(home, HEADING + text)
-    assert [row[1] for row in prices(home, DAY + timedelta(days=HELD_DAYS + 1))] == [Decimal("11.00")]
-    assert held(home, DAY + timedelta(days=HELD_DAYS)) == ["price_jump"]
+    report = imported(home, HEADING + line("11.00") + line("0.02", provider="Other"), "next.csv")
+    assert prices(home) == [("Acme", Decimal("11.00")), ("Other", Decimal("0.02"))]
+    assert report.rejects == []
 
 
 def test_numbers_of_rows_say_nothing_of_an_imported_day(home: Home) -> None:
@@ -181,14 +162,6 @@ def test_most_of_a_days_prices_out_of_bounds_refuse_the_day_and_keep_what_it_had
         "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as is expected of this source"
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
-
-
-def test_a_price_far_from_all_that_was_seen_is_held(home: Home) -> None:
-    imported(home, HEADING + line("2.50") + line("0.02", provider="Other"))
-    assert prices(home) == [("Acme", Decimal("2.50"))]
-    assert held(home) == ["price_out_of_line"]
-    alone = imported(home, HEADING + line("0.02", DAY + timedelta(days=1), "Third"), "third.csv")
-    assert [outcome.reason for outcome in alone.refused] == ["none of its prices is believed at once"]
 
 
 def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:

@@ -3,7 +3,7 @@ and the sources that are off while people still see their prices."""
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from pipeline.capture.permissions import Choices, why_off
 from pipeline.capture.replay import PagesServer, page_entries
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.cli.main import main
-from pipeline.health.digest import RECENT_DAYS, digest_of
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.records import Records
@@ -121,15 +120,3 @@ def test_the_cheapest_says_which_sources_are_off(mixed_home: Home) -> None:
     assert "not asked, because you disabled them: runpod (" in note, "Linode never had a price"
     enable(["runpod"], mixed_home, TODAY, {})
     assert "not asked" not in gpufare(*JOB).stderr
-
-
-def test_the_digest_names_sources_that_are_off_and_had_prices(mixed_home: Home) -> None:
-    def off(day: datetime) -> list[str]:
-        return [line for line in digest_of(mixed_home, day).lines if line.startswith("Off: ")]
-
-    assert [line.partition(". ")[0] for line in off(NOW)] == ["Off: by their terms: runpod"]
-    assert off(NOW + timedelta(days=RECENT_DAYS)) == []
-    disable(["runpod", "lambda", "linode"], mixed_home, TODAY)
-    assert [line.partition(". ")[0] for line in off(NOW)] == ["Off: because you disabled them: runpod"]
-    enable(["runpod"], mixed_home, TODAY, {})
-    assert off(NOW) == []

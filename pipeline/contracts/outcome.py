@@ -71,12 +71,7 @@ class OutcomeCode(CodeWithSentence):
     TOO_MANY_REDIRECTS = auto(), "the host redirects too many times", SourceResult.REFUSED_BY_US
     WRONG_CONTENT_TYPE = auto(), "the answer is not of the expected content type", SourceResult.REFUSED_BY_US
     EMPTY_BODY = auto(), "the answer is empty", SourceResult.CHANGED
-    TOO_LARGE = auto(), "the answer is larger than this source's limit", SourceResult.REFUSED_BY_US
-    DECOMPRESSION_BOMB = (
-        auto(),
-        "the answer unpacks to more than this source's limit",
-        SourceResult.REFUSED_BY_US,
-    )
+    TOO_LARGE = auto(), "the answer exceeds this source's limit, packed or not", SourceResult.REFUSED_BY_US
     BAD_ENCODING = auto(), "the answer cannot be decompressed", SourceResult.REFUSED_BY_US
     ROBOTS_DISALLOWED = auto(), "the host's robots.txt disallows this address", SourceResult.REFUSED_BY_HOST
     NEEDS_KEY = auto(), "needs a key", SourceResult.NEEDS_KEY

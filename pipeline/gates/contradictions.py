@@ -17,9 +17,9 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
+from pipeline.gates.held import is_reviewed
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.prices import price_key, usd_of
-from pipeline.gates.release import is_reviewed
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag

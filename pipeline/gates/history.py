@@ -5,40 +5,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from decimal import Decimal
 from statistics import median
-from typing import Any
-
-from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.offer import Offer
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.prices import PriceKey, is_same_price, price_key
+from pipeline.gates.held import HELD_REASONS, HeldPrice, held_again
+from pipeline.gates.prices import PriceKey, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
-
-
-@dataclass(frozen=True, slots=True)
-class Before:
-    """An earlier accepted price of an offer."""
-
-    native_price: Decimal
-    native_currency: str
-    usd_per_gpu_hour: Decimal | None
-    day: date
-
-
-@dataclass(frozen=True, slots=True)
-class HeldPrice:
-    """A price held by earlier readings: on how many days, since when, and the accepted price before it."""
-
-    reason: RejectReason
-    native_price: Decimal
-    since: date
-    readings: int
-    before: Before | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +25,6 @@ class History:
     held: Mapping[PriceKey, HeldPrice] = field(default_factory=dict)
 
 
-_BEFORE = TypeAdapter(Before | None)
-_HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
-
-
-def held_as_json(offer: Offer, before: Before | None) -> dict[str, Any]:
-    """Return the part of a held price's reject that read_history needs."""
-    return {
-        "price_key": list(price_key(offer)),
-        "native_price": str(offer.native_price),
-        "native_currency": offer.native_currency,
-        "before": _BEFORE.dump_python(before, mode="json"),
-    }
-
-
 def read_history(records: Records, source: str, day: date) -> History:
     """Return a source's history before ``day``. Raises RecordError."""
     last_day, offers = records.last_accepted(source, before=day) or (None, [])
@@ -72,20 +33,12 @@ def read_history(records: Records, source: str, day: date) -> History:
     earlier = [each for each in records.rejected_days(source) if each < day]
     for each in earlier[-THRESHOLDS.history_readings :]:
         for row in records.rejects(source, each):
-            if row["reason"] in _HELD_REASONS:
+            if row["reason"] in HELD_REASONS:
                 key = tuple(row["raw"]["price_key"])
                 # An offer that is held and accepted on one day shares its key with another.
                 if key not in accepted or (last_day and each >= last_day):
-                    held[key] = _held_again(row, each, held.get(key))
+                    held[key] = held_again(row, each, held.get(key))
     return History(offers, last_day, held)
-
-
-def _held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
-    reason, price = _HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
-    before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
-    if earlier and is_same_price(earlier.native_price, price):
-        return HeldPrice(reason, price, earlier.since, earlier.readings + 1, before)
-    return HeldPrice(reason, price, day, 1, before)
 
 
 def accepted_counts(records: Records, source: str, day: date) -> list[int]:

@@ -13,6 +13,7 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.gates.held import Doubt, Moves, held_reject, is_released
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, doubt_most_moved, doubt_move, doubt_new_offer
@@ -25,7 +26,6 @@ from pipeline.gates.reading import (
     why_in_another_currency,
     why_shrunk,
 )
-from pipeline.gates.release import Doubt, Moves, held_reject, is_released
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
@@ -37,7 +37,6 @@ class Screened:
     offers: list[Offer]
     rejects: list[RejectedRow]
     failure: str | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def judge(
@@ -52,29 +51,27 @@ def judge(
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
     With ``lacks_answers``, the reading's size is compared with the last one's for held_days only: the missing
-    answers may never come back. The number of an imported day's rows is not checked: a person chose them.
-    Raises RecordError and CatalogError.
+    answers may never come back. Imported prices, which are never ranked, are neither held nor compared with
+    earlier ones. Raises RecordError and CatalogError.
     """
-    history = read_history(records, config.name, day)
     is_imported = config.kind == "imported"
-    last_rows = len(history.last) if history.last_day and not is_imported else None
+    history = History() if is_imported else read_history(records, config.name, day)
+    last_rows = len(history.last) if history.last_day else None
     is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.held_days
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
     if is_lasting and (shrunk := why_shrunk(len(built.offers), last_rows)):
         warnings += (f"{shrunk}, on {history.last_day}: not all requests are answered",)
     reason = acceptance.reason
-    if not is_imported:
-        earlier = accepted_counts(records, config.name, day)
-        reason = reason or why_in_another_currency(answers, config)
-        reason = reason or why_grown(len(built.offers), earlier, history.last_day, day)
+    if is_imported:
+        return _flagged_as_imported(built), Acceptance(reason is None, reason, warnings)
+    earlier = accepted_counts(records, config.name, day)
+    reason = reason or why_in_another_currency(answers, config)
+    reason = reason or why_grown(len(built.offers), earlier, history.last_day, day)
     if reason:
         return built, Acceptance(False, reason, warnings)
     moves_elsewhere = partial(moves_at_other_sources, records, config.name, day)
-    screened = (_screen_imported if is_imported else screen)(
-        built.offers, history, config, day, moves_elsewhere
-    )
-    warnings += screened.warnings
+    screened = screen(built.offers, history, config, day, moves_elsewhere)
     built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
     if missing := missing_cards(built.offers, config):
         # They were read, so the page is the usual one and its other prices are not in doubt.
@@ -82,28 +79,13 @@ def judge(
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
 
 
-def _screen_imported(
-    offers: Sequence[Offer], history: History, config: SourceConfig, day: date, moves_elsewhere: Moves
-) -> Screened:
-    """Screen each provider's offers separately: a doubt about one provider says nothing about another.
-
-    A price is compared with the same provider's earlier one if that is at most ``stale_after_days`` old.
-    Every offer that is not in doubt is flagged as imported.
-    """
-    is_old = history.last_day and (day - history.last_day).days > config.stale_after_days
-    last = [] if is_old else history.last
-    believed, rejects, warnings = list[Offer](), list[RejectedRow](), list[str]()
-    for provider in dict.fromkeys(offer.provider for offer in offers):
-        now, before = ([each for each in some if each.provider == provider] for some in (offers, last))
-        screened = screen(now, replace(history, last=before), config, day, moves_elsewhere)
-        believed += [
-            offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
-            for offer in screened.offers
-        ]
-        rejects += screened.rejects
-        warnings += [f"{provider}: {screened.failure}"] if screened.failure else []
-    failure = None if believed else "none of its prices is believed at once"
-    return Screened(believed, rejects, failure, tuple(warnings))
+def _flagged_as_imported(built: Built) -> Built:
+    """Return a reading whose offers have a flag each: that of a contradiction, else ``imported``."""
+    offers = [
+        offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
+        for offer in built.offers
+    ]
+    return replace(built, offers=offers)
 
 
 def screen(

@@ -18,8 +18,8 @@ from pydantic import Field
 from pipeline.catalog.tables import catalog_table
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gates.held import Doubt
 from pipeline.gates.prices import is_same_figure, price_key, usd_of, usd_text
-from pipeline.gates.release import Doubt
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 

@@ -11,7 +11,8 @@ from decimal import Decimal
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.history import Before, History
+from pipeline.gates.held import Before, Doubt
+from pipeline.gates.history import History
 from pipeline.gates.prices import (
     PriceKey,
     is_same_figure,
@@ -21,7 +22,6 @@ from pipeline.gates.prices import (
     usd_of,
     usd_text,
 )
-from pipeline.gates.release import Doubt
 from pipeline.gates.thresholds import THRESHOLDS
 
 

@@ -4,8 +4,7 @@ Text of price pages is made harmless first, since a line may be shown as Markdow
 """
 
 import html
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -22,8 +21,6 @@ from pipeline.home.paths import Home
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
 from pipeline.record.incidents import kept_incidents
-from pipeline.record.records import Records
-from pipeline.refresh.permissions import Off, reason_off
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
@@ -35,9 +32,6 @@ FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
 """States of a source that need no action."""
 
 NEVER_ASKED = "not_asked"
-
-RECENT_DAYS = 30
-"""A source that is off is named for this number of days after its last prices."""
 
 _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼", "|": "¦", "@": "＠", "\\": "∖"})
 
@@ -229,35 +223,10 @@ def _broke(home: Home, now: datetime) -> list[str]:
     return [*lines, f"Never asked: {_names(never)}"] if never else lines
 
 
-def _permissions(home: Home, now: datetime) -> Iterator[str]:
-    """Yield a line if the file of permissions is damaged, or sources that lately had prices are off: an
-    upgrade may have turned them off."""
-    choices = read_choices(home)
-    if choices.problem:
-        yield f"Permissions: {harmless(choices.problem, 2 * MAX_QUOTED_CHARACTERS)}"
-        return
-    off = {name: reason_off(config, choices, os.environ) for name, config in configs().items()}
-    why = {Off.BY_TERMS: "by their terms", Off.BY_CHOICE: "because you disabled them"}
-    missed = [
-        f"{what}: {', '.join(names)}"
-        for reason, what in why.items()
-        if (names := [name for name in off if off[name] is reason and _had_live_prices(home, name, now)])
-    ]
-    if missed:
-        yield (
-            f"Off: {'; '.join(missed)}. They had prices in the last {RECENT_DAYS} days; "
-            "gpufare sources says why and how to turn them on"
-        )
-
-
-def _had_live_prices(home: Home, source: str, now: datetime) -> bool:
-    """True if a day of the last RECENT_DAYS has prices of the source that were not replayed."""
-    records, today = Records(home), now.date()
-    return any(
-        not any(outcome["accepted"] and outcome.get("replayed") for outcome in records.outcomes(source, day))
-        for day in records.days_with_offers(source)
-        if today - timedelta(days=RECENT_DAYS) < day <= today
-    )
+def _permissions(home: Home, now: datetime) -> list[str]:
+    """Return a line if the file of permissions is damaged."""
+    problem = read_choices(home).problem
+    return [f"Permissions: {harmless(problem, 2 * MAX_QUOTED_CHARACTERS)}"] if problem else []
 
 
 def _incidents(home: Home, now: datetime) -> list[str]:

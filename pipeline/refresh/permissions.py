@@ -1,10 +1,8 @@
 """Enabling and disabling sources, and why sources are off."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
-from enum import StrEnum, auto
 
 from filelock import FileLock
 
@@ -63,23 +61,10 @@ def _remaining_prices(config: SourceConfig, home: Home, today: date) -> str:
     return f"; its last prices stay ranked for {config.stale_after_days} days at most"
 
 
-class Off(StrEnum):
-    """Reasons for not asking a source in a live refresh."""
-
-    BY_TERMS = auto()
-    BY_CHOICE = auto()
-    WITHOUT_KEY = auto()
-    RETIRED = auto()
-
-
-def reason_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> Off | None:
-    """Return why a live refresh does not ask a source; None if it does. While the user's choices cannot be
-    read, every source that is not retired is off by its terms."""
-    if config.disabled is not None:
-        return Off.RETIRED
-    if why_off(config, choices, environment) is not None:
-        return Off.BY_CHOICE if config.name in choices.by_source else Off.BY_TERMS
-    return Off.WITHOUT_KEY if config.needs_key and not config.has_key(environment) else None
+def is_asked(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> bool:
+    """True if a live refresh asks a source: it is not retired, permitted, and has the key that it needs."""
+    has_key = not config.needs_key or config.has_key(environment)
+    return config.disabled is None and has_key and why_off(config, choices, environment) is None
 
 
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
@@ -88,22 +73,24 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
-    off: dict[Off | None, list[SourceConfig]] = defaultdict(list)
-    for config in chosen:
-        off[reason_off(config, choices, environment)].append(config)
-    by_terms, without_key = off[Off.BY_TERMS], off[Off.WITHOUT_KEY]
-    read_again = [each for each in chosen if each.disabled is None and _is_older_than_terms(choices, each)]
+    retired = [each for each in chosen if each.disabled is not None]
+    live = [each for each in chosen if each.disabled is None]
+    off = [each for each in live if why_off(each, choices, environment) is not None]
+    by_terms = [each for each in off if each.name not in choices.by_source]
+    by_choice = [each for each in off if each.name in choices.by_source]
+    without_key = [each for each in live if each not in off and not is_asked(each, choices, environment)]
+    read_again = [each for each in live if _is_older_than_terms(choices, each)]
     enable = "gpufare sources enable NAME"
     return [
         *_line("off by their terms", by_terms, f"; {enable}{_or_set_keys(by_terms)}"),
-        *_line("off because you disabled them", off[Off.BY_CHOICE], f"; {enable}"),
+        *_line("off because you disabled them", by_choice, f"; {enable}"),
         *_line("off without a key", without_key, f"; set {_keys(without_key)}"),
         *_line(
             "terms read again since you enabled them",
             read_again,
             f"; {enable} shows them and confirms your choice",
         ),
-        *_line("retired", off[Off.RETIRED]),
+        *_line("retired", retired),
     ]
 
 

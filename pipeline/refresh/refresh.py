@@ -18,7 +18,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.progress import Progress, Step, no_progress
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gates.held import HELD_REASONS
 from pipeline.gates.prices import price_key
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -167,8 +167,7 @@ def _differences(before: Sequence[Offer], after: Sequence[Offer]) -> int:
 
 def _held(records: Records, source: str, day: date) -> list[str]:
     """Return the details of a day's rejects that hold a price."""
-    reasons = {reason for reason in RejectReason if reason.held}
-    return [row["detail"] for row in records.rejects(source, day) if row["reason"] in reasons]
+    return [row["detail"] for row in records.rejects(source, day) if row["reason"] in HELD_REASONS]
 
 
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:

@@ -15,7 +15,7 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
 from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of
-from pipeline.refresh.permissions import off_lines, reason_off
+from pipeline.refresh.permissions import is_asked, off_lines
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
@@ -29,7 +29,7 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
     """Return a line on the number of sources asked, and before the first accepted day also lines on the
     sources that are off and on what keys would add."""
     choices = read_choices(home)
-    asked = [config for config in chosen if reason_off(config, choices, environment) is None]
+    asked = [config for config in chosen if is_asked(config, choices, environment)]
     lines = [_asking_text(asked, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines

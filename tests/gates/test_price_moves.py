@@ -15,7 +15,8 @@ from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates import price_bounds
-from pipeline.gates.history import Before, HeldPrice, History, moves_at_other_sources, read_history
+from pipeline.gates.held import Before, HeldPrice
+from pipeline.gates.history import History, moves_at_other_sources, read_history
 from pipeline.gates.judge import Screened, screen
 from pipeline.gates.price_bounds import Seen
 from pipeline.gates.prices import price_key

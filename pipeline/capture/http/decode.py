@@ -67,7 +67,7 @@ class BoundedDecoder:
         if self._arrived > self._limit:
             return RequestFailedError(OutcomeCode.TOO_LARGE, f"more than {self._limit} bytes")
         detail = f"{self._arrived} bytes unpack to more than {self._limit}"
-        return RequestFailedError(OutcomeCode.DECOMPRESSION_BOMB, detail)
+        return RequestFailedError(OutcomeCode.TOO_LARGE, detail)
 
 
 def _bad_encoding(detail: str) -> RequestFailedError:

@@ -88,8 +88,8 @@ def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 class GuardedTransport(httpx.HTTPTransport):
     """httpx's transport over connections that keep to the rules of this module.
 
-    ``only`` names the one host and port that may be connected to, at any address (a replay server, a
-    webhook); without it, every public address may be. Proxies of the environment are not used.
+    ``only`` names the one host and port that may be connected to, at any address (a replay server);
+    without it, every public address may be. Proxies of the environment are not used.
     """
 
     def __init__(self, only: tuple[str, int] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Held prices: why one is in doubt, the reject that keeps it, and what releases it.
+"""Held prices: the doubt about one, the reject that keeps it, and its release.
 
 A defect of a reader repeats every day, so reading a price again does not confirm it. A held price is released
 when the market moves with it, after held_days, or by a person's line in the source's yaml
@@ -6,19 +6,47 @@ when the market moves with it, after held_days, or by a person's line in the sou
 """
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.history import Before, HeldPrice, held_as_json
-from pipeline.gates.prices import is_same_figure, is_same_price
+from pipeline.gates.prices import is_same_figure, is_same_price, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
 """From a card, a price kind and an earlier day to the logarithm of each other source's price change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """An earlier accepted price of an offer."""
+
+    native_price: Decimal
+    native_currency: str
+    usd_per_gpu_hour: Decimal | None
+    day: date
+
+
+@dataclass(frozen=True, slots=True)
+class HeldPrice:
+    """A price held by earlier readings: on how many days, since when, and the accepted price before it."""
+
+    reason: RejectReason
+    native_price: Decimal
+    since: date
+    readings: int
+    before: Before | None = None
+
+
+_BEFORE = TypeAdapter(Before | None)
+HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +68,25 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
         detail=f"{doubt.detail}; held {until_the_market}until it has been read for "
         f"{THRESHOLDS.held_days} days, or until a person confirms it under reviewed_prices in "
         f"catalog/sources/{offer.source}.yaml",
-        raw=held_as_json(offer, doubt.before),
+        raw={
+            "price_key": list(price_key(offer)),
+            "native_price": str(offer.native_price),
+            "native_currency": offer.native_currency,
+            "before": _BEFORE.dump_python(doubt.before, mode="json"),
+        },
         observed_at=offer.observed_at,
         source_url=offer.source_url,
         capture_sha256=offer.capture_sha256,
     )
+
+
+def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
+    """Return a held price from its reject of a ``day``, in view of those of ``earlier`` days."""
+    reason, price = HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
+    before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
+    if earlier and is_same_price(earlier.native_price, price):
+        return HeldPrice(reason, price, earlier.since, earlier.readings + 1, before)
+    return HeldPrice(reason, price, day, 1, before)
 
 
 def is_released(
