@@ -1,24 +1,24 @@
-"""docs/reference/recipes.md: the recipes of catalog/recipes.yaml, with what each switches."""
+"""docs/reference/recipes.md: the recipes of catalog/recipes.yaml, with their switches."""
 
 from docs.generate.markdown import table
 from pipeline.model.tracing.grid import Table, cells
 from pipeline.model.tracing.recipes import Recipe, read_recipes
 
-HEADINGS = ("recipe", "what is run", "whose code", "switches", "traces", "source")
+HEADINGS = ("recipe", "training step", "whose code", "switches", "traces", "source")
 
 INTRODUCTION = """# Recipes
 
 This file is made by `make docs` from `catalog/recipes.yaml` and `catalog/traces.csv`.
 
 A recipe is a training step as a framework runs it: the switches that decide what it allocates and computes,
-with the framework's own defaults. `gpufare trace --recipe NAME` traces one, and `gpufare trace-grid` all of
-them on a grid of architectures, depths and shapes into `catalog/traces.csv`. What cannot be traced is in
-`catalog/traces_failed.csv`, with the reason.
+with the framework's own defaults. `gpufare trace --recipe NAME` traces one; `gpufare trace-grid` traces all of
+them on a grid of architectures, depths and shapes into `catalog/traces.csv`. `catalog/traces_failed.csv` lists
+combinations that cannot be traced, with the reason.
 
-- **whose code**: the framework whose code runs in the trace. An emulation runs another framework's switches,
-  and the notes below the table say on what.
-- **switches**: those that differ from the defaults of `Recipe` in `pipeline/model/tracing/recipes.py`.
-- **traces**: rows in `catalog/traces.csv`, of those that the grid asks for.
+- **whose code**: the framework whose code runs in the trace. An emulation runs another framework's switches;
+  the notes below the table name the code that it runs on.
+- **switches**: differences from the defaults of `Recipe` in `pipeline/model/tracing/recipes.py`.
+- **traces**: rows in `catalog/traces.csv`, out of the grid's combinations.
 - **source**: where the framework documents or sets the switches.
 """
 
@@ -28,7 +28,7 @@ NOTES = """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     recipes = read_recipes().values()
     traced = Table.read()
     counts = {name: sum(cell.recipe == name for cell in traced.rows) for name in read_recipes()}

@@ -1,4 +1,4 @@
-"""docs/reference/tables.md and macros.md: what a published file contains, from the comments in sql/."""
+"""docs/reference/tables.md and macros.md: the published tables and macros, from the comments in sql/."""
 
 import re
 from collections.abc import Iterator
@@ -11,15 +11,14 @@ from pipeline.warehouse.sql_files import macro_scripts, scripts
 
 TABLES = """# Tables
 
-This file is made by `make docs` from `sql/schema`. The same stands in each published file, in the table
-`data_dictionary`. Times are UTC. A null means that nobody said it, not zero.
+This file is made by `make docs` from `sql/schema`. Each published file has the same in the table
+`data_dictionary`. Times are UTC. A null means unknown, not zero.
 """
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The same stands in each published
-file, in the table `data_dictionary`. A parameter that is a relation takes the name of a table or of a CTE as
-text, as in `cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. Each published file has the
+same in the table `data_dictionary`. A relation parameter takes the name of a table or CTE as text, as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
@@ -27,7 +26,7 @@ _CALLED = re.compile(r"\b(\w+)\(")
 
 
 def tables_page() -> str:
-    """The tables with their columns, in the order of their names."""
+    """Return the page of tables and columns, sorted by name."""
     tables, columns, _ = _described()
     return "\n".join([TABLES, *_tables(tables, columns)])
 
@@ -41,12 +40,12 @@ def _tables(tables: list[tuple[str, str]], columns: list[tuple[str, str, str, st
 
 
 def macros_page() -> str:
-    """First the macros that the examples call, then those that these are made of, by file."""
+    """Return the page of macros: those that the examples call, then the others by file."""
     _, _, macros = _described()
     examples = " ".join(script.read_text(encoding="utf-8") for script in scripts("examples"))
     called = set(_CALLED.findall(examples))
-    parts = [MACROS, "## Made to be called\n", _macros([each for each in macros if each[0] in called])]
-    parts.append("\n## What they are made of")
+    parts = [MACROS, "## Macros to call\n", _macros([each for each in macros if each[0] in called])]
+    parts.append("\n## Macros they use")
     for script in macro_scripts():
         sql = script.read_text(encoding="utf-8")
         defined = set(_DEFINED.findall(sql)) - called
@@ -64,7 +63,7 @@ def _macros(rows: list[tuple[str, str, str]]) -> str:
 
 @cache
 def _described() -> tuple[list[tuple[str, str]], list[tuple[str, str, str, str]], list[tuple[str, str, str]]]:
-    """Tables, their columns in order, and macros, of a database without rows."""
+    """Return tables, their columns in order, and macros with their comments."""
     with connect() as connection:
         create(connection)
         ours = "database_name = current_database() AND schema_name = 'main' AND NOT internal"
