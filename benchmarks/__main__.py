@@ -110,8 +110,8 @@ Written by `python -m benchmarks --write docs/reference/speed.md` in {seconds / 
 polars {version("polars")}, load {load:.1f} at the start and
 {os.getloadavg()[0]:.1f} at the end. CPU is the time of all threads; the time
 of a question is the least of its repeats. The offers of large markets and long histories are made up from a
-seed (`python -m benchmarks.market`). All lines come from one run: compare the ratios, since times are longer on a
-machine that does other work.
+seed (`python -m benchmarks.market`). All lines come from one run: compare the ratios, since times are longer
+on a machine that does other work.
 
 {text}
 

@@ -32,7 +32,7 @@ def together(*taken: Taken) -> Taken:
 
 
 def processor_seconds() -> float:
-    """Return the times of this process and of the children that it waited for."""
+    """Return the processor seconds of this process and of the children that it waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
@@ -49,7 +49,7 @@ def timed(question: Callable[[int], object], repeats: int = 1) -> Taken:
 
 @contextmanager
 def clock() -> Iterator[Callable[[], Taken]]:
-    """Time a block: the yielded function returns the time since its start."""
+    """Time a block: the yielded function returns the time since its start, up to its end."""
     processor, wall = processor_seconds(), time.perf_counter()
     stopped: list[Taken] = []
 
@@ -71,12 +71,12 @@ def peak_megabytes() -> float:
 
 
 def below(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """Return the cells of a value with an upper goal."""
+    """Return the line of a value with an upper goal."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at most {_short(goal)} {unit}", value <= goal)
 
 
 def above(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """Return the cells of a value with a lower goal."""
+    """Return the line of a value with a lower goal."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at least {_short(goal)} {unit}", value >= goal)
 
 

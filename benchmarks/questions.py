@@ -93,8 +93,10 @@ def _against(question: str, taken: Taken, goal: float) -> Line:
 
 
 def plans(models: int = 8) -> list[Line]:
-    """Measure the candidates that the planner evaluates per second on two threads, without pruning. A candidate
-    is a model, method, sequence length, GPU, count, micro-batch, checkpointing and sharding."""
+    """Measure the candidates that the planner evaluates per second on two threads, without pruning.
+
+    A candidate is a model, method, sequence length, GPU, count, micro-batch, checkpointing and sharding.
+    """
     with planner("plans_for") as connection:
         connection.execute("SET threads = 2")
         connection.execute(JOBS, [models])

@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """The sums over all sources."""
+    """The day of the sample pages, and the results of all sources."""
 
     day: date
     sources: list[Read]

@@ -10,8 +10,8 @@ from pipeline.contracts.reject_reasons import CONTRADICTIONS, FlagReason, Reject
 
 INTRODUCTION = """# Reasons and codes
 
-This file is made by `make docs` from `pipeline/contracts`. [Gates before publishing](../explanation/price-gates.md) explains
-why a gate holds or flags a price.
+This file is made by `make docs` from `pipeline/contracts`. [Gates before
+publishing](../explanation/price-gates.md) explains why a gate holds or flags a price.
 """
 
 REJECTS = """The table `rejects` has each such row; `detail` names the problem. A held price was read; later

@@ -10,10 +10,10 @@ INTRODUCTION = """# Recipes
 
 This file is made by `make docs` from `catalog/recipes.yaml` and `catalog/traces.csv`.
 
-A recipe is a training step as a framework runs it: the switches that decide what it allocates and computes,
-with the framework's own defaults. `gpufare trace --recipe NAME` traces one; `gpufare trace-grid` traces all of
-them on a grid of architectures, depths and shapes into `catalog/traces.csv`. `catalog/traces_failed.csv` lists
-combinations that cannot be traced, with the reason.
+A recipe is a training step as a framework runs it: the switches that decide what it allocates and
+computes, with the framework's own defaults. `gpufare trace --recipe NAME` traces one; `gpufare
+trace-grid` traces all of them on a grid of architectures, depths and shapes into `catalog/traces.csv`.
+`catalog/traces_failed.csv` lists combinations that cannot be traced, with the reason.
 
 - **whose code**: the framework whose code runs in the trace. An emulation runs another framework's switches;
   the notes below the table name the code that it runs on.

@@ -17,8 +17,9 @@ This file is made by `make docs` from `sql/schema`. Each published file has the 
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. Each published file has the
-same in the table `data_dictionary`. A relation parameter takes the name of a table or CTE as text, as in `cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. Each published file has
+the same in the table `data_dictionary`. A relation parameter takes the name of a table or CTE as text,
+as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
