@@ -109,7 +109,7 @@ def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_sam
     assert record(read_from_the_archive(home, tmp_path / "again")) == live
 
 
-def test_an_accepted_attempt_that_does_not_stand_says_which_does(home: Home, tmp_path: Path) -> None:
+def test_superseded_attempt_names_the_one_that_stands(home: Home, tmp_path: Path) -> None:
     morning, noon = attempt(home, tmp_path, ALL), attempt(home, tmp_path, FEWER)
     assert (morning.warnings, noon.accepted) == ((), True)
     assert noon.warnings == (f"the day keeps what its attempt {morning.attempt} gave",)

@@ -126,7 +126,7 @@ def test_a_part_that_is_none_is_named(
     assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
 
 
-def test_lines_say_whether_a_goal_is_reached() -> None:
+def test_lines_state_whether_a_goal_is_reached() -> None:
     lines = [
         below("memory", None, 1.46, 1.5, "GB"),
         above("labels", Taken(12.0, 0.5), 72_000, 100_000, "per second"),

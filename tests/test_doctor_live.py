@@ -39,7 +39,7 @@ def test_each_source_has_its_outcome_and_what_it_took_and_the_home_stays_as_it_w
     assert line.endswith(f" kB in {modal['duration_seconds']:.1f} s")
 
 
-def test_what_failed_says_why_and_what_to_do(tmp_path: Path) -> None:
+def test_failure_names_its_reason_and_what_to_do(tmp_path: Path) -> None:
     faults = {
         "coreweave": says(403, b"<h1>Forbidden</h1>", content_type="text/html"),
         "cudo": says(200, b"<html>", content_type="text/html"),

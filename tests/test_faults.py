@@ -186,7 +186,7 @@ def bad_day(small_homes: Callable[[Path], Home], tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_source_is_left_out_and_its_outcome_names_the_cause(name: str, bad_day: Published) -> None:
+def test_broken_source_is_skipped_and_its_outcome_names_the_cause(name: str, bad_day: Published) -> None:
     broken = BROKEN[name]
     outcome, health = bad_day.outcome(broken.source), bad_day.health(broken.source)
     assert not outcome["accepted"]
@@ -212,7 +212,7 @@ def test_the_other_sources_are_published_as_ever(source: str, bad_day: Published
     assert bad_day.prices(source) == Published(sample_home, bad_day.report).prices(source)
 
 
-def test_a_redirect_to_another_port_of_this_machine_reaches_nobody(bad_day: Published) -> None:
+def test_redirect_to_another_port_of_this_machine_is_refused(bad_day: Published) -> None:
     assert bad_day.elsewhere == []
 
 
@@ -559,7 +559,7 @@ def test_a_single_price_that_jumps_is_held_back(next_day: Published) -> None:
     assert next_day.offers("nebius", "native_price = 3.55") == []
 
 
-def test_a_card_that_nobody_knows_is_shown_and_not_ranked(next_day: Published) -> None:
+def test_unknown_card_is_shown_but_not_ranked(next_day: Published) -> None:
     (offer,) = next_day.offers("jarvislabs", "raw_label LIKE 'H900%'")
     assert (offer["gpu_id"], offer["ranked"], offer["not_ranked_reason"]) == (None, False, "gpu_not_settled")
     assert next_day.rows("FROM main.unmatched_labels WHERE raw_label LIKE 'H900%'")

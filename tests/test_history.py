@@ -324,7 +324,7 @@ def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_p
     assert not (tmp_path / "no.duckdb").exists()
 
 
-def test_the_record_answers_as_its_documentation_says(sample_home: Home) -> None:
+def test_documented_query_of_the_record_answers(sample_home: Home) -> None:
     text = (Path(__file__).parents[1] / "docs" / "explanation" / "retention.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     with duckdb.connect() as connection:

@@ -261,9 +261,7 @@ def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatc
     assert asked(evaluate("capture")) == enabled, "a replay needs no permission"
 
 
-def test_a_tick_says_which_source_it_does_not_ask_and_why(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tick_names_skipped_sources_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
     monkeypatch.setenv(HOURLY_VARIABLE, "primeintellect,modal,aws")
@@ -509,7 +507,7 @@ def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInst
     assert "published" in incident["reason"]
 
 
-def test_what_a_page_says_is_no_markup_in_a_check() -> None:
+def test_text_of_a_page_is_no_markup_in_a_check() -> None:
     told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price")
     assert "](" not in told
     assert "://" not in told

@@ -239,7 +239,7 @@ def test_offers_of_own_labels_are_of_own_gpus(published: tuple[Home, Any]) -> No
 
 
 @pytest.mark.slow
-def test_rows_that_would_stop_a_publication_are_left_out_of_it(
+def test_rows_that_would_stop_a_publication_are_skipped(
     published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here by a check that forbids one of them. What the record said of its offers is then said again."""
@@ -261,7 +261,7 @@ def test_rows_that_would_stop_a_publication_are_left_out_of_it(
     assert (gpu_id, status) == (None, "unknown")
 
 
-def test_what_cannot_be_used_is_said_by_the_refresh(published: tuple[Home, Any]) -> None:
+def test_refresh_reports_unusable_rows(published: tuple[Home, Any]) -> None:
     home, report = published
     said = "\n".join(report.lines())
     assert "gpus.csv: line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said

@@ -261,7 +261,7 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
     assert kinds["macro"] >= 4
 
 
-def test_the_error_of_traces_is_said_as_it_was_measured(sample_home: Home) -> None:
+def test_stated_error_of_traces_is_the_measured_one(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         rows = ask(
             connection,

@@ -295,7 +295,7 @@ def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
     assert answer.stderr.startswith("asking 3 sources without a key\n")
 
 
-def test_what_most_have_in_common_is_said_once_before_the_others(
+def test_common_cause_is_reported_once_before_the_others(
     bad_day: tuple[Home, dict[str, Outcome]], tmp_path: Path
 ) -> None:
     alike = outcomes_of(Home(tmp_path), "http://nowhere.invalid")
@@ -329,9 +329,7 @@ def made_up(code: OutcomeCode | None, error: str, number: int = 3, first: int = 
         ),
     ],
 )
-def test_whatever_all_sources_have_in_common_is_one_line(
-    code: OutcomeCode | None, error: str, says: str
-) -> None:
+def test_cause_common_to_all_sources_is_one_line(code: OutcomeCode | None, error: str, says: str) -> None:
     alike = made_up(code, error)
     assert says in one_line(alike)
     others = made_up(OutcomeCode.EMPTY_BODY, "empty_body: {}", number=3, first=3)

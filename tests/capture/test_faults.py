@@ -141,7 +141,7 @@ def test_a_refused_connection(capture: Capturing) -> None:
     assert captured.status == "failed"
 
 
-def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_certificate_is_refused(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
     with Site(UNTRUSTED) as secure:
         secure.say(ACME, "/gpus", GOOD)
         refused = capture(source(), base_url=secure.base_url)

@@ -259,7 +259,7 @@ AT_THE_PROXY = {
 
 
 @pytest.mark.parametrize("answer", AT_THE_PROXY)
-def test_what_goes_wrong_at_the_proxy_is_said_of_the_proxy(
+def test_proxy_errors_name_the_proxy(
     archive: Archive, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome, times, said = AT_THE_PROXY[answer]
@@ -283,7 +283,7 @@ def test_a_proxy_that_is_not_there(archive: Archive, monkeypatch: pytest.MonkeyP
             assert "(GPUFARE_PROXY)" in (captured.error or "")
 
 
-def test_what_goes_wrong_behind_the_proxy_is_said_of_the_host(
+def test_errors_behind_the_proxy_name_the_host(
     archive: Archive, proxy: ConnectProxy, secure_site: Site
 ) -> None:
     secure_site.say(PRICES, "/gpus", Reply(403))

@@ -4,7 +4,7 @@ from docs.generate.sources import page
 from pipeline.catalog.source_config import asked_configs
 
 
-def test_the_table_says_why_a_source_is_not_asked() -> None:
+def test_table_states_why_a_source_is_not_asked() -> None:
     rows = {line.split("]")[0][3:]: line for line in page().splitlines() if line.startswith("| [")}
     assert set(rows) == set(asked_configs())
     assert "no: its terms forbid it" in rows["vast"]

@@ -261,7 +261,7 @@ def test_a_job_off_the_grid_is_refused_where_published_plans_are_asked(
             cheapest(market, tokens=SHORT, **job)
 
 
-def test_whatever_can_be_asked_is_the_same_in_a_group_of_rentals(market: duckdb.DuckDBPyConnection) -> None:
+def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.DuckDBPyConnection) -> None:
     """Of offers that differ in nothing but what a job can ask for, each is a rental."""
     rows = market.execute(
         "SELECT raw_label FROM rentals WHERE gpu_count = 1 AND price_kind = 'on_demand' AND gpu_id = 'card'"
@@ -306,7 +306,7 @@ def test_what_cannot_be_understood_is_refused_by_job_and_column(
         cheapest(market, **({"tokens": SHORT} | job))
 
 
-def test_a_misspelt_column_is_refused_whatever_is_read(market: duckdb.DuckDBPyConnection) -> None:
+def test_misspelt_column_is_refused_for_any_selection(market: duckdb.DuckDBPyConnection) -> None:
     job = "WITH asked AS (SELECT 'm' AS model, 1e6 AS tokens, 'qlora' AS metod)"
     for read in ("count(*)", "1 AS one", "seq_len"):
         with pytest.raises(duckdb.Error, match="did you mean method"):

@@ -87,7 +87,7 @@ def test_seventy_billion_parameters_in_four_bits_do_not_fit_a_24_gb_card(memory:
     assert not answer["fits"]
 
 
-def test_a_misspelt_column_is_said_to_be_ignored(memory: Estimate, model: duckdb.DuckDBPyConnection) -> None:
+def test_misspelt_column_is_reported_as_ignored(memory: Estimate, model: duckdb.DuckDBPyConnection) -> None:
     answer = memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="lora", sqe_len=512, note="mine")
     assert answer["assumptions"].endswith("ignored columns: sqe_len")
     assert "seq_len: 2048" in answer["assumptions"]

@@ -59,7 +59,7 @@ SHOWN: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("facts", "evidence"), [p[1:] for p in SHOWN], ids=[p[0] for p in SHOWN])
-def test_the_answer_says_which_machines_are_offered(facts: dict[str, Any], evidence: str) -> None:
+def test_answer_lists_the_offered_machines(facts: dict[str, Any], evidence: str) -> None:
     (offer,) = build_offers([listing(**facts)], config()).offers
     assert offer.size_evidence == evidence
 

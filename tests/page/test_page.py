@@ -190,7 +190,7 @@ def test_choices_change_the_answer_and_stand_in_the_address(opened: OpenPage) ->
     assert cells(page) == before
 
 
-def test_a_deadline_that_nothing_meets_is_said(opened: OpenPage) -> None:
+def test_impossible_deadline_is_reported(opened: OpenPage) -> None:
     page = opened()
     late = page.evaluate(
         """() => D.workloads.workload.flatMap((name, job) => D.answers.kinds.map((kind, k) =>
@@ -312,7 +312,7 @@ def facts_of(page_file: Path) -> dict[str, Any]:
     return facts
 
 
-def test_what_a_page_of_a_provider_says_stays_text(opened: OpenPage, page_file: Path, tmp_path: Path) -> None:
+def test_text_of_a_providers_page_stays_text(opened: OpenPage, page_file: Path, tmp_path: Path) -> None:
     facts = facts_of(page_file)
     for name in ("provider", "region", "instance_type", "tier"):
         facts["offers"][name] = [HOSTILE for _ in facts["offers"][name]]
@@ -367,7 +367,7 @@ def test_a_day_without_a_price_is_a_gap(opened: OpenPage, page_file: Path, tmp_p
     assert page.evaluate("drawn.get('history').plot.series[1].spanGaps") is False
 
 
-def test_without_ranked_prices_it_says_so(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
+def test_page_without_ranked_prices_reports_it(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
     """Every price is too old, as after weeks without a refresh."""
     with duckdb.connect(str(few_jobs.published)) as connection:
         for table in ("rentals", "cost_hours_pareto", "price_list", "price_history"):

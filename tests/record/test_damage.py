@@ -193,7 +193,7 @@ def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
     assert sorted(path.read_bytes() for path in kept.iterdir()) == [b"first", b"second", b"third"]
 
 
-def test_what_is_gone_is_read_again_or_named_as_lost(home: Home) -> None:
+def test_missing_files_are_read_again_or_reported_as_lost(home: Home) -> None:
     expected = loaded(home)
     month_of(home, "offers", "crusoe").unlink()
     month_of(home, "offers").unlink()

@@ -73,7 +73,7 @@ def test_offloaded_layers_keep_nothing_large() -> None:
     assert kept < TOKENS * HIDDEN * 2
 
 
-def test_what_is_compiled_is_refused_in_one_line() -> None:
+def test_compiled_kernels_are_refused_in_one_line() -> None:
     with pytest.raises(CannotTraceError, match=r"torch\.compile") as error:
         traced(kernels="compiled")
     assert "\n" not in str(error.value)

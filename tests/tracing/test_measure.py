@@ -106,7 +106,7 @@ class Dying:
         (5, Phase.FORWARD, "in a later step"),
     ],
 )
-def test_where_memory_ran_out_is_said_whenever_it_does(dies_in: int, phase: Phase, where: str) -> None:
+def test_phase_of_running_out_of_memory_is_named(dies_in: int, phase: Phase, where: str) -> None:
     request = request_of(switches={"autocast": None})
     found = run_steps(request, lambda _: None, lambda *what: Dying(build_step(*what), dies_in, phase))
     assert found.out_of_memory == f"{where}: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -114,7 +114,7 @@ def test_where_memory_ran_out_is_said_whenever_it_does(dies_in: int, phase: Phas
     assert found.trainable_parameters is not None
 
 
-def test_memory_that_runs_out_while_the_model_is_made_is_said() -> None:
+def test_running_out_of_memory_during_setup_is_reported() -> None:
     def too_large(*_: Any) -> Step:
         raise RuntimeError("CUDA error: out of memory")
 
@@ -131,7 +131,7 @@ def test_other_errors_are_not_a_lack_of_memory() -> None:
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
 
 
-def test_a_missing_library_of_a_recipe_is_said() -> None:
+def test_missing_library_of_a_recipe_is_named() -> None:
     request = request_of(switches={"attention": "flash_attention_2"})
     with pytest.raises(CannotTraceError, match=r"(?i)flash"):
         run_steps(request, lambda _: None)

@@ -38,7 +38,7 @@ def traced(switches: dict[str, Any], shape: TraceShape = SHAPE, **more: Any) -> 
     return trace(Recipe(name="tested", **switches | more), shape)
 
 
-def test_a_missing_framework_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_framework_names_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "litgpt", None)
     monkeypatch.delitem(sys.modules, "pipeline.model.tracing.frameworks.litgpt_step", raising=False)
     with pytest.raises(
