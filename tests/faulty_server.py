@@ -20,7 +20,7 @@ TLS_HANDSHAKE = b"\x16"
 
 
 class Host(BaseHTTPRequestHandler):
-    """What a fault acts on: a connection on which one source has just asked something."""
+    """The connection of a request, on which a fault acts."""
 
     asked: int
     base_url: str

@@ -1,4 +1,4 @@
-"""What a live refresh says before it asks."""
+"""The announcement of a live refresh before its requests."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

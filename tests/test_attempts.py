@@ -45,7 +45,7 @@ def pages(folder: Path, answered: int | None = None) -> Path:
 
 
 ALL, SOME, FEWER, NONE = None, 4, 3, 0
-"""How many of the 5 requests are answered."""
+"""Answered requests, out of 5."""
 
 
 def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:

@@ -1,4 +1,4 @@
-"""What the benchmarks measure keeps its size: rows that are read, bytes, peak memory and query plans. Nothing
+"""The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
 here is timed."""
 
 import json

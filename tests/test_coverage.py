@@ -1,4 +1,4 @@
-"""What each yaml says of how much of a provider's offers a user sees."""
+"""The share of a provider's offers that each yaml states."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""How answers look in a terminal and what a pipe gets."""
+"""Answers in a terminal and in a pipe."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens",
 
 
 def piped(*arguments: str, home: Home) -> Answer:
-    """What a pipe gets, in this process."""
+    """Return the output to a pipe, run in this process."""
     return CliRunner().invoke(main, list(arguments), env={HOME_VARIABLE: str(home.root)})
 
 

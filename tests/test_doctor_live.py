@@ -71,7 +71,7 @@ def test_many_that_fail_alike_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_off_is_not_asked(tmp_path: Path) -> None:
-    """Of the providers themselves, and with the user's choices of the home: nothing is sent."""
+    """With live pages and the choices in the home, nothing is sent."""
     home, now = Home(tmp_path), datetime.now(UTC)
     assert gpufare("sources", "disable", "modal", home=home).returncode == 0
     names = ["vast", "modal", "tensordock", "primeintellect"]

@@ -1,4 +1,4 @@
-"""What the answer says in words, for rows that the sample pages do not give."""
+"""The sentences of an answer, for rows that the sample pages do not have."""
 
 import csv
 import io

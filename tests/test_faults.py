@@ -1,4 +1,4 @@
-"""What providers can do wrong, done to the whole daily job over real HTTP.
+"""Faults of providers, against the whole daily job over real HTTP.
 
 Every fault hits one source on a day on which other sources are well. The others are published as ever, no
 wrong price is published or ranked, and the outcome says what went wrong.
@@ -405,7 +405,7 @@ def test_wrong_prices_of_some_leave_the_others_as_they_are(
 
 
 def test_no_wrong_price_is_in_any_ranking(dear_day: Published) -> None:
-    """Of the sources with wrong prices, only what the sample page says as well is ranked."""
+    """For sources with wrong prices, only prices that the sample page also has are ranked."""
     ranked = dear_day.rows("SELECT DISTINCT source, native_price FROM main.cheapest_gpu_per_workload")
     for source in {source for source, _ in WRONG_PRICES}:
         with (PAGES / source / "expected.csv").open(encoding="utf-8") as file:

@@ -598,7 +598,7 @@ def test_the_days_begin_at_the_first_archived_one(tmp_path: Path) -> None:
 def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     server: PagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    """Of the environment, and with the address in the run's configuration."""
+    """With the variable, and with the address in the run's configuration."""
     job = defs.resolve_job_def("capture")
     modal = {"asset_selection": [raw_key("modal"), offers_key("modal")], "instance": instance}
     by_configuration = {"resources": {"home": {"config": {"replay_url": server.base_url}}}}

@@ -28,7 +28,7 @@ NOW = datetime(2026, 8, 23, 6, tzinfo=UTC)
 COLUMNS = tuple(OwnGpu.model_fields)
 GPUS = ",".join(COLUMNS)
 LABEL = "vbm-96c-1024gb-8-zz9-gpu"
-"""Of an offer on the sample pages that the catalogue knows no card for."""
+"""The label of an offer on the sample pages whose card is not in the catalogue."""
 JOBS = "workload,model,method,tokens\n"
 
 

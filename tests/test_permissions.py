@@ -317,7 +317,7 @@ def test_the_state_is_of_now(home: Home) -> None:
 
 
 def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> None:
-    """Whether it was accepted or failed then, and although nothing was refreshed since."""
+    """Whether accepted or failed, and although no refresh has run since."""
     for name, accepted in (("modal", True), ("nebius", False)):
         facts: dict[str, Any] = {"status": "captured" if accepted else "failed", "accepted": accepted}
         facts["result"] = SourceResult.FRESH if accepted else SourceResult.UNREACHABLE

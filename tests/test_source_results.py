@@ -1,4 +1,4 @@
-"""How each source ended, in one class with one next step, and the one cause that many failures have."""
+"""The result of each source, in one class with one next step, and the common cause of many failures."""
 
 import gzip
 from dataclasses import replace
@@ -158,7 +158,7 @@ def test_a_damaged_archive_is_this_machines_failure(damaged: str, tmp_path: Path
 
 
 def test_a_source_that_lacks_a_permission_was_not_asked(tmp_path: Path) -> None:
-    """Of the providers themselves: a replay needs no permission."""
+    """Refresh from the providers themselves, since a replay needs no permission."""
     terms = {"automated": "forbidden", "url": "https://acme.example/terms", "read_on": DAY, "note": "read"}
     config = source(terms=terms)
     today = datetime.now(UTC).date()

@@ -63,7 +63,7 @@ NO_PRICES = [
     "<html><body><h1>Just a moment...</h1></body></html>",
     "<html>503 Service Unavailable",
 ]
-"""What any provider may answer in place of its prices."""
+"""Answers without prices that any provider may give."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:

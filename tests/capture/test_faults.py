@@ -1,4 +1,4 @@
-"""What a host can do wrong, done to the real client over real connections.
+"""Faults of a host, against the real client over real connections.
 
 Each fault ends in an outcome that names it, and the other source is captured all the same.
 """

@@ -1,4 +1,4 @@
-"""What killed processes leave behind is swept, and nothing that somebody still writes."""
+"""Sweeping removes what killed processes leave behind, and nothing that is still being written."""
 
 import os
 import signal

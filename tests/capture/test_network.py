@@ -1,4 +1,4 @@
-"""Which addresses the client connects to."""
+"""Addresses to which the client connects."""
 
 import ipaddress
 import socket

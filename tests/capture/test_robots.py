@@ -32,7 +32,7 @@ REPLIES = [
     (Reply(302, b"", {"location": "https://elsewhere.example/robots.txt"}), "ok"),
     (Reply(302, b"", {"location": "http://127.0.0.1:1/robots.txt"}), "ok"),
 ]
-"""What a host says of robots.txt, and how a request for /gpus then ends."""
+"""Answers to a request for robots.txt, with the resulting outcome of a request for /gpus."""
 
 
 def test_robots_txt_is_obeyed(capture: Capturing, site: Site) -> None:

@@ -255,7 +255,7 @@ AT_THE_PROXY = {
     b"": ("proxy_failed", 3, "Server disconnected"),
     b"\x05\xff": ("proxy_failed", 3, "illegal request line"),
 }
-"""What a proxy answers: the outcome, how often it is asked, and what the error says."""
+"""Answers of a proxy: the outcome, the number of requests, and the error."""
 
 
 @pytest.mark.parametrize("answer", AT_THE_PROXY)

@@ -1,4 +1,4 @@
-"""Which prices are believed at once, which are held, and what releases them."""
+"""Prices that are accepted at once, prices that are held, and their release."""
 
 import math
 from collections.abc import Iterable

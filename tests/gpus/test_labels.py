@@ -83,7 +83,7 @@ def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card() -> None:
 
 
 def _is_same_card(gpu_id: str, expected: str) -> bool:
-    """Whether it is the expected card, or the generic card of its model and memory."""
+    """True for the expected card, or the generic card of its model and memory."""
     if expected not in CARDS:
         return False
     found, card = CARDS[gpu_id], CARDS[expected]

@@ -108,7 +108,7 @@ def with_extensions(code: str, *arguments: object) -> list[str]:
 
 
 def sql(statement: str) -> list[list[Any]]:
-    """What somebody else asks of the lake, or does to it."""
+    """Run a statement on the lake from another connection."""
     code = "with attached() as lake: print(json.dumps(lake.execute(sys.argv[2]).fetchall(), default=str))"
     run = subprocess.run(with_extensions(code, statement), capture_output=True, text=True, check=True)
     return json.loads(run.stdout)

@@ -1,4 +1,4 @@
-"""What a job asks for is applied before offers are ranked: each constraint on a market where filtering the
+"""Constraints are applied before offers are ranked: each is tested on a market where filtering the
 answer afterwards is wrong. The market's README explains its numbers."""
 
 from collections.abc import Iterator
@@ -262,7 +262,7 @@ def test_a_job_off_the_grid_is_refused_where_published_plans_are_asked(
 
 
 def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.DuckDBPyConnection) -> None:
-    """Of offers that differ in nothing but what a job can ask for, each is a rental."""
+    """Offers that differ only in something a job can constrain are each a rental."""
     rows = market.execute(
         "SELECT raw_label FROM rentals WHERE gpu_count = 1 AND price_kind = 'on_demand' AND gpu_id = 'card'"
     ).fetchall()

@@ -175,7 +175,7 @@ def cents(amount: float) -> Decimal:
 
 
 def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
-    """Whether the weights pass through the host's memory, and what is offloaded has room in it."""
+    """True if the weights can pass through the host's memory and offloaded states fit in it."""
     weights_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
     if plan["offload"]:
         gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
@@ -273,7 +273,7 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
 
 @dataclass(frozen=True)
 class Stop:
-    """What stops a job: how often, whether all is downloaded again, whether the work is saved first."""
+    """A cause of stops: how often, whether everything is downloaded again, whether work is saved first."""
 
     per_second: float
     again: int

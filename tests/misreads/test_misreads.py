@@ -28,7 +28,7 @@ first: nothing is learnt from reading the same again."""
 MAX_NAMED = 2
 
 MAX_FALSE_ALARMS = 0.01
-"""Of good offers."""
+"""Largest share of good offers that may be stopped."""
 
 FIRST = (True,)
 FIRST_AND_SECOND = (True, True)

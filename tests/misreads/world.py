@@ -36,7 +36,7 @@ IDENTITY = "gpu_id, gpu_count, price_kind, term_days, region, tier"
 
 @dataclass(frozen=True)
 class Published:
-    """What rankings use of one source, and how many of the offers differ from the truth."""
+    """The ranked offers of one source, and the number that differ from the truth."""
 
     ranked: int
     wrong: Sequence[tuple[Any, ...]]
@@ -100,7 +100,7 @@ class World:
         return self._published(misread.source, last, home)
 
     def false_alarms(self) -> FalseAlarms:
-        """Of the clean sample day, which is every source's first."""
+        """Count the false alarms of the clean sample day, which is every source's first."""
         counts: Counter[str] = Counter()
         total = 0
         for month in months(self._sample, "offers"):

@@ -143,7 +143,7 @@ PIPELINED = {
 def test_the_pipeline_bubble(
     model: duckdb.DuckDBPyConnection, speed: Estimate, stages: int, grad_accum: int
 ) -> None:
-    """Of p stages with m micro-batches in flight, (p - 1) / m of a step is idle, of which a share is felt.
+    """With p stages and m micro-batches in flight, (p - 1) / m of a step is idle; a share of it counts.
 
     m is counted as the stages times the accumulated steps. Narayanan et al. 2021 (arXiv 2104.04473), 2.2.1.
     """

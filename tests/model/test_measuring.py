@@ -1,4 +1,4 @@
-"""What `gpufare measure` makes of a measured run, without torch: card, row, and the estimate beside it."""
+"""`gpufare measure` without torch: the card, the row, and the estimate beside it."""
 
 import csv
 import json

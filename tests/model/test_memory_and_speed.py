@@ -1,4 +1,4 @@
-"""What the macros answer: terms that can be checked by hand, defaults that are said, names that do not leak."""  # noqa: E501
+"""The macros' answers: terms checked by hand, stated defaults, names that do not leak."""
 
 import duckdb
 import pytest

@@ -43,7 +43,7 @@ def test_one_row_per_gpu_and_count_with_a_verdict_a_band_and_a_reason(
 def test_the_plan_is_the_fastest_that_fits_with_the_probability_wanted(
     model: duckdb.DuckDBPyConnection, method: str
 ) -> None:
-    """Where no setting reaches 90%, it is the likeliest to fit."""
+    """If no setting reaches 90%, the plan is the one most likely to fit."""
     differ = model.execute(
         _job(model="llama-2-13b", method=method)
         + """,

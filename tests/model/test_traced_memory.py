@@ -35,7 +35,7 @@ class Compared:
     sql: tuple[float, ...]
     """By phase."""
     is_traced: bool
-    """Whether SQL's answer comes from traces."""
+    """True if SQL's answer comes from traces."""
 
     @property
     def traced(self) -> tuple[float, ...]:

@@ -1,4 +1,4 @@
-"""How it is known that a machine has so many GPUs: what the answer says, the catalogue, or neither."""
+"""The evidence for a machine's number of GPUs: the answer, the catalogue, or neither."""
 
 from collections.abc import Iterator
 from datetime import date

@@ -33,7 +33,7 @@ CHOICES = (
     "#job=llama-2-7b-lora-100b&kind=reserved",
     "#job=llama-3.1-8b-lora-100m&kind=serverless",
 )
-"""Of each choice one other than the first, together and alone."""
+"""For each choice, one other than the first, together and alone."""
 
 
 def cells(page: Page) -> list[list[str]]:
@@ -78,12 +78,12 @@ def one_line(text: str) -> str:
 
 
 def host(usd: Decimal) -> str:
-    """What CPU and memory cost besides the price."""
+    """The extra charge for CPU and memory."""
     return "" if usd == 0 else f" + {rate(usd) if usd < Decimal('0.1') else f'${rounded(usd, 2)}'} host"
 
 
 def in_band(text: str, low: Decimal, high: Decimal) -> bool:
-    """Whether the ends that are shown are SQL's to two digits, the low one down and the high one up."""
+    """True if the ends shown are SQL's, rounded outward to two digits."""
     shown = [Decimal(end.strip("$").replace(",", "")) for end in text.split("\n")[0].split(" to ")]
     steps = [max(Decimal(1).scaleb(end.adjusted() - 1), Decimal("0.01")) for end in (low, high)]
     return 0 <= low - shown[0] < steps[0] and 0 <= shown[1] - high < steps[1]
@@ -93,7 +93,7 @@ def in_band(text: str, low: Decimal, high: Decimal) -> bool:
 def test_ranked_cells_and_the_command_are_those_of_sql(
     chosen: str, opened: OpenPage, sample_home: Home
 ) -> None:
-    """What the page shows is what the command that it shows answers, cell by cell."""
+    """The page's rows equal those of the command that it shows, cell by cell."""
     page = opened(chosen)
     found = cells(page)
     command = shlex.split(page.inner_text("#answer code"))

@@ -155,7 +155,7 @@ def test_the_columns_of_all_tables_together_are_the_known_ones() -> None:
 
 
 def test_a_table_like_those_that_are_read_is_not_skipped_silently() -> None:
-    """Of two tables with the same columns, one has its first column renamed: the other one still reads."""
+    """If one of two tables with the same columns has its first column renamed, the other still reads."""
 
     def skipping(captions: list[str]) -> list[str]:
         audit = FieldAudit(source(columns=["GPU", "RAM", "Price"], ignored_fields=["CPU"]))

@@ -1,4 +1,4 @@
-"""What readers share: GPU counts, prices stated twice, spot against on-demand, dates."""
+"""Shared parts of readers: GPU counts, prices stated twice, spot against on-demand, dates."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -128,7 +128,7 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
 
 
 def _is_named(home: Home, file: Path) -> bool:
-    """Whether an incident is about the file, its copy, or its folder."""
+    """True if an incident names the file, its copy, or its folder."""
     wanted = str(file.relative_to(home.root))
     paths = [str(row["path"]) for row in rows(home, "SELECT path FROM main.incidents WHERE path IS NOT NULL")]
     stem = wanted.removesuffix(file.suffix)

@@ -205,7 +205,7 @@ class Child:
         return running
 
     def wait(self) -> dict[str, Any]:
-        """What it reported."""
+        """Return the refresh's report."""
         self.process.join(CHILD_SECONDS)
         if self.process.is_alive():
             self.kill()
@@ -282,7 +282,7 @@ class Lab:
 
 
 def published_problems(home: Home, days: Sequence[date]) -> list[str]:
-    """What is wrong with the published file: it must open, be whole, and be as of one of these days."""
+    """Return the problems of the published file, which must open, be whole, and be as of one of ``days``."""
     try:
         with reader(home.published) as connection:
             (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
@@ -321,7 +321,7 @@ def rows(home: Home, query: str) -> list[dict[str, Any]]:
 
 
 def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
-    """Where the offers of a day are not its true prices. Those that a gate holds may be missing."""
+    """Return the offers of a day that differ from its true prices. Held ones may be missing."""
     truth, problems = market.truth(day), []
     found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
     held = Counter(

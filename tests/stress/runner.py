@@ -24,7 +24,7 @@ from tests.stress.homes import PROCESSES, Lab, use_catalogue
 from tests.stress.market import Market
 
 Figures = dict[str, Any]
-"""What a unit found: ``problems`` (a list of sentences, empty when all is well) and numbers."""
+"""A unit's result: ``problems`` (a list of sentences) and numbers."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Part:
     run: Callable[[Lab, str, str], Figures]
     figures: Callable[[Sequence[Figures]], str]
     expected_seconds: float
-    """Of all units on one core, to say how long it will take and to begin with the longest."""
+    """Expected seconds of all units on one core, for the estimate shown and to start with the longest."""
 
 
 @dataclass(frozen=True)

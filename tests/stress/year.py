@@ -59,7 +59,7 @@ MOST_GROWTH = 1.6
 
 @dataclass(frozen=True)
 class Trouble:
-    """What goes wrong on a day. ``source`` is '' where it is no source's fault."""
+    """A fault of a day; ``source`` is '' if it is no source's."""
 
     day: date
     kind: str
@@ -162,7 +162,7 @@ def live(lab: Lab, home: Home, day: date, trouble: Trouble | None, dice: Random,
 
 
 def _faults(trouble: Trouble | None) -> dict[str, Any]:
-    """What the day's server does."""
+    """Return the faults of the day's server."""
     if trouble is None:
         return {}
     if trouble.kind in HARD_TO_REACH:
@@ -226,7 +226,7 @@ def _damage(home: Home, day: date, dice: Random) -> list[str]:
 
 
 def _drop_litter(home: Home, day: date, dice: Random) -> list[str]:
-    """What killed processes leave: process ids that are not in use."""
+    """Leave the files of killed processes, with process ids that are not in use."""
     names = ("record/offers/crusoe/.2025-11.parquet.999999.tmp", "published/.building-999999.duckdb")
     for name in names:
         (home.root / name).write_bytes(b"half a file")
@@ -248,7 +248,7 @@ TOUCHES = {"damaged file": _damage, "litter": _drop_litter, "stray copy": _copy_
 
 
 def account_of(home: Home, market: Market, troubles: Sequence[Trouble], done: Sequence[Figures]) -> Figures:
-    """Whether the history is true, every fault is to be seen, and the disk is bounded."""
+    """Check that the history is true, every fault is visible, and the disk use is bounded."""
     days = [date.fromisoformat(found["day"]) for found in done]
     problems, held = _history_problems(home, market, troubles, days)
     problems += _ranking_problems(home, market)
