@@ -26,8 +26,8 @@ def screen(
     environment: Mapping[str, str] | None = None,
     raw: bool = False,
 ) -> list[str]:
-    """What ``gpufare`` writes to a terminal of so many columns, both streams, line by line; ``raw`` keeps
-    what steers the terminal."""
+    """Return the lines of both streams that ``gpufare`` writes to a terminal of ``columns`` columns; ``raw``
+    keeps control sequences."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def pages(folder: Path, answered: int | None = None) -> Path:
-    """The sample pages of the source, of which only the first requests were answered."""
+    """Copy the source's sample pages, with answers to only the first requests."""
     shutil.copytree(PAGES / "vast", folder / "vast")
     index = folder / "vast" / "index.json"
     entries = json.loads(index.read_text(encoding="utf-8"))
@@ -126,7 +126,7 @@ def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_pat
 
 
 def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Path) -> None:
-    """Hourly captures: each is read once. The bodies of the first are gone, and nobody notices."""
+    """Hourly captures are read once each, so the missing bodies of the first go unnoticed."""
     first = attempt(home, tmp_path, ALL)
     for body in (home.archive / "vast" / str(DAY) / first.attempt).glob("*.gz"):
         body.unlink()

@@ -164,8 +164,11 @@ NOTES = r"columns that do not fit here: .* \(--format record shows all\)|[\d,]+ 
 
 
 def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]:
-    """What a terminal of so many columns shows. Asserts that no line is wider (but for one with an address
-    alone) and that no word is broken, but for text that is cut with an ellipsis."""
+    """Return the lines that a terminal of ``columns`` columns shows.
+
+    Asserts that no line is wider, except one with only an address, and that no word is broken, except by an
+    ellipsis.
+    """
     shown = screen(*arguments, columns=columns, home=home.root)
     assert [line for line in shown if cell_len(line) > columns and not line.strip().startswith("http")] == []
     whole = piped(*arguments, home=home)

@@ -80,7 +80,7 @@ class Published:
 
 
 def edited(folder: Path, edits: dict[tuple[str, str], Edit]) -> Path:
-    """The sample pages, some files of which a test has changed; an edit that changes nothing is an error."""
+    """Return the sample pages with edits of some files; an edit that changes nothing is an error."""
     shutil.copytree(PAGES, folder)
     for (source, name), edit in edits.items():
         page = folder / source / name
@@ -122,10 +122,10 @@ ELSEWHERE = "http://elsewhere.invalid/"
 JSON = "application/json"
 
 BROKEN = {
-    "certificate that nobody trusts": Broken("crusoe", "tls_error", redirects_to_untrusted_tls),
+    "untrusted certificate": Broken("crusoe", "tls_error", redirects_to_untrusted_tls),
     "403": Broken("coreweave", "http_403", says(403, b"<h1>Forbidden</h1>")),
     "429 for an hour": Broken("together", "asks to wait 3600 s", says(429, retry_after="3600")),
-    "500 for ever": Broken("baseten", "http_5xx", says(500)),
+    "endless 500": Broken("baseten", "http_5xx", says(500)),
     "slow drip": Broken("jarvislabs", "response_timeout", drips),
     "200 MB": Broken("replicate", "too_large", sends_200_mb),
     "gzip bomb": Broken("thundercompute", "decompression_bomb", sends_gzip_bomb),
@@ -295,7 +295,7 @@ HOLD_TEXT_OF_PAGES = (
 
 
 def hostile_machines(page: str) -> str:
-    """Each string as the region of a machine, and as the name of a GPU that nobody knows."""
+    """Return a page with each string as a machine's region and as the name of an unknown GPU."""
     content = json.loads(page)
     machine = next(each for each in content["machineTypes"] if each["gpuModel"] == "L40S")
     for text in HOSTILE.values():

@@ -46,7 +46,7 @@ TABLES = (
     *("unmatched_labels", "unmatched_regions", "offers_latest", "claim_audit"),
 )
 FILLED = ("source_health_history", "offers_latest", "unmatched_labels", "unmatched_regions", "claim_audit")
-"""The tables that each build fills anew, from those that it goes on from."""
+"""The tables that each build fills again from the tables of the previous one."""
 
 KEPT = (
     "FROM recorded_prices()",

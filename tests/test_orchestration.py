@@ -292,7 +292,7 @@ def test_named_sources_are_captured_and_published_every_hour(monkeypatch: pytest
 
 @pytest.fixture
 def two_pages(tmp_path: Path) -> Path:
-    """Sample pages of two sources, the second of which cannot be read."""
+    """Return sample pages of two sources, one of them unreadable."""
     pages = tmp_path / "pages"
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)

@@ -146,7 +146,7 @@ def test_a_price_of_nothing_is_no_offer(blank: str) -> None:
 
 
 def test_a_spot_price_that_is_the_fixed_price_again_is_flagged() -> None:
-    """RunPod's spot prices of cards that nobody bids for repeat the on-demand price."""
+    """RunPod's spot prices of cards without bids repeat the on-demand price."""
     listings, rejects = read("runpod", answer(page("runpod", "gpu_types.json")))
     offers = build_offers([*listings, *rejects], source_config("runpod")).offers
     mi300x = [o for o in offers if o.gpu_id == "mi300x" and o.price_kind == "spot" and o.tier == "secure"]

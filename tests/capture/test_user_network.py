@@ -174,7 +174,7 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
 def test_a_refused_password_is_tried_once(
     archive: Archive, password: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong password that is tried for every source locks the account."""
+    """Trying a wrong password for every source would lock the account."""
     with ConnectProxy({}, password="someone:right-password") as proxy:
         userinfo = f"someone:{password}@" if password else ""
         monkeypatch.setenv("GPUFARE_PROXY", proxy.url.replace("//", f"//{userinfo}"))

@@ -1,6 +1,6 @@
 """Labels that providers publish, with the card that each means, reviewed by hand.
 
-They are from price pages and APIs, or where the context says so from SkyPilot's catalogue. The context also
+They come from price pages and APIs or, if the context names it, SkyPilot's catalogue. The context also
 has remarks of the review, which the matcher must ignore."""
 
 import csv

@@ -116,7 +116,7 @@ def catalogued(inputs: Inputs, offer: Row) -> Row | None:
 
 
 def sold_together(inputs: Inputs, offer: Row) -> list[int]:
-    """The numbers of GPUs in which the machine is sold; none when nothing says so."""
+    """Return the numbers of GPUs in which the machine is sold; none if they are unknown."""
     known = catalogued(inputs, offer)
     in_offer = int(offer["gpu_count"])
     per_gpu_price = (
@@ -137,8 +137,8 @@ def largest_host(inputs: Inputs, offer: Row) -> int:
 
 
 def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
-    """How many of the offer a job on so many GPUs and machines rents; None when it cannot, or when nothing
-    says that such a machine is sold."""
+    """Return the number of offers that a job on ``gpus`` GPUs in ``nodes`` machines rents; None if it cannot,
+    or if no such machine is known to be sold."""
     in_offer = int(offer["gpu_count"])
     sold = sold_together(inputs, offer)
     if not sold:

@@ -87,7 +87,7 @@ class World:
         return self._read[source]
 
     def with_misread(self, misread: Misread, days: Sequence[bool]) -> Published:
-        """The newest of consecutive days, on each of which the source is misread (True) or read well."""
+        """Publish the last of consecutive days; on each the source is misread (True) or read well."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._sample.record, home.record)

@@ -274,7 +274,7 @@ def test_an_earlier_month_that_proves_damaged_while_a_day_is_read_is_mended(
 
 
 def failed_attempt(source: str, day: date, hour: int) -> Outcome:
-    """One of which the archive has nothing."""
+    """Return the outcome of an attempt without an archived answer."""
     return Outcome(
         day=day,
         source=source,
@@ -290,7 +290,7 @@ def failed_attempt(source: str, day: date, hour: int) -> Outcome:
 
 
 def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> None:
-    """Also attempts of which the archive has nothing; what the page had that is damaged is read again."""
+    """Attempts without an archived answer are kept, too; entries on the damaged page are read again."""
     records = Records(home)
     for hour in range(24):
         records.write_outcome(failed_attempt("aws", SECOND, hour))

@@ -1,5 +1,5 @@
-"""Readers know the captions of their tables: a page that still reads but has a new, renamed or missing column
-says so, and its offers are as before."""
+"""Readers know the captions of their tables: a new, renamed or missing column on a page that still reads is
+reported, and its offers stay the same."""
 
 import re
 from collections.abc import Iterable

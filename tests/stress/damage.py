@@ -51,7 +51,7 @@ def _truncate(file: Path) -> None:
 
 
 def _wrong_shape(file: Path) -> None:
-    """A file of its own format that says something else."""
+    """Replace the file by one in its format with other contents."""
     if file.suffix == ".parquet":
         file.unlink()
         pl.DataFrame({"a": [1, 2]}).write_parquet(file)

@@ -1,4 +1,4 @@
-"""Runs the parts of `make stress` on all cores, keeps each result as a line, and goes on where it stopped.
+"""Run the parts of `make stress` on all cores, keep each result as a line, and resume after an interruption.
 
 A part is cut into units. The result of a unit is a line of data/stress/<seed>/<part>.jsonl with the problems
 that were found and the figures for the table; a unit with a line is not run again.

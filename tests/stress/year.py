@@ -1,7 +1,7 @@
 """A simulated year: a refresh every morning, faults from a seed, and at the end a history that is true.
 
-The days are those after 2025-11-20, so that none of them lies in the future. One home lives through all of
-them; an interrupted run goes on with the day after the last whole one.
+The days are those after 2025-11-20, so that none is in the future. One home is used for all of
+them; an interrupted run resumes on the day after the last complete one.
 """
 
 import json
@@ -54,7 +54,7 @@ ROBOTS_ARE_ASKED = ("crusoe", "together")
 
 DAMAGED = ("record/offers", "record/rejects", "record/rankings", "record/journal.sqlite", "cache")
 MOST_GROWTH = 1.6
-"""The record of the second half year is at most so many times larger than that of the first."""
+"""Largest ratio of the record's growth in the second half year to that in the first."""
 
 
 @dataclass(frozen=True)

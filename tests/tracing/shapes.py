@@ -1,4 +1,4 @@
-"""A tiny Llama for traces, with sizes of which bytes are derived by hand."""
+"""A tiny Llama for traces; expected bytes are derived from its sizes by hand."""
 
 from typing import Any
 
