@@ -50,6 +50,6 @@ def screen(
     text = written.decode().replace("\r\n", "\n")
     if raw:
         return text.split("\n")
-    # Where a line is begun again, or erased, the last text is what stays.
+    # If a line is rewritten or erased, the last text stays.
     text = _ERASED.sub("\r", text)
     return [line.rpartition("\r")[2] for line in _CONTROL.sub("", text).rstrip("\n").split("\n")]

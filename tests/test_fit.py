@@ -391,7 +391,7 @@ def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gp
     assert {row["machine"]: row["rank"] for row in rows} == dict.fromkeys(machines) | {
         machines[0]: h100["rank"]
     }
-    # Whatever is in the list is not repeated below it.
+    # Rows of the list are not repeated below it.
     assert not [line for line in prices.cheapest(**asked | {"limit": None}).notes if rank in line]
 
 

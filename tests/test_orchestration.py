@@ -51,7 +51,7 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 MORNING_OF_TODAY = datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC)
 
 DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-"""From before the sample pages to tomorrow, whatever day it is."""
+"""Partitions from before the sample pages to tomorrow, on any day."""
 
 
 @pytest.fixture

@@ -265,7 +265,7 @@ def test_a_header_that_is_gone_shifts_no_price(term: str) -> None:
 
 
 def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
-    """A day without an answer has no offers of its own; the last ones keep the moment they were seen."""
+    """A day without an answer has no new offers; the last ones keep the time at which they were observed."""
     home, records = Home(tmp_path), Records(Home(tmp_path))
     seen = answer(page("crusoe", "pricing.html"))
     recorded("crusoe", home, seen)

@@ -98,7 +98,7 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archive: Archive) -> None:
-    """All sources are captured together, each at a host with a fault of its own."""
+    """All sources are captured together, each from a host with another fault."""
     sources = {f"s{number}": fault for number, fault in enumerate(FAULTS)}
     expected = {name: FAULTS[fault][1:] for name, fault in sources.items()}
     configs = [

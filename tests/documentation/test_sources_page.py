@@ -1,4 +1,4 @@
-"""docs/reference/sources.md is what the catalogue, the readers and the sample pages say."""
+"""docs/reference/sources.md agrees with the catalogue, the readers and the sample pages."""
 
 from docs.generate.sources import page
 from pipeline.catalog.source_config import asked_configs

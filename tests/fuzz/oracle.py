@@ -166,7 +166,7 @@ def _is_sane(number: Decimal) -> bool:
     return number.is_finite() and abs(number.adjusted()) < 30
 
 
-# ------------------------------------------------------------------ what is derived, by source
+# ------------------------------------------------------------------ derived facts, by source
 
 
 def _cudo(evidence: Evidence) -> Iterator[Decimal]:

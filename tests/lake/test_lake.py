@@ -114,7 +114,7 @@ def sql(statement: str) -> list[list[Any]]:
     return json.loads(run.stdout)
 
 
-# ------------------------------------------------------------------ what is exchanged
+# ------------------------------------------------------------------ push and pull
 
 
 def test_what_was_pushed_is_pulled_value_by_value(home: Home, tmp_path: Path, lake: str) -> None:

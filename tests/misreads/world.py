@@ -43,7 +43,7 @@ class Published:
 
 
 GATES = (*CONTRADICTIONS, "price_outlier", "source_far_from_market", "price_odd_for_its_source")
-"""Flags and reasons that a gate gives; the others are what a source says of its own offer."""
+"""Flags and reasons from gates; the others come from the source itself."""
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_midd
 
 
 def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_have_not_seen() -> None:
-    """Families that agree with themselves and not with each other: what a run says of its own is no help."""
+    """Families that agree within themselves but not with each other: a run's own family must not help it."""
     shifts = np.random.default_rng(0).normal(0, 0.3, 60)
     every = _together(
         *(

@@ -1,4 +1,4 @@
-"""The user's own measured runs: a file that is added to, read whatever happened to it, and learned from."""
+"""The user's own measured runs: adding to the file, reading it even when damaged, and learning from it."""
 
 import math
 from collections.abc import Iterator

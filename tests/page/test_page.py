@@ -1,4 +1,4 @@
-"""The report in a real browser: its answers are SQL's, whatever is chosen, and everybody can read it."""
+"""The report in a real browser: its answers are SQL's for every choice, and it is accessible."""
 
 import base64
 import gzip

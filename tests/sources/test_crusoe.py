@@ -1,4 +1,4 @@
-"""Crusoe: "Contact sales" cells keep their place, whatever is around them."""
+"""Crusoe: "Contact sales" cells keep their place in any surroundings."""
 
 from datetime import date, datetime
 from decimal import Decimal

@@ -84,7 +84,7 @@ HARMS: dict[str, Callable[[Path], None]] = {
 }
 
 UNNAMED = {
-    # Whatever is in these places is replaced by the next refresh, or was not asked for.
+    # The next refresh replaces the files in these places, or did not need them.
     *(("cache", harm) for harm in ("missing", "stray copy")),
     *(("published file", harm) for harm in HARMS),
     *((place, "missing") for place in PLACES),

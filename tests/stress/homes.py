@@ -135,7 +135,7 @@ class CountingServer(FaultyServer):
 
 @dataclass(frozen=True)
 class Task:
-    """A refresh to be made in a process of its own."""
+    """A refresh to be made in a separate process."""
 
     catalogue: Path
     home: Path
@@ -218,7 +218,7 @@ class Child:
 
 
 def start(task: Task) -> Child:
-    """Start a refresh in a process of its own."""
+    """Start a refresh in a separate process."""
     process = PROCESSES.Process(target=_refresh, args=(task,))
     process.start()
     return Child(process, task)
@@ -273,7 +273,7 @@ class Lab:
         return start(Task(self.catalogue, home.root, url, day, answer=answer, **options))
 
     def refresh(self, home: Home, day: date, **faults: Any) -> dict[str, Any]:
-        """Refresh a home with the pages of a day, in a process of its own, and wait for it."""
+        """Refresh a home with the pages of a day, in a separate process, and wait for it."""
         with self.serving(day, **faults) as server:
             return self.start(home, server, day).wait()
 

@@ -29,7 +29,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of harm. ``run`` does one unit in a lab of its own; ``figures`` says in a few words what all
+    """One kind of harm. ``run`` runs one unit in its own lab; ``figures`` sums up in a few words what all
     units found together."""
 
     name: str
@@ -48,7 +48,7 @@ class Results:
     folder: Path
 
     def read(self, part: str) -> list[Figures]:
-        """The results so far. A last line that was cut off is left out."""
+        """Return the results so far, without a truncated last line."""
         path = self.folder / f"{part}.jsonl"
         lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]

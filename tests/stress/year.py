@@ -179,7 +179,7 @@ def _refresh(home: Home, url: str, day: date) -> Any:
 
 
 def _read_only(home: Home, url: str, day: date, trouble: Trouble | None) -> list[str]:
-    """Capture and read every source, as each does in a run of its own under Dagster, without publishing."""
+    """Capture and read every source, as each does in a separate run under Dagster, without publishing."""
     chosen = [configs()[name] for name in SOURCES]
     archive = Archive(home.archive)
     captures = capture_live(chosen, day, archive, {}, replay_url=url, limits=LIMITS)

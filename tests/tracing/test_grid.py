@@ -1,4 +1,4 @@
-"""The grid on real traces: to the byte whatever ran before, and linear in depth."""
+"""The grid on real traces: equal to the byte regardless of earlier traces, and linear in depth."""
 
 import pytest
 
