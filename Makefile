@@ -4,12 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-# Traces run on torch, in an environment that adds to the one above.
-TRACE_VENV := .venv-trace
+# The tracer is a project of its own, in an environment that adds to the one above. TORCH is the version that
+# catalog/traces.csv was traced with.
+TRACE_VENV := tracer/.venv
 TRACE_BIN := $(TRACE_VENV)/bin
 TRACE_READY := $(TRACE_VENV)/.ready
-TRACE_TESTS := tests/tracing
-TORCH := $(shell sed -n 's/^ *"\(torch==[^"]*\)".*/\1/p' pyproject.toml)
+TORCH := torch==2.13.0
 DEMO_HOME := data/demo
 
 # Locked without their dependencies; requirements-consumers.in gives the reason.
@@ -36,10 +36,10 @@ pytest: $(READY)
 trace-check: trace-tests trace-sample
 
 trace-tests: $(TRACE_READY)
-	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/python -m pytest -n auto --dist worksteal $(TRACE_TESTS)
+	@[ ! -e $(TRACE_READY) ] || (cd tracer && .venv/bin/python -m pytest -n auto --dist worksteal $(TRACE_TESTS))
 
 trace-sample: $(TRACE_READY)
-	@[ ! -e $(TRACE_READY) ] || [ ! -e catalog/traces.csv ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
+	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
 # Repeats traces that a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
 # these versions, and learns from the traces. Resumes if interrupted; FRESH=--fresh repeats all traces.
@@ -52,6 +52,7 @@ lint: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	cd tracer && ../$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
@@ -65,10 +66,10 @@ lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --group dev --extra trace --universal --generate-hashes \
-		--no-emit-index-url --no-header --constraint requirements.lock --quiet \
+	echo '$(TORCH)' | $(BIN)/uv pip compile tracer/pyproject.toml - --universal --generate-hashes \
+		--no-emit-index-url --no-header --no-emit-package gpufare --constraint requirements.lock --quiet \
 	| awk 'NR == FNR { locked[$$0]; next } /^[a-z]/ { skip = $$0 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
-		requirements.lock - > requirements-trace.lock
+		requirements.lock - > tracer/requirements.lock
 	$(BIN)/uv pip compile requirements-lake.in --universal --generate-hashes --no-emit-index-url --no-header \
 		--output-file requirements-lake.lock
 	$(BIN)/uv pip compile requirements-consumers.in --universal --generate-hashes --no-emit-index-url --no-header \
@@ -121,18 +122,19 @@ $(READY): requirements.lock pyproject.toml
 	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
 	touch $(READY)
 
-# requirements-trace.lock has the packages that requirements.lock lacks, except torch and its CUDA libraries: a machine
+# tracer/requirements.lock has the packages that requirements.lock lacks, except torch and its CUDA libraries: a machine
 # may use the build for CUDA or for CPUs, whose hashes and dependencies differ, and pip checks all hashes of a file
 # or none. Traces are the same with both. So torch is pinned by its version, and brings its build's dependencies.
-$(TRACE_READY): requirements-trace.lock | $(READY)
+$(TRACE_READY): tracer/requirements.lock tracer/pyproject.toml | $(READY)
 	rm -rf $(TRACE_VENV)
 	$(PYTHON) -m venv $(TRACE_VENV)
 	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
 		> "$$($(TRACE_BIN)/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/gpufare.pth"
 	@pip="$(TRACE_BIN)/pip -qq --disable-pip-version-check install --no-compile"; \
 	if $$pip --retries 1 --no-deps $(TORCH) 2> $(TRACE_VENV)/pip.log; then \
-		{ $(call install,$(TRACE_VENV),--no-deps --require-hashes -r requirements-trace.lock); } && $$pip $(TORCH) \
-			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . && touch $(TRACE_READY); \
+		{ $(call install,$(TRACE_VENV),--no-deps --require-hashes -r tracer/requirements.lock); } && $$pip $(TORCH) \
+			&& $$pip --ignore-installed --no-deps --no-build-isolation --editable . --editable tracer \
+			&& touch $(TRACE_READY); \
 	elif grep -q "No matching distribution" $(TRACE_VENV)/pip.log; then \
 		echo "trace-check: skipped, $(TORCH) is in no package index that pip reaches here"; \
 	else \

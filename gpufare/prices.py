@@ -1,12 +1,13 @@
 """What ``import gpufare`` gives: questions to the published file, answered as rows."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, date, datetime
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
@@ -14,7 +15,7 @@ from pipeline.home.paths import Home
 from pipeline.questions import fit as fitting
 from pipeline.questions import why
 from pipeline.questions.fit import Fit
-from pipeline.questions.job import Job, JobError, JobSettings, given_job, number, whole
+from pipeline.questions.job import Job, JobError, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
@@ -32,8 +33,8 @@ Answered = TypeVar("Answered")
 
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
-    row; ``assumptions`` say what was assumed where the question left something open; ``notes`` are
-    for people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
+    row; ``assumptions`` are the values taken for what the question left open, by name; ``notes`` are for
+    people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
     sequences that are too long for the model, where quotes and machines of your own rank, why an empty answer
     is empty and what would have to change, the age of the prices."""
 
@@ -41,8 +42,8 @@ class Answer(Sequence[Row]):
         self.columns = result.columns
         self.notes = tuple(notes)
         self._rows = list(result.dicts())
-        text = (self._rows[0].get("assumptions") or "") if self._rows else ""
-        self.assumptions = tuple(part for part in text.split("; ") if part)
+        text = (self._rows[0].get("assumptions") or "{}") if self._rows else "{}"
+        self.assumptions: Row = json.loads(text)
 
     @overload
     def __getitem__(self, place: int) -> Row: ...
@@ -97,12 +98,12 @@ class Prices:
         self._sessions.clear()
 
     def cheapest(
-        self, *, config: str | Path | None = None, limit: int | None = None, **job: Unpack[JobSettings]
+        self, /, *, config: str | Path | None = None, limit: int | None = None, **job: Any
     ) -> Answer:
         """The ways to run a job, ranked by US dollars for the finished job, or by ``objective``.
 
-        The settings of ``job`` are those of JobSettings: the options of ``gpufare cheapest`` and the columns
-        that the macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``.
+        ``job`` takes the settings of a job: the options of ``gpufare cheapest`` and the columns that the
+        macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``.
         Each row has the columns of ``cheapest_for``; the first ``limit`` rows, or all. Where there is none,
         ``notes`` say why. Raises JobError for a job that cannot be.
         """
@@ -118,7 +119,7 @@ class Prices:
         notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 
-    def fit(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Fit:
+    def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:
         """Whether a job fits on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by
         part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
 
@@ -126,18 +127,19 @@ class Prices:
         """
         return fitting.fit(*self._asked(config, job))
 
-    def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int = 2048) -> Answer:
+    def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
         """Which models can be trained on ``gpus`` GPUs of a kind, by method, with sequences of ``seq_len``
-        tokens. Raises JobError for a GPU that the catalogue lacks."""
+        tokens (the default of a job). Raises JobError for a GPU that the catalogue lacks."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
         self,
+        /,
         *,
         rank: int = 1,
         not_gpu: str | None = None,
         config: str | Path | None = None,
-        **job: Unpack[JobSettings],
+        **job: Any,
     ) -> Explanation:
         """Why the answer with this rank costs what it does, in US dollars part by part, and why the GPU, or
         the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
@@ -145,7 +147,7 @@ class Prices:
         session, asked = self._asked(config, job)
         return why.explain(session, asked, rank, not_gpu)
 
-    def history(self, *, config: str | Path | None = None, **job: Unpack[JobSettings]) -> Answer:
+    def history(self, /, *, config: str | Path | None = None, **job: Any) -> Answer:
         """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
         ``cost_history``. Raises JobError for a job that cannot be."""
         session, asked = self._asked(config, job)
@@ -155,18 +157,14 @@ class Prices:
         notes = (why.HISTORY_LEAVES_OUT, why.age_of_newest(found, _today()))
         return Answer(found, [*notes, *self._notes(session)])
 
-    def watch(
-        self, *, below: float, config: str | Path | None = None, **job: Unpack[JobSettings]
-    ) -> dict[str, Any]:
+    def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
         """Whether a job costs less than ``below`` US dollars at its cheapest: ``below`` (yes or no),
         ``limit_usd``, the cheapest answer's columns, and where there is none, ``reason``. Raises JobError for
         a job that cannot be, and for a limit that is no amount of money."""
         session, asked = self._asked(config, job)
         return why.watched(session, asked, number("below", below))
 
-    def compare(
-        self, one: str, other: str, *, config: str | Path | None = None, **job: Unpack[JobSettings]
-    ) -> Answer:
+    def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
         """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, first
         what it costs at its cheapest on each. Raises JobError for a GPU that the catalogue lacks."""
         if config is None and not job:
@@ -174,7 +172,7 @@ class Prices:
         session, asked = self._asked(config, job)
         return Answer(fitting.compare(session, one, other, asked))
 
-    def _asked(self, config: str | Path | None, job: JobSettings) -> tuple[Session, Job]:
+    def _asked(self, config: str | Path | None, job: dict[str, Any]) -> tuple[Session, Job]:
         if (config is None) == (job.get("model") is None):
             raise JobError("give either model or config")
         settings: dict[str, Any] = {name: value for name, value in job.items() if name != "model"}

@@ -8,13 +8,13 @@ from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import Journal
 from pipeline.record.months import BY_SOURCE, SourceDay, days_of, months
-from pipeline.warehouse.load_record import LOADED_INTO, OF_THE_JOURNAL, load_days
+from pipeline.warehouse.load_record import JOURNAL_KINDS, LOADED_INTO, load_days
 
 
 def load_record(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the record up to a day and no further. Returns the damaged files, which are skipped."""
     damages = []
-    for table in (*OF_THE_JOURNAL, *BY_SOURCE):
+    for table in (*JOURNAL_KINDS, *BY_SOURCE):
         connection.execute(f"DELETE FROM main.{LOADED_INTO[table]}")
         wanted = set(Journal(home).digests(table, day))
         for month in months(home, table) if table in BY_SOURCE else ():

@@ -12,7 +12,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.gates.thresholds import HELD_DAYS
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, file_of
@@ -24,6 +24,7 @@ from tests.conftest import PAGES
 from tests.full_load import load_record
 
 DAY = date(2026, 8, 22)
+HELD_DAYS = THRESHOLDS.held_days
 VAST = source_config("vast")
 """It asks several pages, so that an attempt can be partial."""
 
@@ -186,7 +187,7 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
 
 @pytest.mark.parametrize(
     ("days", "refused", "accepted"),
-    [(HELD_DAYS.value - 1, True, False), (HELD_DAYS.value, True, True), (HELD_DAYS.value, False, False)],
+    [(HELD_DAYS - 1, True, False), (HELD_DAYS, True, True), (HELD_DAYS, False, False)],
 )
 def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lacking(
     days: int, refused: bool, accepted: bool, home: Home, tmp_path: Path

@@ -155,7 +155,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*QLORA, "--max-hours", "0.01"), "there is an answer with\n  max_hours 0."),
         ((*LORA_70B, "--min-fit-probability", "1"), "  min_fit_probability 0.9"),
         ((*LORA_70B[:4], "full", *LORA_70B[5:]), "  gpus 4 instead of 1: "),
-        ((*QLORA, "--min-fit-probability", "90"), "not in the range 0<=x<=1"),
+        ((*QLORA, "--min-fit-probability", "90"), "min_fit_probability must be at most 1, not 90"),
         ((*QLORA, "--kind", "reserved"), "ranked for jobs that use at least 50% of it"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
@@ -202,13 +202,25 @@ def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPat
     )
 
 
+@pytest.mark.parametrize("command", ["measure", "trace"])
+def test_a_command_of_the_tracer_says_how_to_install_it(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.cli.main._plugins", dict)
+    result = gpufare(command, "--model", "llama-3.1-8b")
+    assert result.returncode == 1
+    assert result.stderr == (
+        f"Error: gpufare {command} is a command of gpufare-tracer, which is not installed: "
+        "pip install ./tracer, in a clone of gpufare\n"
+    )
+
+
 def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) -> None:
     """Each of these takes as long to load as an answer."""
     program = (
         "import sys; from pipeline.cli.main import main\n"
         f"main({QLORA!r}, standalone_mode=False)\n"
-        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml',\n"
-        "    'pipeline.model.tracing.commands', 'pipeline.model.measuring.commands'}\n"
+        "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
     )
     asked = subprocess.run(
@@ -250,7 +262,7 @@ def test_cheapest_keeps_to_a_week_and_says_what_a_longer_wait_saves(sample_home:
     assert f": ${saved[1]} (" in patient.splitlines()[0]
     assert "you can wait" not in patient
     _, _, alone = gpufare(*job[:-1], "100B", "--gpus", "1", home=sample_home).stdout.strip().partition("\n\n")
-    assert alone.splitlines()[1].startswith("Nothing finishes within 168.0 hours (7 days)")
+    assert alone.splitlines()[1].startswith("Nothing finishes within 720.0 hours (30 days)")
 
 
 def test_assumed_sizes_are_ranked_on_request_only(sample_home: Home, tmp_path: Path) -> None:

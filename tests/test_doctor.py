@@ -155,9 +155,9 @@ def test_growth_counts_what_a_day_adds(home: Home) -> None:
 def test_somebody_who_publishes_has_the_lock(home: Home) -> None:
     with FileLock(home.lock):
         (finding,) = look(home)["lock"]
-    assert (finding.level, finding.what) == ("ok", "somebody is publishing")
+    assert (finding.level, finding.what) == ("ok", "a process is publishing")
     assert f"fuser -v {home.lock}" in finding.remedy
-    assert look(home)["lock"][0].what == "nobody is publishing"
+    assert look(home)["lock"][0].what == "no process is publishing"
 
 
 def test_a_clock_that_is_behind(home: Home) -> None:

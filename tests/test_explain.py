@@ -177,9 +177,9 @@ def test_the_recipe_and_plans_that_are_less_sure_can_give_too(
 ) -> None:
     session, job = prices._session(), JOB | asked
     assert not session.cheapest(Job(**job), 1).rows
-    (row,) = (row for row in session.nearest().dicts() if row["constraint"] == constraint)
+    (row,) = (row for row in session.nearest().dicts() if row["constraints"] == [constraint])
     assert row["asked"] == instead_of
-    nearest = float(row["nearest"])
+    nearest = float(row["nearest"][0])
     answers = prices.cheapest(**job | {constraint: nearest})
     # What is promised is among the answers; a lower probability plans anew, for no more.
     assert row["total_usd"] in [each["total_usd"] for each in answers] or constraint == "min_fit_probability"
@@ -191,7 +191,7 @@ def test_the_recipe_and_plans_that_are_less_sure_can_give_too(
 def test_sequences_are_not_shortened_where_memory_is_not_short(prices: gpufare.Prices) -> None:
     session = prices._session()
     assert not session.cheapest(Job(**JOB, gpu="h100", max_usd=1), 1).rows
-    assert "seq_len" not in {row["constraint"] for row in session.nearest().dicts()}
+    assert not any("seq_len" in row["constraints"] for row in session.nearest().dicts())
 
 
 def test_an_explanation_says_where_the_asked_machines_are(sample_home: Home, prices: gpufare.Prices) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -51,7 +52,7 @@ ROW: dict[str, Any] = {
     "bottleneck": "matmul",
     "evidence": "measured",
     "evidence_run": None,
-    "assumptions": "packed sequences",
+    "assumptions": '{"is_packed": true}',
     "source": "example",
     "price_day": date(2026, 11, 22),
     "observed_at": datetime(2026, 11, 22, 5, tzinfo=UTC),
@@ -126,11 +127,14 @@ def test_the_wait_for_capacity_is_told_from_paid_hours() -> None:
     assert "at Example (flex-start, calendar_mode): " in said(price_kind="flex_start", tier="calendar_mode")
 
 
-_PLANNED = (
-    "stack: liger (fused kernels); optimizer: adamw_fused; training_precision: bf16, fp16 where the GPU has "
-    "no bf16; global_batch_tokens: 131072; packed sequences"
-)
-_ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora_targets: all linear layers"
+_PLANNED = {
+    "lora_targets": "all_linear",
+    "stack": "liger",
+    "training_precision": "bf16",
+    "optimizer": "adamw_fused",
+    "global_batch_tokens": 131072,
+    "is_packed": True,
+}
 
 
 @pytest.mark.parametrize(
@@ -138,53 +142,56 @@ _ADAPTERS = "lora_rank 16; finished within 168.0 hours where any answer is; lora
     [
         (
             "lora",
-            f"sequences of 2048 tokens; {_ADAPTERS}; {_PLANNED}",
+            {"seq_len": 2048, "lora_rank": 16, "max_hours": 168.0, **_PLANNED},
             "Assumed: LoRA rank 16 on all linear layers, Liger kernels, bf16 weights (fp16 where the GPU has "
             "no bf16), fused AdamW, packed sequences of 2,048 tokens, 131,072 tokens per optimizer step.",
         ),
         (
             "qlora",
-            f"{_ADAPTERS}; quantization: nf4dq; {_PLANNED}",
+            {"lora_rank": 16, "quantization": "nf4dq", **_PLANNED},
             "Assumed: LoRA rank 16 on all linear layers, base weights in NF4 with double quantization, Liger "
             "kernels, bf16 compute (fp16 where the GPU has no bf16), fused AdamW, packed sequences, "
             "131,072 tokens per optimizer step.",
         ),
         (
             "full",
-            "sequences of 2048 tokens; optimizer: adamw_8bit; training_precision: bf16",
-            "Assumed: weights, gradients and optimizer moments in bf16 without fp32 masters, adamw_8bit, "
-            "sequences of 2,048 tokens.",
+            {"seq_len": 2048, "optimizer": "adamw_8bit", "training_precision": "bf16"},
+            "Assumed: weights, gradients and optimizer moments in bf16 without fp32 masters (fp16 where the "
+            "GPU has no bf16), adamw_8bit, sequences of 2,048 tokens.",
         ),
         (
             "pretrain",
-            "training_precision: amp, fp16 where the GPU has no bf16",
+            {"training_precision": "amp"},
             "Assumed: fp32 weights under bf16 autocast (fp16 where the GPU has no bf16).",
         ),
-        ("lora", "lora_targets: all linear layers", "Assumed: LoRA on all linear layers."),
-        ("lora", "examples not used, tokens is given", "Assumed: examples not used, tokens is given."),
+        ("lora", {"lora_targets": "all_linear"}, "Assumed: LoRA on all linear layers."),
+        (
+            "full",
+            {"unused_settings": ["lora_rank", "examples"]},
+            "Assumed: lora_rank not used by method full, examples not used, tokens is given.",
+        ),
         (
             "lora",
-            "method lora; 300 tokens are 3.0 epochs of 100; packed sequences",
-            "Assumed: method lora, packed sequences, 300 tokens are 3.0 epochs of 100.",
+            {"model": "m", "method": "lora", "epochs": 3.0, "tokens_per_epoch": 100.0, "is_packed": True},
+            "Assumed: planned as m, method lora, packed sequences, 300 tokens are 3.0 epochs of 100.",
         ),
     ],
 )
-def test_what_was_assumed_is_one_line(method: str, assumptions: str, line: str) -> None:
-    lines = explained(ROW | {"method": method, "assumptions": assumptions})
+def test_what_was_assumed_is_one_line(method: str, assumptions: dict[str, Any], line: str) -> None:
+    lines = explained(ROW | {"method": method, "assumptions": json.dumps(assumptions)})
     assert lines[-2] == line
 
 
 def test_filtered_offers_and_a_too_short_context_are_reported() -> None:
-    long = "sequences longer than the 4096 tokens that the model supports"
-    lines = said(assumptions=f"{long}; 12 offers of unknown place left out")
+    lines = said(assumptions='{"max_context": 4096, "offers_without_place": 12}')
     assert "Left out: 12 offers whose place is not known." in lines
-    assert f"CAREFUL: {long}." in lines
+    assert "CAREFUL: sequences longer than the 4096 tokens that the model supports." in lines
     assert "Left out" not in said()
 
 
 def test_nothing_assumed_is_no_line() -> None:
-    assert "Assumed" not in said(assumptions="a failure every 9 hours")
-    assert "Assumed" not in said(assumptions=None)
+    assert "Assumed" not in said(assumptions='{"hours_between_failures": 9}')
+    assert "Assumed" not in said(assumptions="{}")
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from click.testing import CliRunner, Result
 import gpufare
 from pipeline.cli.main import main
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.model.corrections import Kind, learn
 from pipeline.model.estimate import Estimator
-from pipeline.model.measuring.corrections import Kind, learn
-from pipeline.model.measuring.own_runs import read_own_runs
+from pipeline.model.own_runs import read_own_runs
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.session import Session
 from pipeline.questions.words import percent_text
@@ -176,7 +176,7 @@ def test_a_model_of_a_config_fits_too(
 
 def test_a_setting_that_a_job_lacks_is_refused(prices: gpufare.Prices) -> None:
     with pytest.raises(gpufare.JobError, match="no setting 'seq_length'; did you mean seq_len"):
-        prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)  # type: ignore[call-arg]
+        prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)
     with pytest.raises(gpufare.JobError, match="either model or config"):
         prices.cheapest(tokens=1e6)
 

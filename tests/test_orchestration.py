@@ -13,8 +13,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import PagesServer
-from pipeline.catalog.source_config import configs
-from pipeline.contracts.errors import GpufareError
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
 from pipeline.definitions import defs
@@ -23,7 +22,7 @@ from pipeline.home.paths import Home
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
-from pipeline.orchestration.schedules import HOURLY_VARIABLE, capture_hourly, hourly_sources, schedules
+from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import (
     CAPTURE_POOL,
     EXPECTATIONS,
@@ -160,7 +159,7 @@ def test_the_columns_of_a_table_are_those_of_its_comments() -> None:
     schema = specs[table_key("price_changes")].metadata["dagster/column_schema"]
     (column,) = [column for column in schema.columns if column.name == "change_share"]
     assert (column.type, column.constraints.nullable) == ("DOUBLE", False)
-    assert "-0.1 is ten percent cheaper" in column.description
+    assert "-0.1 means ten percent cheaper" in column.description
 
 
 def test_each_file_of_checks_is_a_check_with_its_sentence() -> None:
@@ -230,7 +229,7 @@ def evaluate(name: str, at: datetime = MORNING_OF_TODAY) -> dg.SensorDefinition:
     context = dg.build_schedule_context(
         scheduled_execution_time=at, repository_def=repository, resources={"home": GpufareHome()}
     )
-    found = {schedule.name: schedule for schedule in [*schedules(), capture_hourly]}
+    found = {schedule.name: schedule for schedule in schedules()}
     return found[name].evaluate_tick(context)
 
 
@@ -264,27 +263,14 @@ def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatc
 def test_tick_names_skipped_sources_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
-    monkeypatch.setenv(HOURLY_VARIABLE, "primeintellect,modal,aws")
+    three = [source_config(name) for name in ("primeintellect", "modal", "aws")]
+    monkeypatch.setattr("pipeline.orchestration.schedules.enabled_sources", lambda: three)
     disable(["modal"], Home(tmp_path / "home"), TODAY)
-    tick = evaluate("capture_hourly")
+    tick = evaluate("capture")
     assert not tick.run_requests
     assert "needs a key: set PRIME_API_KEY" in tick.skip_message
     assert f"you disabled it on {TODAY}: gpufare sources enable modal" in tick.skip_message
     assert "reported to forbid" in tick.skip_message
-
-
-def test_named_sources_are_captured_and_published_every_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
-    monkeypatch.setenv(HOURLY_VARIABLE, "vast, runpod")
-    times = {schedule.name: schedule.cron_schedule for schedule in schedules()}
-    assert times["capture"] == "0 6 * * *"
-    assert times["capture_hourly"] == "30 * * * *"
-    assert times["publish_tables"] == "0 * * * *"
-    assert times["morning_digest"] == "15 7 * * *"
-    assert asked(evaluate("capture_hourly")) == {"vast", "runpod"}
-    monkeypatch.setenv(HOURLY_VARIABLE, "vast,runpot")
-    with pytest.raises(GpufareError, match=rf"{HOURLY_VARIABLE}.*runpot"):
-        hourly_sources()
 
 
 # Sources that fail.
@@ -352,9 +338,6 @@ def test_a_source_that_failed_is_asked_once_more_alone(
     with PagesServer(two_pages) as server:
         assert not materialize("lambda runpod", home, server.base_url, instance).success
         assert asked(evaluate("capture_again")) == {"lambda"}
-        monkeypatch.setenv(HOURLY_VARIABLE, "lambda")
-        assert not evaluate("capture_again").run_requests  # it is asked again anyway
-        monkeypatch.delenv(HOURLY_VARIABLE)
     shutil.copytree(PAGES / "lambda", two_pages / "lambda", dirs_exist_ok=True)
     with PagesServer(two_pages) as server:
         again = materialize("lambda", home, server.base_url, instance)

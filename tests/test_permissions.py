@@ -66,7 +66,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
 def host(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     """The source's host, over TLS on loopback; a live visit reaches it through the user's proxy."""
     monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-    monkeypatch.delenv("GPUFARE_ALLOW_NETWORKS", raising=False)
     with Site(CERTIFICATE) as site, ConnectProxy({f"{HOST}:443": site.port}) as proxy:
         monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
         site.say(HOST, "/gpus", Reply(200, b'{"h100": 2.99}'))
@@ -158,7 +157,7 @@ def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy, sampl
     assert proxy.asked == []
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
     assert report.asked == []
-    assert not report.nobody_answered
+    assert not report.no_answers
     off = "off by their terms: crusoe; gpufare sources enable NAME"
     assert (said.count(off), report.lines()) == (1, []), "said once, before anything is asked"
     said.clear()

@@ -100,8 +100,10 @@ def test_what_stands_twice_counts_once() -> None:
     assert [reject.reason for reject in found.rejects] == ["duplicate"]
 
 
-def test_two_prices_for_the_same_are_both_in_doubt() -> None:
-    offers = built(listing(), listing(native_price=Decimal("3.50")), listing(region="eu")).offers
+@pytest.mark.parametrize("machine", [{}, {"instance_type": "gpu-8x", "available": True}])
+def test_two_prices_for_the_same_offer_are_flagged(machine: dict[str, Any]) -> None:
+    dearer = machine | {"native_price": Decimal("3.50"), "available": False}
+    offers = built(listing(**machine), listing(**dearer), listing(**machine, region="eu")).offers
     assert [offer.flag_reason for offer in offers] == ["conflicting_prices", "conflicting_prices", None]
 
 

@@ -12,7 +12,7 @@ from docs.generate import (
     price_gates,
     python,
     questions,
-    recipes,
+    settings,
     sources,
     sql,
 )
@@ -25,11 +25,11 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/macros.md": sql.macros_page,
     "reference/questions.md": questions.page,
     "reference/python.md": python.page,
+    "reference/job-settings.md": settings.page,
     "reference/names.md": names.page,
     "reference/sources.md": sources.page,
     "reference/reasons.md": codes.page,
     "reference/cost-parameters.md": parameters.page,
-    "reference/recipes.md": recipes.page,
     "explanation/accuracy.md": accuracy.page,
     "explanation/price-gates.md": price_gates.page,
 }

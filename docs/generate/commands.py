@@ -23,10 +23,7 @@ def page() -> str:
 
 
 def _sections(group: click.Group, path: str) -> Iterator[str]:
-    of_group = click.Context(group)
-    for name in group.list_commands(of_group):
-        if (command := group.get_command(of_group, name)) is None:
-            continue
+    for name, command in sorted(group.commands.items()):
         whole = f"{path} {name}"
         context = click.Context(command, info_name=whole)
         yield f"## {whole}\n"

@@ -9,8 +9,8 @@ from typing import Any
 
 from docs.generate.markdown import code, table, text
 from pipeline.catalog.source_config import configs
-from pipeline.gates import thresholds
-from pipeline.gates.thresholds import Threshold
+from pipeline.catalog.tables import catalog_rows
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import CATALOG_DIR
 
 TEMPLATE = Path(__file__).with_name("price_gates.md.template")
@@ -21,16 +21,17 @@ OVERRIDDEN = ("max_day_change", "max_gpu_count")
 
 def page() -> str:
     """Return the page. Raises KeyError if the template names an unknown threshold."""
-    of_gates = {name: each for name, each in vars(thresholds).items() if isinstance(each, Threshold)}
+    of_gates = {row["name"]: row for row in catalog_rows("gate_thresholds.csv")}
     of_market = list(_market_parameters())
-    amounts = {name: _amount(each.value, each.unit) for name, each in of_gates.items()}
+    amounts = {name: _amount(getattr(THRESHOLDS, name), row["unit"]) for name, row in of_gates.items()}
     market_amounts = {
         row["name"]: _amount(Decimal(row["value"]), row["unit"])
         for row in of_market
         if row["applies_to"] == "default"
     }
     threshold_rows = (
-        [code(name), amounts[name], each.meaning, each.reason, each.seen] for name, each in of_gates.items()
+        [code(name), amounts[name], row["meaning"], row["reason"], row["seen"]]
+        for name, row in of_gates.items()
     )
     market_rows = (
         [code(row["name"]), *(text(row[key]) for key in ("value", "unit", "applies_to", "source", "note"))]
@@ -45,8 +46,7 @@ def page() -> str:
 
 
 def _amount(value: Any, unit: str) -> str:
-    number = " to ".join(map(str, value)) if isinstance(value, tuple) else f"{value:,}"
-    return f"{number} {unit}"
+    return f"{value:,} {unit}"
 
 
 def _overrides() -> Iterator[list[str]]:

@@ -9,8 +9,8 @@ from gpufare import prices
 
 INTRODUCTION = """# Python
 
-This file is made by `make docs` from the docstrings of `gpufare`. `**job` stands for the options of
-`gpufare cheapest` as keywords, with `_` for `-`; [commands](commands.md) explains them.
+This file is made by `make docs` from the docstrings of `gpufare`. `**job` stands for the
+[settings of a job](job-settings.md) as keywords; None leaves a setting open.
 """
 
 

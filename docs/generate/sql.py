@@ -1,10 +1,10 @@
-"""docs/reference/tables.md and macros.md: the published tables and macros, from the comments in sql/."""
+"""docs/reference/tables.md and macros.md, from sql/schema and the comments on macros."""
 
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from docs.generate.markdown import code, table, text
+from pipeline.catalog.schema import read_table, table_names
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.sql_files import macro_scripts, scripts
@@ -28,21 +28,20 @@ _CALLED = re.compile(r"\b(\w+)\(")
 
 def tables_page() -> str:
     """Return the page of tables and columns, sorted by name."""
-    tables, columns, _ = _described()
-    return "\n".join([TABLES, *_tables(tables, columns)])
+    return "\n".join([TABLES, *_tables()])
 
 
-def _tables(tables: list[tuple[str, str]], columns: list[tuple[str, str, str, str]]) -> Iterator[str]:
-    for name, comment in tables:
-        yield f"## {name}\n\n{text(comment)}\n"
-        own = [each for each in columns if each[0] == name]
-        yield table(["column", "type", "meaning"], ([code(c), code(t), text(m)] for _, c, t, m in own))
+def _tables() -> Iterator[str]:
+    for each in map(read_table, table_names()):
+        yield f"## {each.name}\n\n{text(each.comment)}\n"
+        rows = ([code(column.name), code(column.type), text(column.meaning)] for column in each.described())
+        yield table(["column", "type", "meaning"], rows)
         yield ""
 
 
 def macros_page() -> str:
     """Return the page of macros: those that the examples call, then the others by file."""
-    _, _, macros = _described()
+    macros = _described()
     examples = " ".join(script.read_text(encoding="utf-8") for script in scripts("examples"))
     called = set(_CALLED.findall(examples))
     parts = [MACROS, "## Macros to call\n", _macros([each for each in macros if each[0] in called])]
@@ -62,22 +61,12 @@ def _macros(rows: list[tuple[str, str, str]]) -> str:
     return table(["macro", "meaning"], ([code(f"{name}({given})"), text(m)] for name, given, m in rows))
 
 
-@cache
-def _described() -> tuple[list[tuple[str, str]], list[tuple[str, str, str, str]], list[tuple[str, str, str]]]:
-    """Return tables, their columns in order, and macros with their comments."""
+def _described() -> list[tuple[str, str, str]]:
+    """Return the macros of a database without rows: name, parameters and comment."""
     with connect() as connection:
         create(connection)
-        ours = "database_name = current_database() AND schema_name = 'main' AND NOT internal"
-        tables = connection.execute(
-            f"SELECT table_name, comment FROM duckdb_tables() WHERE {ours} ORDER BY 1"
-        )
-        found = tables.fetchall()
-        columns = connection.execute(
-            f"SELECT table_name, column_name, data_type, comment FROM duckdb_columns() WHERE {ours}"
-            " ORDER BY table_name, column_index"
-        ).fetchall()
-        macros = connection.execute(
+        return connection.execute(
             "SELECT function_name, array_to_string(parameters, ', '), comment FROM duckdb_functions()"
-            f" WHERE {ours} AND function_type IN ('macro', 'table_macro') ORDER BY 1"
+            " WHERE database_name = current_database() AND schema_name = 'main' AND NOT internal"
+            " AND function_type IN ('macro', 'table_macro') ORDER BY 1"
         ).fetchall()
-    return found, columns, macros

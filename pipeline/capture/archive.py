@@ -1,4 +1,4 @@
-"""The archive of raw answers: written once, never changed, every body's hash checked when it is read.
+"""The archive of raw answers: written once, never changed; the hash of every body is checked when it is read.
 
     <home>/archive/<source>/<YYYY-MM-DD>/<capture id>/0001.json.gz ... index.json
 
@@ -7,8 +7,8 @@ A capture id is the UTC time at which the capture began. Every answer is on disk
 body that has not changed since the latest capture is a hard link to its file: it is stored once, and every
 folder is complete when it is copied.
 
-A capture in which nothing was asked (a missing key, a disabled source) has only an ``index.json``; one
-without it was interrupted: it can be read, but is never taken for a complete one.
+A capture without requests (a missing key, a disabled source) has only an ``index.json``. One without an
+``index.json`` was interrupted: it can be read, but never counts as complete.
 """
 
 import gzip
@@ -31,7 +31,7 @@ from pipeline.home.disk import flush, naming
 JOURNAL_NAME = "journal.jsonl"
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
-"""A capture id: the UTC time at which it began."""
+"""Format of a capture id."""
 
 _ENDINGS = {
     "application/json": "json",
@@ -44,12 +44,12 @@ _ENDINGS = {
 
 
 class ArchiveError(GpufareError):
-    """A capture has no folder, or a file of it would be overwritten."""
+    """A capture has no folder, or one of its files would be overwritten."""
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread. ``stored`` has entries of an earlier
-    capture that have a body, and its folder, by hash."""
+    """Writes one capture. Made by Archive.start; used by one thread. ``stored`` maps the hash of each body of
+    an earlier capture to its folder and entry."""
 
     def __init__(
         self, folder: Path, header: Mapping[str, Any], stored: Mapping[str, tuple[Path, Entry]]
@@ -61,7 +61,7 @@ class CaptureWriter:
         self._stored = dict(stored)
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
-        """Store one entry; on return it is on disk. Returns it with file, hash and size filled in."""
+        """Store one entry and return it with file, hash and size filled in. On return it is on disk."""
         if body:
             name = f"{len(self._entries) + 1:04d}.{_ending(entry.headers)}.gz"
             sha256 = sha256_of(body)
@@ -78,10 +78,10 @@ class CaptureWriter:
         return entry
 
     def _linked(self, sha256: str, path: Path) -> bool:
-        """Store a body that an earlier capture has as a second name of that file, which uses no space.
+        """Store a body of an earlier capture as a hard link to its file, which uses no space.
 
-        The earlier file is read and its hash checked first, so that damage is not handed on. False where
-        there is no such file, or the file system has no second names: the body is then written.
+        The earlier file's hash is checked first, so that damage does not spread. Returns False if there is no
+        such file or the file system has no hard links: the body is then written.
         """
         folder, entry = self._stored.get(sha256, (None, None))
         if folder is None or entry is None or entry.file is None or not entry.file.endswith(".gz"):
@@ -97,10 +97,10 @@ class CaptureWriter:
         return True
 
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
-        """Close the capture, which is final from now on, and return it as the archive gives it back.
+        """Finish the capture, which is then final, and return it as read from the archive.
 
-        Without a status, the entries give it; with an error of the source itself, which comes after that of
-        the requests, it is at most partial.
+        Without a status, the entries give it. With an error of the source itself, which is appended to that
+        of the requests, it is at most partial.
         """
         status = status or capture_status(self._entries)
         header = {
@@ -123,7 +123,7 @@ class Archive:
         self.root = root
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
-        """Begin a capture in a new folder. ``replayed_from``: where a replay's answers came from."""
+        """Begin a capture in a new folder. ``replayed_from`` is the origin of a replay's answers."""
         stored = self._latest_bodies(source)
         moment = datetime.now(UTC)
         while True:
@@ -144,7 +144,7 @@ class Archive:
         return CaptureWriter(folder, header, stored)
 
     def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Return the entries of the source's latest capture that have a body, and its folder, by hash."""
+        """Return the folder and the entry of each body of the source's latest capture, by hash."""
         try:
             latest = self.latest_capture(source)
         except OSError:
@@ -155,19 +155,19 @@ class Archive:
         return {entry.sha256: (folder, entry) for entry in latest.entries if entry.sha256}
 
     def folder(self, capture: Capture) -> Path:
-        """The folder of an archived capture."""
+        """Return the folder of an archived capture."""
         if capture.capture_id is None:
             raise ArchiveError(f"a capture of {capture.source} on {capture.day} was not archived")
         return self.root / capture.source / capture.day.isoformat() / capture.capture_id
 
     def sources(self) -> list[str]:
-        """The sources that have captures, by name."""
+        """Return the sources that have captures, by name."""
         return (
             sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
         )
 
     def days(self, source: str) -> list[date]:
-        """The days on which the source has captures, oldest first."""
+        """Return the days on which the source has captures, oldest first."""
         folder = self.root / source
         if not folder.is_dir():
             return []
@@ -176,7 +176,7 @@ class Archive:
         )
 
     def capture_folders(self, source: str, day: date) -> list[Path]:
-        """The folders of the source's captures of a day, oldest first."""
+        """Return the folders of the source's captures of a day, oldest first."""
         folder = self.root / source / day.isoformat()
         if not folder.is_dir():
             return []
@@ -185,8 +185,8 @@ class Archive:
     def captures(
         self, source: str, day: date | None = None, *, without: Container[str] = ()
     ) -> list[Capture]:
-        """The source's captures (of one day), oldest first, interrupted and damaged ones included; not those
-        whose id is in ``without``."""
+        """Return the source's captures (of one day), oldest first, including interrupted and damaged ones,
+        except those whose id is in ``without``."""
         days = self.days(source) if day is None else [day]
         return [
             _read_capture(path)
@@ -196,9 +196,9 @@ class Archive:
         ]
 
     def latest_capture(self, source: str) -> Capture | None:
-        """Return the newest capture of the newest day that has answers, None when there is none.
+        """Return the newest capture of the newest day with answers, None without one.
 
-        Of one day's captures, one whose every request was answered is preferred to a partial one.
+        Within a day, a complete capture is preferred to a partial one.
         """
         for each in reversed(self.days(source)):
             newest_first = list(reversed(self.captures(source, each)))
@@ -209,9 +209,9 @@ class Archive:
         return None
 
     def answers(self, capture: Capture) -> list[Answer]:
-        """The answers that a reader may read (status 200, no error), in the order in which they were asked.
+        """Return the answers that a reader may read (status 200, no error), in the order of the requests.
 
-        Every body's hash is checked. Raises PagesError when a file is missing, damaged or changed.
+        Checks the hash of every body. Raises PagesError when a file is missing, damaged or changed.
         """
         usable = [entry for entry in capture.entries if entry.usable]
         if not usable:
@@ -222,7 +222,7 @@ class Archive:
 
 
 def _read_capture(folder: Path) -> Capture:
-    """Return a capture from its folder. One whose index is damaged has failed, with the damage as its error;
+    """Return a capture from its folder. One with a damaged index has failed, with the damage as its error;
     one without an index was interrupted."""
     capture = Capture(
         source=folder.parents[1].name,
@@ -253,12 +253,12 @@ def _read_capture(folder: Path) -> Capture:
 
 
 def began_at(capture_id: str) -> datetime:
-    """Return when a capture began (UTC). Raises ValueError for a text that is no capture's id."""
+    """Return when a capture began (UTC). Raises ValueError for a text that is not a capture's id."""
     return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
 
 
 def _read_journal(path: Path) -> tuple[Entry, ...]:
-    """Return the entries of an interrupted capture; a last line that was cut off while written is skipped."""
+    """Return the entries of an interrupted capture. A last line that was cut off is skipped."""
     if not path.exists():
         return ()
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()

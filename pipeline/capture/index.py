@@ -1,4 +1,4 @@
-"""index.json: which answer is in which file. One layout for the archive and for folders of saved pages.
+"""index.json, which names the file of each answer: one layout for the archive and for folders of saved pages.
 
 Either a JSON list of entries or an object with that list under ``answers``.
 """
@@ -22,11 +22,11 @@ INDEX_NAME = "index.json"
 
 
 class PagesError(GpufareError):
-    """An index or a file it names is missing, damaged or outside its folder: says which and why."""
+    """An index or a file it names is missing, damaged or outside its folder. The message names it."""
 
 
 def sha256_of(body: bytes) -> str:
-    """The SHA-256 of a body, in hex."""
+    """Return the SHA-256 of a body, in hex."""
     return hashlib.sha256(body).hexdigest()
 
 
@@ -50,7 +50,8 @@ def parse_index(path: Path) -> tuple[Mapping[str, Any], list[Entry]]:
 
 
 def read_body(folder: Path, entry: Entry) -> bytes:
-    """The body of an entry, unpacked when its file ends in .gz, its hash checked where the index has one.
+    """Return the body of an entry, unpacked if its file ends in .gz, after checking its hash if the index has
+    one.
 
     Raises PagesError when the file is missing, damaged, changed or not inside the folder.
     """
@@ -73,7 +74,7 @@ def read_body(folder: Path, entry: Entry) -> bytes:
 
 
 def read_answer(folder: Path, entry: Entry, observed_at: datetime) -> Answer:
-    """The entry as an Answer; ``observed_at`` is used where the index gives no time."""
+    """Return the entry as an Answer; ``observed_at`` stands in for a time that the index lacks."""
     body = read_body(folder, entry)
     return Answer(
         url=entry.url,

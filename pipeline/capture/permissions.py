@@ -1,7 +1,6 @@
-"""Whether a source may be asked: by its terms of use, by the user's own choice, or by the user's own key.
+"""Permission to ask a source: from its terms of use, the user's choice, or the user's own key.
 
-Asking is what needs a permission. Answers that are there already (saved pages, the archive, a replay server)
-are read without one.
+Only requests need a permission. Saved answers (pages, the archive, a replay server) are read without one.
 """
 
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):
-    """What the user said of a source, and on which day (UTC): to ask it despite its terms, or never."""
+    """A user's choice and its day (UTC): to ask a source despite its terms, or never to ask it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -24,20 +23,20 @@ class Choice(BaseModel):
 
 
 CHOICES = TypeAdapter(dict[str, Choice])
-"""The content of <home>/permissions.json, by source."""
+"""Schema of <home>/permissions.json: the choices by source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The user's choices by source. ``problem`` says why the file with them cannot be used: what the user
-    disabled is then not known, and no source is asked."""
+    """The user's choices by source. If their file cannot be used, ``problem`` says why, and no source is
+    asked because the user may have disabled it."""
 
     by_source: Mapping[str, Choice] = field(default_factory=dict)
     problem: str | None = None
 
 
 def read_choices(home: Home) -> Choices:
-    """What the user enabled and disabled. Never raises: a file that cannot be used is a ``problem``."""
+    """Return the user's choices. Never raises: a file that cannot be used is a ``problem``."""
     try:
         return Choices(CHOICES.validate_json(home.permissions.read_bytes()))
     except FileNotFoundError:
@@ -47,22 +46,21 @@ def read_choices(home: Home) -> Choices:
     except ValidationError:
         problem = "it is damaged"
     return Choices(
-        problem=f"{home.permissions}: {problem}, so that what you disabled is not known, and no source "
-        "is asked: delete it, or choose again with gpufare sources enable NAME or disable NAME"
+        problem=f"{home.permissions}: {problem}. gpufare does not know which sources you disabled, so it "
+        "asks none: delete the file, or choose again with gpufare sources enable NAME or disable NAME"
     )
 
 
 def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> str | None:
-    """Why a source is not asked, and how to turn it on; None when it may be.
+    """Return why a source is not asked and how to turn it on; None if it may be asked.
 
-    A user's choice decides; where the choices cannot be read, no source is asked. Without a choice, a source
-    whose terms forbid automated reading is asked only with a key of the user's own; where there is nothing to
-    ask without a key, the lack of it is not reported here.
+    The user's choice decides. Without one, a source whose terms forbid automated reading is asked only with
+    the user's own key. A missing key of a source that always needs one is reported elsewhere.
     """
     if choices.problem is not None:
         return (
-            "permissions.json in the data home cannot be read, so that it is not known whether you disabled "
-            "this source: delete that file, or choose again with gpufare sources enable or disable"
+            "permissions.json in the data home cannot be read, and you may have disabled this source: delete "
+            "that file, or choose again with gpufare sources enable or disable"
         )
     if (choice := choices.by_source.get(config.name)) is not None:
         return None if choice.asked else f"you disabled it on {choice.since}: {_enable(config)}"

@@ -1,4 +1,4 @@
-"""Saved answers in place of live ones: read from a folder, imported into the archive, or served over HTTP.
+"""Saved answers in place of live ones: imported from a folder into the archive, or served over HTTP.
 
 A folder of pages is ``DIR/<source>/index.json`` and the files it names (see index.py). Without an index.json,
 the source's files, sorted by name, answer the yaml's requests in order; further files are further pages of
@@ -38,12 +38,12 @@ _NO_PAGE = 404, {NO_PAGE_HEADER: "1"}, b"no such page\n"
 
 
 def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
-    """The entries of a source's folder of pages. Raises PagesError.
+    """Return the entries of a source's folder of pages. Raises PagesError.
 
-    ``config`` gives the addresses where there is no index.json; without it such a folder is an error.
+    ``config`` gives the addresses of a folder without index.json; without it, such a folder is an error.
     """
     if not folder.is_dir():
-        raise PagesError(f"there is no folder {folder}; saved pages belong in DIR/<source>/")
+        raise PagesError(f"{folder} does not exist; saved pages belong in DIR/<source>/")
     if (folder / INDEX_NAME).exists():
         return parse_index(folder / INDEX_NAME)[1]
     files = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
@@ -51,7 +51,7 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
         raise PagesError(f"{folder} is empty")
     if config is None:
         raise PagesError(
-            f"{folder} has no {INDEX_NAME}, and no source of that name gives the addresses of its files"
+            f"{folder} has no {INDEX_NAME}, and no source has that name to give the addresses of its files"
         )
     asked = list(config.requests) or [RequestFacts(url=config.homepage)]
     asked += [asked[-1]] * (len(files) - len(asked))
@@ -64,9 +64,8 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
 def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
     """Archive a folder's saved answers of one source under ``day``, as a capture.
 
-    Where the index gives no time of observation, it is the beginning of the day (UTC).
-    Never raises for the folder's content: that is the capture's error. OSError when the archive cannot be
-    written.
+    An answer without a time of observation gets the beginning of the day (UTC). Errors in the folder's
+    content are the capture's. Raises OSError when the archive cannot be written.
     """
     folder = directory / config.name
     writer = archive.start(config.name, day, replayed_from=str(directory))
@@ -88,7 +87,7 @@ def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: 
             "optional": entry.optional or (entry.method, entry.url) in optional,
         }
         writer.add(entry.model_copy(update=known), body)
-    return writer.finish(error=None if entries else f"{folder / INDEX_NAME} lists no answer")
+    return writer.finish(error=None if entries else f"{folder / INDEX_NAME} lists no answers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +98,7 @@ class _Page:
 
 
 class PageHandler(BaseHTTPRequestHandler):
-    """Answers one connection's requests with the pages of its server."""
+    """Answers one connection's requests from the pages of its server."""
 
     server: "PagesServer"
     protocol_version = "HTTP/1.1"
@@ -127,10 +126,10 @@ class PageHandler(BaseHTTPRequestHandler):
 
 
 class PagesServer(ThreadingHTTPServer):
-    """Serves a folder of saved pages over HTTP on loopback: requests are matched with the index by method,
-    Host, path with query, and body; anything else, robots.txt included, is a 404.
+    """Serves a folder of saved pages over HTTP on loopback. Requests are matched with the index by method,
+    Host, path with query, and body; all others, including robots.txt, get a 404.
 
-    A context manager; ``base_url`` is what ReplayServer takes. Raises PagesError for a folder without pages.
+    A context manager. Raises PagesError for a folder without pages.
     """
 
     handler: type[PageHandler] = PageHandler
@@ -141,7 +140,7 @@ class PagesServer(ThreadingHTTPServer):
 
     @property
     def base_url(self) -> str:
-        """Where it listens."""
+        """Address of the server, for ReplayServer."""
         return f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> Self:
@@ -156,7 +155,7 @@ class PagesServer(ThreadingHTTPServer):
 
 def _all_pages(directory: Path) -> list[_Page]:
     if not directory.is_dir():
-        raise PagesError(f"there is no folder {directory}")
+        raise PagesError(f"{directory} does not exist")
     known = configs()
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and any(path.iterdir()))
     pages = [
@@ -173,7 +172,7 @@ def _all_pages(directory: Path) -> list[_Page]:
 def _find(
     pages: Iterable[_Page], method: str, headers: Message, target: str, body: bytes | None
 ) -> _Page | None:
-    """The page that answers a request: the one for exactly this body, else the only one for this address."""
+    """Return the page for a request: the one for exactly this body, else the only one for this address."""
     host, source = headers.get("Host", ""), headers.get(SOURCE_HEADER)
     at_address = [
         page
@@ -207,7 +206,7 @@ def _answer_of(page: _Page) -> tuple[int, dict[str, str], bytes]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serve a folder of pages until interrupted; 1 when there is nothing to serve."""
+    """Serve a folder of pages until interrupted. Return 1 if it has none."""
     parser = argparse.ArgumentParser(prog="python -m pipeline.capture.replay", description=main.__doc__)
     parser.add_argument("directory", type=Path)
     parser.add_argument("--port", type=int, default=0, help="port on 127.0.0.1; a free one when not given")

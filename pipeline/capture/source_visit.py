@@ -1,16 +1,16 @@
-"""One visit to a source: what is asked, in which order and until when, what is archived of each request, and
-what follows from it."""
+"""One visit to a source: its requests, in which order and until when, and what is archived of each."""
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from os.path import commonprefix
 from threading import Event
+from types import ModuleType
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import NO_PAGE_HEADER, Client, Rules
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response
 from pipeline.capture.http.robots import RobotsRules
@@ -23,14 +23,15 @@ from pipeline.contracts.listing import Answer, Request
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.progress import Progress
 from pipeline.contracts.request import Entry, request_key
+from pipeline.parsing.paging import next_page
 
 GIVE_UP_AFTER = 3
-"""Requests in a row that end in a transport error, 429 or 5xx before a visit ends."""
+"""Consecutive requests that end in a transport error, 429 or 5xx before a visit ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What the visits to all sources of one refresh have in common."""
+    """Shared by the visits to all sources of one refresh."""
 
     environment: Mapping[str, str]
     day: date
@@ -44,22 +45,27 @@ class Run:
 
 
 class SourceVisit:
-    """One source's requests, from the first to the last."""
+    """One source's requests, from the first to the last.
+
+    ``error`` is the first error in a function of the source's module (see contracts/listing.py), which never
+    ends a visit.
+    """
 
     def __init__(
-        self, config: SourceConfig, run: Run, writer: CaptureWriter, secrets: Secrets, hooks: SourceHooks
+        self, config: SourceConfig, module: ModuleType, run: Run, writer: CaptureWriter, secrets: Secrets
     ) -> None:
+        self.error: str | None = None
         self._config = config
+        self._module = module
         self._run = run
         self._client = run.client
         self._writer = writer
         self._secrets = secrets
-        self._hooks = hooks
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
-        """Ask until nothing is left; what an answer or a failure leads to comes before the rest, and optional
-        requests come last: their failures never end a visit before the others were asked."""
+        """Ask until nothing is left. Requests that an answer or a failure leads to come next, and optional
+        ones last: their failures never end a visit before the others were asked."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
         seen: set[str] = set()
         failures_in_a_row = 0
@@ -90,16 +96,16 @@ class SourceVisit:
         return None
 
     def _archive_rest(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive that a visit ended before these requests: one of them, not optional if any is not, and how
-        many more there were. A page may have any number of links."""
+        """Archive that a visit ended before these requests: one of them, a mandatory one if there is any, and
+        the number of the others. A page may have any number of links."""
         first = min(requests, key=lambda request: request.optional)
         more = len(requests) - 1
         note = f"; {more} more requests were not asked either" if more else ""
         self._archive(first, self._unsent(code, error + note), more_unsent=more)
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
-        """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended, and
-        the requests that follow from it: further pages, or what is asked instead."""
+        """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended and
+        the requests that follow from it: further pages, or those made instead."""
         rules = self._rules(template)
         try:
             request = self._secrets.fill(template)
@@ -112,7 +118,7 @@ class SourceVisit:
         if response.code is OutcomeCode.HTTP_429:
             self._run.busy_hosts.add(host_of(request.url))
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
-            return response.code, []  # the saved pages lack it: no answer of a host
+            return response.code, []  # the saved pages lack it: not an answer of the host
         return response.code, self._ended(template, request, response)
 
     def _rules(self, template: Request) -> Rules:
@@ -129,8 +135,8 @@ class SourceVisit:
 
     def _crawl_delay_seconds(self, request: Request, rules: Rules) -> float:
         """Return the pause that a request's host asks for. Raises RequestFailedError when the request may not
-        be sent: by its source's hosts, by what its host answered before, or by its host's robots.txt, which
-        an interface for programs does not need."""
+        be sent: its host is not the source's, is busy, or disallows it in robots.txt, which does not apply to
+        interfaces for programs."""
         self._client.check(request.url, rules)
         if (host := host_of(request.url)) in self._run.busy_hosts:
             detail = f"{host} limits requests (429), and is not asked again in this run"
@@ -140,7 +146,7 @@ class SourceVisit:
         return self._run.robots.crawl_delay_seconds(request.url, rules)
 
     def _ended(self, template: Request, request: Request, response: Response) -> list[Request]:
-        """Archive how a request ended, without what must not be stored; return what follows from it."""
+        """Archive how a request ended, redacted; return the requests that follow from it."""
         if response.body:
             response = self._redacted(request, response)
         body = response.body or b""
@@ -155,21 +161,23 @@ class SourceVisit:
         )
         if response.code is OutcomeCode.OK:
             self._archive(request, response)
-            return self._hooks.next_requests(template, answer)
-        instead = self._hooks.retry_requests(answer, response.code)
+            return self._next_requests(template, answer)
+        instead = self._retry_requests(answer, response.code)
         self._archive(request, response, instead)
         return instead
 
     def _redacted(self, request: Request, response: Response) -> Response:
-        """Return a response without keys and without what its source must not store in the body. A body that
-        cannot be redacted is dropped."""
+        """Return a response without keys, redacted by its source's module. A body that cannot be redacted is
+        dropped."""
+        body = response.body or b""
         try:
-            body = self._secrets.redact_bytes(self._hooks.redacted(response.body or b""))
+            body = self._module.redact(body) if hasattr(self._module, "redact") else body
+            body = self._secrets.redact_bytes(body)
         except Exception as broken:  # the source's own code; an unredacted body is never stored
             dropped = replace(response, body=None)
             if response.code is not OutcomeCode.OK:
                 return dropped
-            error = self._hooks.failure_in("redact", broken)
+            error = self._failure_in("redact", broken)
             return replace(dropped, code=OutcomeCode.REDACTION_FAILED, error=error)
         if body or response.code is not OutcomeCode.OK:
             return replace(response, body=body)
@@ -178,14 +186,14 @@ class SourceVisit:
         return replace(response, body=body, code=OutcomeCode.EMPTY_BODY, error=error)
 
     def _unsent(self, code: OutcomeCode, error: str) -> Response:
-        """Return how a request ends that is not sent."""
+        """Return the response of a request that is not sent."""
         error = self._secrets.redact(error)[:LONGEST_ERROR]
         return Response(observed_at=datetime.now(UTC), sent=False, code=code, error=error)
 
     def _archive(
         self, request: Request, response: Response, instead: Iterable[Request] = (), more_unsent: int = 0
     ) -> None:
-        """Archive a request and its response. ``more_unsent`` further ones have no entry of their own."""
+        """Archive a request and its response. ``more_unsent`` counts further requests without an entry."""
         method, url, body_sha256 = self._named(request)
         entry = Entry(
             method=method,
@@ -211,16 +219,53 @@ class SourceVisit:
         return request_key(*self._named(request))
 
     def _named(self, request: Request) -> tuple[str, str, str | None]:
-        """Return what distinguishes requests, without keys: method, URL, SHA-256 of the body."""
+        """Return what identifies a request, without keys: method, URL, SHA-256 of the body."""
         sent = self._without_keys(request.body)
         return request.method, self._secrets.redact(request.url), None if sent is None else sha256_of(sent)
 
     def _without_keys(self, body: bytes | None) -> bytes | None:
         return None if body is None else self._secrets.redact_bytes(body)
 
+    # The functions of the source's module.
+
+    def _next_requests(self, request: Request, answer: Answer) -> list[Request]:
+        """Return the requests that an answer leads to, by the yaml's paging or by the module."""
+        with self.noting_errors_in("paging"):
+            if self._config.paging is not None:
+                following = next_page(request, answer, self._config.paging)
+                return [following] if following else []
+            if hasattr(self._module, "next_requests"):
+                return list(self._module.next_requests(answer, self._config))
+        return []
+
+    def _retry_requests(self, failed: Answer, code: OutcomeCode) -> list[Request]:
+        """Return the requests that the module makes because one failed, except to a host that is busy or was
+        not reached."""
+        instead: list[Request] = []
+        if hasattr(self._module, "retry_requests"):
+            with self.noting_errors_in("retry_requests"):
+                instead = list(self._module.retry_requests(failed, self._config))
+        if code.retryable or code is OutcomeCode.GIVEN_UP:
+            return [request for request in instead if host_of(request.url) != host_of(failed.url)]
+        return instead
+
+    @contextmanager
+    def noting_errors_in(self, function: str) -> Iterator[None]:
+        """Record any exception within as the visit's ``error``."""
+        try:
+            yield
+        except Exception as error:  # an answer may be anything
+            self.error = self.error or self._failure_in(function, error)
+
+    def _failure_in(self, function: str, error: Exception) -> str:
+        """Return an error of the module as it may be stored."""
+        text = self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
+        return text[:LONGEST_ERROR]
+
 
 def _following(request: Request, following: Request) -> Request:
-    """Return a request that follows from another: optional if that is, with its keys on the same origin."""
+    """Return a request that follows from another: optional if that one is, with its keys on the same
+    origin."""
     keyed: dict[str, str] = {}
     if same_origin(following.url, request.url):
         keyed = {name: value for name, value in request.headers.items() if Secrets.names_in(value)}
@@ -229,7 +274,7 @@ def _following(request: Request, following: Request) -> Request:
 
 
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
-    """Return the yaml's request that applies to this one: the same address, else the same host and the
-    longest common prefix (a further page, a query per GPU)."""
+    """Return the yaml's request that describes this one: the same address, else the one on the same host
+    with the longest common prefix (a further page, a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
     return max(same_host, key=lambda facts: len(commonprefix([facts.url, request.url])), default=None)  # noqa: RUF071

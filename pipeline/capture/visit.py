@@ -1,5 +1,4 @@
-"""Visiting sources, one or all: which may be asked, which at the same time, and with which requests a visit
-begins. A visit itself is in source_visit.py."""
+"""Visits to all sources: which may be asked, which at the same time, and their first requests."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -8,7 +7,6 @@ from datetime import UTC, date, datetime
 from types import ModuleType
 
 from pipeline.capture.archive import Archive, CaptureWriter
-from pipeline.capture.hooks import SourceHooks
 from pipeline.capture.http.client import Client
 from pipeline.capture.http.robots import RobotsRules
 from pipeline.capture.http.secrets import Secrets, placeholders
@@ -24,7 +22,7 @@ from pipeline.home.paths import Home
 from pipeline.sources import source_module
 
 MAX_PARALLEL = 8
-"""Sources that are asked at the same time."""
+"""Sources visited at the same time."""
 
 
 class PastDayError(GpufareError):
@@ -41,11 +39,11 @@ def capture_all(
     progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
 ) -> dict[str, Capture]:
-    """Capture sources, in parallel where they ask different hosts, one after another where they share one.
+    """Capture sources: in parallel if they ask different hosts, one after another if they share one.
 
-    What goes wrong in the network, at the host or in the source's code is in that source's capture, and
-    affects no other. Captures come in the order of ``configs``. A replay server on another machine gets no
-    keys over plain http. Raises PastDayError for a day other than today, unless the client replays.
+    Failures of the network, the host or the source's code are in that source's capture and affect no other.
+    Captures are in the order of ``configs``. A replay server on another machine gets no keys over plain http.
+    Raises PastDayError for a day other than today, unless the client replays.
     """
     check_day(day, client)
     chosen = list(configs)
@@ -65,7 +63,7 @@ def capture_all(
     with ThreadPoolExecutor(max_workers=MAX_PARALLEL, thread_name_prefix="capture") as pool:
         try:
             groups = list(pool.map(capture_group, sharing_hosts(chosen)))
-        except BaseException:  # Ctrl-C: each visit ends after its present request
+        except BaseException:  # Ctrl-C: each visit ends after its current request
             run.stopped.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
@@ -87,7 +85,7 @@ def check_day(day: date, client: Client) -> None:
 def _environment_to_send(
     environment: Mapping[str, str], configs: list[SourceConfig], client: Client, progress: Progress
 ) -> Mapping[str, str]:
-    """Return the environment, with placeholders for keys where anybody on the way could read them."""
+    """Return the environment, with placeholders for keys that others on the way could read."""
     if client.replay is None or client.replay.may_have_keys:
         return environment
     names = {name for config in configs for name in config.key_variables}
@@ -101,7 +99,7 @@ def _environment_to_send(
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Return groups of sources; no two groups share a host, whatever its port."""
+    """Return groups of sources such that no two groups share a host, on any port."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
         names = frozenset(host.partition(":")[0] for host in config.allowed_hosts)
@@ -113,7 +111,7 @@ def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
 
 
 def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run) -> Capture:
-    """Visit a source unless it is retired or not permitted, and close its capture."""
+    """Visit a source, unless it is retired or not permitted, and finish its capture."""
     replay = run.client.replay
     try:
         writer = run.archive.start(config.name, run.day, replayed_from=replay.base_url if replay else None)
@@ -134,23 +132,23 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
 def _visited(
     config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run, writer: CaptureWriter
 ) -> tuple[CaptureStatus | None, str | None]:
-    """Make the visit; return the status, where the entries do not give it, and the source's own error.
+    """Make the visit. Return the capture's status if its entries do not give it, and the source's own error.
 
-    Nothing is raised: one broken source never stops the rest.
+    Never raises: one broken source never stops the rest.
     """
     secrets = Secrets(run.environment, config.key_variables)
     try:
         module = module_of(config.name)
-        hooks = SourceHooks(config, module, secrets)
+        visit = SourceVisit(config, module, run, writer, secrets)
         requests: list[Request] = []
-        with hooks.noting_errors_in("requests"):
+        with visit.noting_errors_in("requests"):
             requests = first_requests(config, module, run.environment)
         if not requests:
-            if not hooks.error and (missing := config.missing_keys(run.environment)):
+            if not visit.error and (missing := config.missing_keys(run.environment)):
                 return "needs_key", f"needs a key: set {', '.join(missing)}"
-            return "failed", hooks.error or "the source names no request"
-        SourceVisit(config, run, writer, secrets, hooks).work_through(requests)
-        return None, hooks.error
+            return "failed", visit.error or "the source names no request"
+        visit.work_through(requests)
+        return None, visit.error
     except Exception as error:
         return "failed", secrets.redact(_reason_of(error, run))
 
@@ -162,8 +160,8 @@ def _reason_of(error: Exception, run: Run) -> str:
 
 
 def first_requests(config: SourceConfig, module: ModuleType, environment: Mapping[str, str]) -> list[Request]:
-    """Return what a visit begins with: the module's ``requests``, else the yaml's, with ``${NAME}``
-    unfilled. A module learns which keys are set, and nothing else of the environment."""
+    """Return a visit's first requests, with ``${NAME}`` unfilled: the module's ``requests``, else the yaml's.
+    A module learns which keys are set, and nothing else of the environment."""
     keys = placeholders(environment, config.key_variables)
     if hasattr(module, "requests"):
         return list(module.requests(config, keys))

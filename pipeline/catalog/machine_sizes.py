@@ -1,7 +1,7 @@
-"""How many GPUs the machines of a source have, where its prices do not say: catalog/machine_sizes.csv.
+"""Numbers of GPUs per machine, for sources whose prices do not state them: catalog/machine_sizes.csv.
 
-One row per source, card and tier. A row without a card is for every card of the source that has none, a row
-without a tier for every tier. Checked on loading.
+One row per source, card and tier. A row without a card applies to the source's cards without a row, a row
+without a tier to every tier.
 """
 
 from collections import Counter
@@ -25,10 +25,9 @@ from pipeline.catalog.tables import catalog_table
 
 
 class MachineSize(BaseModel):
-    """One row: the numbers of GPUs that are sold as one machine ("1;2;4;8"), and the network between such
-    machines.
+    """One row: the numbers of GPUs that are sold as one machine ("1;2;4;8"), and the network between them.
 
-    Without ``max_nodes`` nothing says that several machines can be rented as a cluster.
+    Without ``max_nodes`` it is unknown whether several machines can be rented as a cluster.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -46,17 +45,17 @@ class MachineSize(BaseModel):
     note: str | None = None
 
     @model_validator(mode="after")
-    def _can_be_meant(self) -> "MachineSize":
+    def _check_sizes_and_network(self) -> "MachineSize":
         if list(self.gpu_counts) != sorted(set(self.gpu_counts)):
             raise ValueError(f"gpu_counts {self.gpu_counts} are not ascending, each once")
         if self.max_nodes is not None and self.node_network_gbps is None:
-            raise ValueError("max_nodes needs node_network_gbps: a cluster with an unknown network is none")
+            raise ValueError("max_nodes needs node_network_gbps: jobs need a known network")
         return self
 
 
 @cache
 def machine_sizes() -> Sequence[MachineSize]:
-    """Every row of the file. Raises CatalogError naming the file, the line and what is wrong."""
+    """Return the rows of the file. Raises CatalogError naming the file, the line and the problem."""
     rows = catalog_table("machine_sizes.csv", MachineSize)
     twice = [key for key, times in Counter((r.source, r.gpu_id, r.tier) for r in rows).items() if times > 1]
     if twice:
@@ -67,8 +66,8 @@ def machine_sizes() -> Sequence[MachineSize]:
 
 
 def machine_size(source: str, gpu_id: str | None, tier: str | None) -> MachineSize | None:
-    """The row for a card of a source: that of its card before that of every card, then that of its tier
-    before that of every tier. None where there is none. Raises CatalogError."""
+    """Return the most specific row for a card of a source, or None: a row for the card precedes one for
+    every card, and then a row for the tier one for every tier. Raises CatalogError."""
     fitting = [
         row
         for row in machine_sizes()
@@ -78,5 +77,5 @@ def machine_size(source: str, gpu_id: str | None, tier: str | None) -> MachineSi
 
 
 def machine_size_rows() -> list[dict[str, Any]]:
-    """The rows of the table ``machine_sizes``. Raises CatalogError."""
+    """Return the rows of the table ``machine_sizes``. Raises CatalogError."""
     return [row.model_dump() | {"gpu_counts": list(row.gpu_counts)} for row in machine_sizes()]

@@ -1,10 +1,10 @@
-"""The shape of a model, in the columns of catalog/models.csv, and its parameters counted from them."""
+"""Shapes of models, in the columns of catalog/models.csv, and their parameter counts."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Shape(BaseModel):
-    """The shape of a model, as in catalog/models.csv, without its names; widths in features."""
+    """The shape of a model, as in catalog/models.csv but without names; widths in features."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,7 +37,7 @@ class Shape(BaseModel):
 
 
 class Counts(BaseModel):
-    """Parameters of a shape: all, those in the layers' matrix products, and those that one token meets."""
+    """Parameters of a shape: all, those in the layers' matrix products, and those active per token."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,7 +47,7 @@ class Counts(BaseModel):
 
 
 def counted(shape: Shape) -> Counts:
-    """Count a shape's parameters; biases, and norms but two per layer, are left out."""
+    """Count a shape's parameters, without biases and with two norms per layer."""
     h, linear_layers = shape.hidden, shape.linear_attention_layers or 0
     dense = shape.dense_layers or 0
     matrices = 2 + shape.gated_mlp
@@ -78,7 +78,7 @@ def counted(shape: Shape) -> Counts:
 
 
 def _attention_params(shape: Shape) -> int:
-    """Of one layer with attention, its heads as in ``shape.head_dim``."""
+    """Return the parameters of one attention layer, with heads of ``shape.head_dim``."""
     h, query = shape.hidden, shape.heads * shape.head_dim
     value_dim = shape.value_head_dim or shape.head_dim
     output = shape.heads * value_dim * h

@@ -1,8 +1,8 @@
 """A user's own GPUs, models and workloads: gpus.csv, models.csv and workloads.csv in the home, in the columns
 of the catalogue.
 
-Upgrades leave them alone. A row that cannot be used is named with its file, line and column, and skipped.
-Where a name is the catalogue's, also one that a later version of it brings, the catalogue's row is used.
+Upgrades do not change them. An unusable row is reported with its file, line and column, and skipped. If the
+catalogue has a row of the same name, now or after an upgrade, the catalogue's row is used.
 """
 
 import csv
@@ -18,9 +18,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.catalog.tables import catalog_rows, checked
-from pipeline.catalog.workloads import Workload, deadlines, workloads
+from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
 from pipeline.home.disk import replacing
 from pipeline.home.paths import Home
@@ -28,10 +27,7 @@ from pipeline.home.paths import Home
 MAX_FILE_BYTES = 1 << 20
 
 USABLE_SHARE = 0.975
-"""Of the nominal memory, where the row does not say what a program gets; as in catalog/gpus.csv."""
-
-MOST_GPUS = 64
-"""The most GPUs that a plan is for."""
+"""Usable share of the nominal memory if the row does not state it, as in catalog/gpus.csv."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 _Text = Annotated[str, Field(max_length=300)]
@@ -39,12 +35,12 @@ _Amount = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class OwnRowError(GpufareError):
-    """A row that cannot be added: says why and what to do."""
+    """A row cannot be added: says why and what to do."""
 
 
 class OwnGpu(BaseModel):
-    """A row of gpus.csv: specifications of one GPU, dense peaks in 10^12 operations per second, and the
-    ``labels`` of offers that mean it."""
+    """A row of gpus.csv: specifications of one GPU, with dense peaks in 10^12 operations per second, and the
+    ``labels`` that offers name it by, separated by |."""
 
     model_config = ConfigDict(frozen=True)
     noun: ClassVar = "GPU"
@@ -81,7 +77,7 @@ class OwnGpu(BaseModel):
     labels: Annotated[str, Field(max_length=2000)] = ""
 
     @model_validator(mode="after")
-    def _is_a_card(self) -> "OwnGpu":
+    def _check_specifications(self) -> "OwnGpu":
         if (self.nvlink_gb_s is None) != (self.nvlink_topology is None):
             raise ValueError("nvlink_gb_s and nvlink_topology belong together: give both or neither")
         if (self.usable_memory_gib or 0) > self.memory_gb:
@@ -92,11 +88,11 @@ class OwnGpu(BaseModel):
         return self
 
     def names(self) -> list[str]:
-        """The labels of offers that mean it, as they are compared: lower case, single blanks."""
+        """Return the labels in lower case with single blanks, for comparison."""
         return [" ".join(label.lower().split()) for label in self.labels.split("|") if label.strip()]
 
     def row(self) -> dict[str, Any]:
-        """The row of main.gpus. Its confidence says whose it is."""
+        """Return the row of main.gpus, with confidence "own"."""
         taken = self.usable_memory_gib is None
         share = f"usable memory taken as {USABLE_SHARE:.1%} of nominal" if taken else None
         return self.model_dump(exclude={"labels"}) | {
@@ -110,7 +106,7 @@ class OwnGpu(BaseModel):
 
 
 class OwnModel(Shape):
-    """A row of models.csv. Its parameters are counted from the shape."""
+    """A row of models.csv, with parameters counted from the shape."""
 
     noun: ClassVar = "model"
     key: ClassVar = "model"
@@ -123,7 +119,7 @@ class OwnModel(Shape):
     source: _Text | None = None
 
     @model_validator(mode="after")
-    def _is_a_shape(self) -> "OwnModel":
+    def _check_shape(self) -> "OwnModel":
         bounds = (
             (1, 1 << 24, ("layers", "hidden", "intermediate", "heads", "kv_heads", "vocab", "experts")),
             (8, 1024, ("head_dim", "value_head_dim")),  # of attention kernels
@@ -137,16 +133,16 @@ class OwnModel(Shape):
                 if value is not None and not least <= value <= most:
                     raise ValueError(f"{name} is {value}, not from {least} to {most}")
         if (self.linear_attention_layers or 0) + (self.full_attention_layers or 0) > self.layers:
-            raise ValueError(f"its kinds of layers are more than its {self.layers} layers")
+            raise ValueError(f"linear and full attention layers exceed its {self.layers} layers")
         if self.heads % self.kv_heads:
             raise ValueError(f"{self.heads} heads cannot share {self.kv_heads} KV heads evenly")
         params = counted(self)
         if not 0 < params.params_linear < params.params_total < 1 << 50:
-            raise ValueError(f"{params.params_total} parameters are not those of a model")
+            raise ValueError(f"{params.params_total} parameters are impossible")
         return self
 
     def row(self) -> dict[str, Any]:
-        """The row of main.models, its parameters counted."""
+        """Return the row of main.models, with parameter counts."""
         return {
             **self.model_dump(),
             **counted(self).model_dump(),
@@ -156,8 +152,8 @@ class OwnModel(Shape):
 
 
 class OwnWorkload(Workload):
-    """A row of workloads.csv, which is planned, ranked and recorded like those of catalog/workloads.yaml. Its
-    empty columns have the defaults of a question."""
+    """A row of workloads.csv, planned, ranked and recorded like those of catalog/workloads.yaml. Empty
+    columns have the defaults of a question."""
 
     noun: ClassVar = "workload"
     key: ClassVar = "workload"
@@ -165,19 +161,10 @@ class OwnWorkload(Workload):
 
     workload: Name
     title: _Text = ""
-    seq_len: Annotated[int, Field(gt=0, le=1 << 20)] = 2048
-    lora_rank: Annotated[int, Field(gt=0, le=4096)] | None = None
-    max_gpus: Annotated[int, Field(gt=0, le=MOST_GPUS)] = 8
-    max_hours: Annotated[float, Field(gt=0, le=1e5)] | None = None
     note: Annotated[str, Field(max_length=1000)] | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _adapters_have_a_rank(cls, given: Any) -> Any:
-        return ({"lora_rank": 16} if given.get("method") in ADAPTER_METHODS else {}) | given
-
     def row(self) -> dict[str, Any]:
-        """The row of main.workloads."""
+        """Return the row of main.workloads."""
         return self.model_dump() | {
             "title": self.title or self.workload,
             "note": self.note or "One of your own workloads.",
@@ -185,13 +172,13 @@ class OwnWorkload(Workload):
 
 
 Row = TypeVar("Row", bound=OwnGpu | OwnModel | OwnWorkload)
-"""Each kind says what its rows are, which column names them, and which columns of the catalogue's table are
-ignored, so that its rows can be copied."""
+"""Each kind has a noun for messages, the column that names its rows, and the catalogue's columns that are
+ignored, so that catalogue rows can be copied."""
 
 
 @dataclass(slots=True)
 class OwnCatalogue:
-    """The rows that can be used, and in ``problems`` what cannot be: the file, and one line."""
+    """The usable rows, and in ``problems`` a file and one line per problem."""
 
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)
@@ -199,7 +186,7 @@ class OwnCatalogue:
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
     def planned(self) -> dict[str, list[dict[str, Any]]]:
-        """The rows by table that plans depend on: the GPUs, the workloads, and the models of these."""
+        """Return the rows that plans depend on, by table: GPUs, workloads, and the workloads' models."""
         asked = {job.model for job in self.workloads}
         rows = {
             "gpus": [gpu.row() for gpu in self.gpus],
@@ -209,17 +196,17 @@ class OwnCatalogue:
         return {table: found for table, found in rows.items() if found}
 
     def labels(self) -> dict[str, str]:
-        """The GPU that a label of an offer means, where the catalogue knows none."""
+        """Return the GPU of each label, for offers that the catalogue does not match."""
         return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
 
     def state(self) -> str:
-        """A hash that changes when plans, or the GPUs of offers, may change; empty without such rows."""
+        """Return a hash of the rows that affect plans or matches; '' without such rows."""
         decides = (self.planned(), self.labels())
         return hashlib.sha256(repr(decides).encode()).hexdigest()[:16] if any(decides) else ""
 
 
 def read_own_catalogue(home: Home) -> OwnCatalogue:
-    """Return the user's own rows. Raises CatalogError for the catalogue's files, nothing for the user's."""
+    """Return the user's own rows. Raises CatalogError for problems with the catalogue's files only."""
     found = OwnCatalogue()
     if not any(path.exists() for path in (home.models, home.gpus, home.workloads)):
         return found
@@ -228,22 +215,21 @@ def read_own_catalogue(home: Home) -> OwnCatalogue:
     found.gpus = _read(home.gpus, OwnGpu, {row["gpu_id"] for row in catalog_rows("gpus.csv")}, found.problems)
     jobs = _read(home.workloads, OwnWorkload, {row["workload"] for row in workloads()}, found.problems)
     found.problems += [(home.gpus, f"{home.gpus}: {problem}") for problem in _shared_labels(found.gpus)]
-    hours = deadlines()
     context = {row["model"]: int(row["max_context"]) if row["max_context"] else None for row in catalogue}
     context |= {model.model: model.max_context for model in found.models}
     for job in jobs:
         if problem := _why_not_planned(job, context):
             found.problems.append((home.workloads, f"{home.workloads}, {job.workload}: skipped: {problem}"))
         else:
-            found.workloads.append(job.model_copy(update={"max_hours": job.max_hours or hours(job.tokens)}))
+            found.workloads.append(job)
     return found
 
 
 def add_model(path: Path, model: OwnModel) -> None:
-    """Append a model to models.csv, whose other lines stay as they are, or begin the file.
+    """Append a model to models.csv without changing other lines, or create the file.
 
-    Raises OwnRowError where the name is taken, the file cannot be read, or it lacks a column that the model
-    has a value for.
+    Raises OwnRowError if the name is taken, the file cannot be read, or it lacks a column for one of the
+    model's values.
     """
     if model.model in model_names():
         raise OwnRowError(f"'{model.model}' is a model of the catalogue: give yours another name")
@@ -266,12 +252,12 @@ def add_model(path: Path, model: OwnModel) -> None:
 
 
 def model_names() -> set[str]:
-    """The names of the catalogue's own models."""
+    """Return the names of the catalogue's models."""
     return {row["model"] for row in catalog_rows("models.csv")}
 
 
 def _columns(kind: type[Row]) -> list[str]:
-    """The columns of a file, the names first."""
+    """Return the columns of a file, the name first."""
     return [kind.key, *(name for name in kind.model_fields if name not in {kind.key, *kind.ignored})]
 
 
@@ -285,7 +271,7 @@ def _table(path: Path, kind: type[Row]) -> CsvTable:
 
 
 def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tuple[Path, str]]) -> list[Row]:
-    """The usable rows of a file, none where there is no file; others are named in ``problems``."""
+    """Return the usable rows of a file that may be missing; append others to ``problems``."""
     if not path.exists():
         return []
     try:
@@ -310,7 +296,7 @@ def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tu
 
 
 def _why_not_planned(job: OwnWorkload, context: dict[str, int | None]) -> str:
-    """Why a workload cannot be planned with these models, each with the longest sequence that it takes."""
+    """Return why a workload cannot be planned, or ''; ``context`` has each model's longest sequence."""
     if job.model not in context:
         near = difflib.get_close_matches(job.model, context, 1)
         return f"model '{job.model}' is not known" + (f": did you mean '{near[0]}'?" if near else "")
@@ -329,7 +315,7 @@ def _shared_labels(gpus: Collection[OwnGpu]) -> Iterator[str]:
 
 
 def _line(values: Collection[Any], separator: str) -> bytes:
-    """One line of CSV; a line break in a text is a blank there."""
+    """Return one line of CSV, with blanks for line breaks in texts."""
     text = io.StringIO()
     csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
         [" ".join(str(value).split()) for value in values]

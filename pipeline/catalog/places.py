@@ -1,4 +1,4 @@
-"""Which country and continent a source's word for a region means: catalog/regions.csv and countries.csv."""
+"""Countries and continents of the sources' regions: catalog/regions.csv and countries.csv."""
 
 import re
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ _WILDCARDS = {"*": ".*", "<country code>": "(?P<country>[a-z]{2})"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A country (ISO 3166-1 alpha-2) and its continent; None for what a region does not say."""
+    """A country (ISO 3166-1 alpha-2) and its continent; None if unknown."""
 
     country: str | None = None
     continent: Continent | None = None
@@ -25,7 +25,7 @@ NOWHERE = Place()
 
 
 class Region(BaseModel):
-    """A row of regions.csv: the words of a source, or of any source when ``source`` is ''."""
+    """A row of regions.csv: the words of a source, or of any source if ``source`` is ''."""
 
     source: str = ""
     region: str
@@ -34,12 +34,12 @@ class Region(BaseModel):
 
     @cached_property
     def words(self) -> re.Pattern[str]:
-        """What the region is in lower case; its group ``country``, if any, is the place."""
+        """Pattern of the region in lower case; its group ``country``, if any, is the place."""
         parts = re.split(f"({'|'.join(map(re.escape, _WILDCARDS))})", self.region.casefold())
         return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts))
 
     @model_validator(mode="after")
-    def _is_one_place(self) -> "Region":
+    def _check_place(self) -> "Region":
         known = _countries().get((self.country or "").casefold(), NOWHERE)
         if self.country != known.country:
             raise ValueError(f"{self.region!r} is in {self.country!r}, which is not in catalog/countries.csv")
@@ -53,9 +53,9 @@ class Region(BaseModel):
 
 
 def place_of(source: str, region: str | None, stated_country: str | None = None) -> Place:
-    """Where an offer's machine is, by its region and by the country that its source states beside it.
+    """Return the place of an offer's machine, from its region and the country that its source states.
 
-    Nowhere when neither is known, and when the two contradict each other.
+    NOWHERE if neither is known, or if they contradict each other.
     """
     by_region = _place_of_region(source, region.casefold()) if region else None
     stated = _countries().get((stated_country or "").casefold())
@@ -67,7 +67,7 @@ def place_of(source: str, region: str | None, stated_country: str | None = None)
 
 @lru_cache(maxsize=10_000)
 def _place_of_region(source: str, region: str) -> Place | None:
-    """The place of the first row of the source, else of any source, that has the region; None without one."""
+    """Return the place of the first matching row, the source's own rows first; None without a match."""
     for row in regions():
         found = row.words.fullmatch(region) if row.source in (source, "") else None
         if found and not row.words.groups:
@@ -79,13 +79,13 @@ def _place_of_region(source: str, region: str) -> Place | None:
 
 @cache
 def regions() -> tuple[Region, ...]:
-    """The rows of regions.csv, those of any source last. Raises CatalogError."""
+    """Return the rows of regions.csv, those of any source last. Raises CatalogError."""
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
 
 
 @cache
 def _countries() -> Mapping[str, Place]:
-    """Places of countries by their code and their names, in lower case."""
+    """Return the places of countries by code and by name, in lower case."""
     found: dict[str, Place] = {}
     for row in catalog_rows("countries.csv"):
         place = Place(row["country"], row["continent"])  # type: ignore[arg-type]

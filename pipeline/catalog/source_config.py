@@ -1,4 +1,4 @@
-"""The reviewed facts of a source: catalog/sources/<name>.yaml, checked on loading."""
+"""Reviewed facts of the sources: catalog/sources/<name>.yaml, checked on loading."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -26,11 +26,11 @@ from pipeline.home import paths
 
 
 class CatalogError(GpufareError):
-    """A file of the catalogue is missing or wrong: says which file, which field and what to do."""
+    """A catalogue file is missing or invalid: names the file, the field and the remedy."""
 
 
 class UnknownSourceError(GpufareError):
-    """No source has that name: the message has the nearest names, else all there are."""
+    """No source has that name: gives the nearest names, or all."""
 
 
 class _Facts(BaseModel):
@@ -43,8 +43,8 @@ _Host = Annotated[str, AfterValidator(declared_host)]
 
 
 class Evidence(_Facts):
-    """What the reader rests on. ``level``: a captured answer, code that others run, documentation, or
-    inference. Nothing here says that the source works today."""
+    """Evidence for the reader: a captured answer, code that others run, documentation, or inference. It does
+    not show that the source works today."""
 
     level: Literal["captured", "code", "documented", "inferred"]
     date: date
@@ -52,37 +52,36 @@ class Evidence(_Facts):
 
 
 class _Reading(_Facts):
-    """What the provider's terms say of one question; ``unknown`` where nobody is known to have read them on
-    it. ``read_on`` is the day on which they were read, by us or by the person whom ``note`` names."""
+    """The provider's terms on one question; ``unknown`` if no reading is known. ``read_on`` is the day they
+    were read, by us or by the person named in ``note``."""
 
     url: str | None = None
     read_on: date | None = None
     note: str = ""
 
     @model_validator(mode="after")
-    def _what_was_read_has_a_date(self) -> Self:
+    def _require_date(self) -> Self:
         if "unknown" not in self.__dict__.values() and (self.read_on is None or not self.note):
             raise ValueError("terms that were read need read_on, and a note on who read what")
         return self
 
 
 class Terms(_Reading):
-    """Whether they allow automated reading; ``silent`` where they were read and say nothing of it."""
+    """Permission to read automatically; ``silent`` if the terms do not mention it."""
 
     automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
 
 
 class Rights(_Reading):
-    """Whether the source's prices may be published again, as far as is known. No legal advice."""
+    """Permission to republish the source's prices, as far as is known. Not legal advice."""
 
     republishing: Literal["allowed", "forbidden", "unknown"] = "unknown"
 
 
 class Coverage(_Facts):
-    """How much of what the provider sells a user sees. ``share`` is the estimated part (0 to 1) of its GPU
-    offers that the answers have without a key, ``regions`` the number of regions that it sells GPUs in,
-    ``with_key`` what a key of ``key_variables`` would add, and ``key_from`` where a user gets one. None where
-    it is not known."""
+    """The visible part of the provider's offer; None if unknown. ``share`` is the estimated part (0 to 1) of
+    its GPU offers that the answers have without a key, ``regions`` its number of regions with GPUs,
+    ``with_key`` what a key of ``key_variables`` adds, and ``key_from`` where a user gets one."""
 
     share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     regions: int | None = Field(default=None, gt=0)
@@ -93,10 +92,9 @@ class Coverage(_Facts):
 
 class RequestFacts(_Facts):
     """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
-    for a key from the environment. ``key_headers`` are sent, too, where their keys are set; without them the
-    request is made without a key. An ``only_with_key`` request is made only where the source's keys are set.
-    Without the answer to an ``optional`` request the others can still be read: the capture is not partial for
-    want of it."""
+    for a key from the environment. ``key_headers`` are sent too if their keys are set; otherwise the request
+    is made without a key. An ``only_with_key`` request is made only if the source's keys are set. A capture
+    without the answer to an ``optional`` request is still complete."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -109,19 +107,19 @@ class RequestFacts(_Facts):
 
     @property
     def host(self) -> str:
-        """The host that the URL asks, as ``host_of`` spells it."""
+        """Host of the URL, as ``host_of`` spells it."""
         return host_of(self.url)
 
 
 class NextLinkPaging(_Facts):
-    """The answer has the whole address of the next page in ``field`` (a path such as ``meta.next``)."""
+    """The answer has the full address of the next page in ``field`` (a path such as ``meta.next``)."""
 
     kind: Literal["next_link"]
     field: str
 
 
 class CursorPaging(_Facts):
-    """The answer has a cursor in ``field``, which the next request has in a ``parameter`` of its query."""
+    """The answer has a cursor in ``field``; the next request sends it as the query's ``parameter``."""
 
     kind: Literal["cursor"]
     field: str
@@ -129,10 +127,10 @@ class CursorPaging(_Facts):
 
 
 class PageNumberPaging(_Facts):
-    """Pages are counted from 1 in a ``parameter`` of the query.
+    """The query's ``parameter`` is the page number, from 1.
 
-    The last page follows from ``last_page_field``, or from the number of all items in ``total_header`` or
-    ``total_field``; without these, a page with as many ``items`` as were asked for is not the last.
+    The last page follows from ``last_page_field``, or from the total number of items in ``total_header`` or
+    ``total_field``; without these, it is the first page with fewer ``items`` than requested.
     """
 
     kind: Literal["page_number"]
@@ -148,7 +146,7 @@ Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
-    """How running time is charged, where the source says so. Amounts are USD unless named otherwise."""
+    """Charges for running time; None if not stated."""
 
     increment_seconds: int | None = Field(default=None, gt=0)
     minimum_seconds: int | None = Field(default=None, ge=0)
@@ -157,10 +155,10 @@ class Billing(_Facts):
 
 
 class Attributes(_Facts):
-    """What applies to every offer of the source that does not say otherwise. ``country`` is for a source that
-    states that all its machines are there; ``tier_class`` is for tiers that do not name theirs.
-    ``serverless_training`` says whether a training job can run on the source's serverless offers; without it,
-    they are not ranked. ``max_run_hours`` is the longest that a machine runs at a stretch."""
+    """Defaults for every offer of the source. ``country`` is for a source that states that all its machines
+    are there; ``tier_class`` is for tiers that do not imply one. ``serverless_training`` is True if training
+    jobs can run on its serverless offers; otherwise these are not ranked. ``max_run_hours`` is the longest
+    time that a machine runs at a stretch."""
 
     region: str | None = None
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
@@ -178,12 +176,13 @@ class Attributes(_Facts):
 
 
 class Expectations(_Facts):
-    """Bounds that a day's offers must keep; None stands for the default of pipeline/gates/thresholds.py.
+    """Bounds that a day's offers must keep; None stands for the default of catalog/gate_thresholds.csv.
 
-    A breach of ``rows_min`` or ``must_have`` fails the source; more than ``rows_max`` warns, and a multiple
-    of it fails the source. Offers outside ``usd_per_gpu_hour`` or with more than ``max_gpu_count`` GPUs are
-    rejected; with ``known_sizes``, so is a price per GPU if neither the answer nor catalog/machine_sizes.csv
-    names the machines with that GPU. A price that moves by more than ``max_day_change`` is held."""
+    A breach of ``rows_min`` or ``must_have`` fails the source; more than ``rows_max`` rows give a warning,
+    and a multiple of it fails the source. Offers outside ``usd_per_gpu_hour`` or with more than
+    ``max_gpu_count`` GPUs are rejected; with ``known_sizes``, so are prices per GPU if neither the answer nor
+    catalog/machine_sizes.csv gives the machine's size. A price that moves by more than ``max_day_change`` is
+    held."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = Field(default=None, ge=1)
@@ -191,20 +190,20 @@ class Expectations(_Facts):
     usd_per_gpu_hour: tuple[Decimal, Decimal] | None = None
     max_gpu_count: int | None = Field(default=None, gt=0)
     known_sizes: bool = False
-    max_day_change: Decimal | None = None
+    max_day_change: Decimal | None = Field(default=None, gt=0)
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 
 
 class LabelLookup(_Facts):
-    """A label that only this provider's own page settles: ``means`` is a label the normalizer reads."""
+    """A label that only this provider's page explains: ``means`` is a label that the normalizer reads."""
 
     means: str
     why: str
 
 
 class ReviewedPrice(_Facts):
-    """A price that a person found on the page, so that no gate holds it: ``offer`` has the columns that tell
-    the offer from others (``raw_label`` and, where needed, more of ``REVIEWABLE``)."""
+    """A price that a person confirmed on the page, so that no gate holds it. ``offer`` has the columns that
+    identify the offer: ``raw_label`` and, if needed, more of ``REVIEWABLE``."""
 
     offer: Mapping[str, str | int | float]
     price: Decimal = Field(gt=0)
@@ -214,7 +213,7 @@ class ReviewedPrice(_Facts):
     why: str = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _names_an_offer(self) -> "ReviewedPrice":
+    def _check_offer(self) -> "ReviewedPrice":
         unknown = sorted(self.offer.keys() - REVIEWABLE)
         if unknown or "raw_label" not in self.offer:
             raise ValueError(
@@ -231,18 +230,17 @@ REVIEWABLE = frozenset(
 
 
 class SourceConfig(_Facts):
-    """Everything that gpufare knows of a source besides how to read its answers.
+    """All facts about a source; its reader has the code that reads its answers.
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
-    for programs: their robots.txt, written for crawlers of pages, is not asked; that of every other host is.
-    Both are ``name`` (port 443) or ``name:port``; the hosts of ``requests``, with their ports, need not be
-    repeated, and a site is the same with and without ``www.``.
-    ``ignored_fields`` are fields of JSON answers that the reader leaves unread on purpose, and
-    ``optional_fields`` those that it reads though not every answer has them: neither gives a warning.
-    ``columns`` are the captions of the tables that it reads: another one gives a warning, and so does the
-    lack of one, unless it is in ``optional_fields``, too, and a skipped table that has all but one of its
-    captions among them and none in ``ignored_fields``. Where prices come in several currencies,
-    ``currencies`` names the host whose answers have each.
+    for programs, so their robots.txt, written for crawlers of pages, is not read; that of every other host
+    is. Both are ``name`` (port 443) or ``name:port``. The hosts of ``requests``, with their ports, need not
+    be repeated; ``www.`` makes no difference.
+    ``ignored_fields`` are fields of JSON answers that the reader skips on purpose, and ``optional_fields``
+    fields that some answers lack: neither gives a warning. ``columns`` are the captions of the tables that it
+    reads. Warnings are given for other captions, for missing ones that are not in ``optional_fields``, and
+    for a skipped table with all but one of its captions in ``columns`` and none in ``ignored_fields``. If
+    prices come in several currencies, ``currencies`` has the host of each.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -278,7 +276,7 @@ class SourceConfig(_Facts):
     notes: str = ""
 
     @model_validator(mode="after")
-    def _can_be_asked(self) -> "SourceConfig":
+    def _check_requests(self) -> "SourceConfig":
         if not self.allowed_hosts and self.disabled is None:
             raise ValueError("name at least one request or host, or say why the source is disabled")
         if self.requests and all(request.optional for request in self.requests):
@@ -290,28 +288,28 @@ class SourceConfig(_Facts):
         return self
 
     def currencies_of(self, url: str) -> frozenset[str]:
-        """The currencies that an answer from an address may have prices in; of an unknown host, all."""
+        """Return the currencies of an address's prices: those of its host, or all for an unknown host."""
         host = host_of(url)
         of_host = {currency for currency, at in self.currencies.items() if at == host}
         return frozenset(of_host or self.currencies or {self.currency})
 
     @property
     def needs_key(self) -> bool:
-        """Whether nothing can be asked without a key; elsewhere a key only adds to what is asked."""
+        """True if nothing can be asked without a key; otherwise a key only adds requests."""
         return bool(self.key_variables) and not any(
             "${" not in request.url + "".join(request.headers.values()) for request in self.requests
         )
 
     def missing_keys(self, environment: Mapping[str, str]) -> list[str]:
-        """The ``key_variables`` that are not set; a blank one counts as not set."""
+        """Return the ``key_variables`` that are unset or blank."""
         return [name for name in self.key_variables if not environment.get(name, "").strip()]
 
     def has_key(self, environment: Mapping[str, str]) -> bool:
-        """Whether the user set the source's key: all of its variables, where there are several."""
+        """True if all of the source's key variables are set."""
         return bool(self.key_variables) and not self.missing_keys(environment)
 
     def is_api(self, url: str) -> bool:
-        """Whether an address is of an interface for programs, whose robots.txt is not asked."""
+        """True if an address belongs to an interface for programs, whose robots.txt is not read."""
         return host_of(url) in self.api_hosts
 
     @property
@@ -322,10 +320,10 @@ class SourceConfig(_Facts):
 
 
 class _EachKeyOnce(yaml.SafeLoader):
-    """Plain data only, as SafeLoader, and no key twice: the last one would win silently."""
+    """A SafeLoader that rejects duplicate keys, of which YAML would silently take the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """A mapping. Raises ConstructorError, which gives the line."""
+        """Return a mapping. Raises ConstructorError, which gives the line."""
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
         for (key, _), name in zip(node.value, names, strict=True):
             if names.count(name) > 1 and key.value != "<<":
@@ -335,8 +333,8 @@ class _EachKeyOnce(yaml.SafeLoader):
 
 
 def read_yaml(path: Path, kind: type[Content], **more: str) -> Content:
-    """Return what a yaml file of the catalogue says, checked, with ``more`` beside the fields that it gives.
-    Raises CatalogError naming the file and the field."""
+    """Return the checked content of a yaml file, with ``more`` fields added. Raises CatalogError naming the
+    file and the field."""
     try:
         given = yaml.load(path.read_text(encoding="utf-8"), _EachKeyOnce)  # noqa: S506 - a SafeLoader
         return TypeAdapter(kind).validate_python(dict(**more, **given) if more else given)
@@ -353,18 +351,18 @@ def load_config(path: Path) -> SourceConfig:
 
 @cache
 def configs() -> Mapping[str, SourceConfig]:
-    """Every source of the catalogue by name, in the order of the names."""
+    """Return the catalogue's sources by name, sorted."""
     files = sorted((paths.CATALOG_DIR / "sources").glob("*.yaml"))
     return {file.stem: load_config(file) for file in files}
 
 
 def asked_configs() -> Mapping[str, SourceConfig]:
-    """The sources that a refresh may ask, by name: all but those whose prices are imported from files."""
+    """Return the sources that a refresh may ask, by name: all but those imported from files."""
     return {name: config for name, config in configs().items() if config.kind != "imported"}
 
 
 def source_config(name: str) -> SourceConfig:
-    """The facts of one source. Raises UnknownSourceError."""
+    """Return the facts of one source. Raises UnknownSourceError."""
     try:
         return configs()[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""The CSV files of the catalogue, checked when they are loaded."""
+"""Reads and checks the CSV files of the catalogue."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -41,9 +41,9 @@ def _sound_rows(name: str) -> list[CsvRow]:
 
 
 def checked(rows: Iterable[CsvRow], kind: type[Row]) -> Iterator[tuple[CsvRow, Row | None, str]]:
-    """Yield each row with what it is as a pydantic model or dataclass, or None and what is wrong with it.
+    """Yield each row with its pydantic model or dataclass, or with None and its problem.
 
-    An empty value is the default of its column.
+    An empty value stands for the column's default.
     """
     read = TypeAdapter(kind).validate_python
     for row in rows:
@@ -57,7 +57,7 @@ def checked(rows: Iterable[CsvRow], kind: type[Row]) -> Iterator[tuple[CsvRow, R
 
 
 def first_problem(error: ValidationError) -> str:
-    """Say what was wrong with a row first: the column, and why in plain words."""
+    """Return the first problem of a row: the column, and the reason in plain words."""
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
     if first["type"] == "string_pattern_mismatch":

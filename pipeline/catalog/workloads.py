@@ -2,25 +2,29 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import product
+from collections.abc import Iterator
+from itertools import chain, product
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from pipeline.catalog.job_settings import default_count, job_settings
 from pipeline.catalog.source_config import CatalogError, read_yaml
 from pipeline.contracts.amounts import amount_in
 from pipeline.contracts.training import ADAPTER_METHODS, Method
 from pipeline.home import paths
 
-GPUS_OF_A_MACHINE = 8
-"""Rankings stay on one machine unless the workload says more."""
-
 Amount = Annotated[float, BeforeValidator(lambda value: amount_in(str(value)))]
 
 _PARTS = ("examples", "tokens_per_example", "epochs")
-"""Their product is the number of tokens."""
+"""Columns whose product is the number of tokens."""
+
+
+def _count(name: str, default: int | None) -> Any:
+    """A field with the bounds of a setting of a job."""
+    setting = job_settings()[name]
+    return Field(default=default, ge=setting.least, le=setting.most)
 
 
 class _Entry(BaseModel):
@@ -28,7 +32,8 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """One job. ``tokens`` pass through the model, all epochs together; it is to be done in ``max_hours``."""
+    """A row of the table ``workloads``. ``tokens`` pass through the model, all epochs together; ``max_hours``
+    is a deadline of its own."""
 
     workload: str
     title: str
@@ -38,17 +43,17 @@ class Workload(_Entry):
     examples: Amount | None = None
     tokens_per_example: Amount | None = None
     epochs: Amount | None = None
-    seq_len: int = Field(gt=0)
-    lora_rank: int | None = Field(default=None, gt=0)
-    max_gpus: int = Field(default=GPUS_OF_A_MACHINE, gt=0)
-    max_hours: float | None = Field(default=None, gt=0)
+    seq_len: int = _count("seq_len", default_count("seq_len"))
+    lora_rank: int | None = _count("lora_rank", None)
+    max_gpus: int = _count("gpus", default_count("gpus"))
+    max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     scenario: bool = True
     note: str | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _count_tokens(cls, given: Any) -> Any:
-        """Fill in tokens where the job is counted in examples."""
+        """Compute the tokens of a job that is counted in examples."""
         parts = [amount_in(str(given[name])) for name in _PARTS if name in given]
         if not parts:
             return given
@@ -56,36 +61,35 @@ class Workload(_Entry):
             raise ValueError("give either tokens, or all of examples, tokens_per_example and epochs")
         tokens = math.prod(parts)
         if "tokens" in given and not math.isclose(stated := amount_in(str(given["tokens"])), tokens):
-            raise ValueError(f"tokens is {stated:g}, which is not what its examples have in its epochs")
+            raise ValueError(f"tokens is {stated:g}, but its examples and epochs give {tokens:g}")
         return given | {"tokens": tokens}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _adapters_have_a_rank(cls, given: Any) -> Any:
+        return (
+            {"lora_rank": default_count("lora_rank")} if given.get("method") in ADAPTER_METHODS else {}
+        ) | given
+
     @model_validator(mode="after")
-    def _rank_belongs_to_adapters(self) -> "Workload":
-        if (self.lora_rank is not None) != (self.method in ADAPTER_METHODS):
-            raise ValueError(f"{self.workload}: a lora_rank belongs to lora and qlora, and only there")
+    def _check_rank(self) -> "Workload":
+        if self.lora_rank is not None and self.method not in ADAPTER_METHODS:
+            raise ValueError(f"{self.workload}: lora_rank is for lora and qlora only")
         return self
 
 
-class _Deadline(_Entry):
-    """The hours that jobs of at most so many tokens may take; without a number of tokens, all others."""
-
-    up_to_tokens: Amount = math.inf
-    max_hours: float = Field(gt=0)
-
-
 class _Block(_Entry):
-    """A part of the grid: every model with every method and every number of tokens."""
+    """A part of the grid: all combinations of its models, methods and numbers of tokens."""
 
     models: tuple[str, ...]
     methods: tuple[Method, ...]
     tokens: tuple[str, ...]
-    seq_len: int
-    lora_rank: int | None = None
-    max_gpus: int = GPUS_OF_A_MACHINE
+    seq_len: int = default_count("seq_len")
+    max_gpus: int = default_count("gpus")
 
     def expand(self) -> Iterator[Workload]:
         for model, method, tokens in product(self.models, self.methods, self.tokens):
-            long = f"-{self.seq_len}" if self.seq_len != 2048 else ""
+            long = f"-{self.seq_len}" if self.seq_len != default_count("seq_len") else ""
             yield Workload(
                 workload=f"{model}-{method}-{tokens.lower()}{long}",
                 title=f"{model}, {method}, {tokens} tokens in sequences of {self.seq_len}",
@@ -93,47 +97,24 @@ class _Block(_Entry):
                 method=method,
                 tokens=amount_in(tokens),
                 seq_len=self.seq_len,
-                lora_rank=self.lora_rank if method in ADAPTER_METHODS else None,
                 max_gpus=self.max_gpus,
                 scenario=False,
             )
 
 
 class _Catalogue(_Entry):
-    deadlines: tuple[_Deadline, ...]
     grid: tuple[_Block, ...]
     scenarios: tuple[Workload, ...]
-
-    @model_validator(mode="after")
-    def _every_job_has_a_deadline(self) -> "_Catalogue":
-        tokens = [rule.up_to_tokens for rule in self.deadlines]
-        if tokens != sorted(set(tokens)) or tokens[-1:] != [math.inf]:
-            raise ValueError("deadlines: from few tokens to many, and the last without up_to_tokens")
-        return self
-
-    def jobs(self) -> Iterator[Workload]:
-        """The grid's jobs, then the scenarios, each with its own deadline or the first that applies."""
-        grid = (job for block in self.grid for job in block.expand())
-        for job in (*grid, *self.scenarios):
-            yield job if job.max_hours else job.model_copy(update={"max_hours": self.hours_for(job.tokens)})
-
-    def hours_for(self, tokens: float) -> float:
-        """The deadline of a job of so many tokens that has none of its own."""
-        return next(rule.max_hours for rule in self.deadlines if tokens <= rule.up_to_tokens)
-
-
-def deadlines() -> Callable[[float], float]:
-    """The hours within which a job of so many tokens is to be done by default. Raises CatalogError."""
-    return read_yaml(paths.CATALOG_DIR / "workloads.yaml", _Catalogue).hours_for
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
     """Return the rows of the table ``workloads``, the grid first.
 
-    Raises CatalogError naming the file and the field when the yaml cannot be used.
+    Raises CatalogError naming the file and the field if the yaml is invalid.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
-    rows = list(read_yaml(path, _Catalogue).jobs())
+    catalogue = read_yaml(path, _Catalogue)
+    rows = [*chain.from_iterable(block.expand() for block in catalogue.grid), *catalogue.scenarios]
     twice = [name for name, count in Counter(row.workload for row in rows).items() if count > 1]
     if twice:
         raise CatalogError(f"{path} names these workloads twice: {', '.join(twice)}")

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pipeline.health.doctor.finding import Finding
 
 AHEAD_SECONDS = 60.0
-"""How long a refresh goes on computing plans that the next publication has ready."""
+"""How long a refresh computes plans for the next publication."""
 
 
 FINDING_INDENT = " " * 16
-"""Under the text of a finding: its level and its check are before it."""
+"""The indent of a finding's text, after its level and check."""
 
 
 @click.command()
@@ -40,9 +40,9 @@ FINDING_INDENT = " " * 16
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
     """Capture the price pages, read them, build the tables and publish.
 
-    Exit code 0 when something was published, also where some sources failed: their last good prices stay,
-    with their age. Exit code 1 when nothing was published, or when no source answered and all prices are
-    those of before. Days after today (UTC) are refused; what a clock that was ahead left of them is ignored.
+    Exit code 0 if something was published, even if some sources failed: their last good prices stay, with
+    their age. Exit code 1 if nothing was published, or if no source answered, so prices are unchanged. Days
+    after today (UTC) are refused; files dated in the future are ignored.
     """
     from pipeline.refresh.refresh import refresh as run
 
@@ -61,13 +61,13 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
-    # The first publication is there at once; later ones have time to compute ahead for the next.
+    # The first publication is fast; later ones compute ahead for the next.
     if pages is None and published_before:
         plan_ahead(home)
 
 
 def plan_ahead(home: Home) -> None:
-    """Compute plans for the next publication; this one is out, whatever goes wrong here."""
+    """Compute plans for the next publication; a failure does not affect this one."""
     from pipeline.warehouse.plan_grid import complete
 
     try:
@@ -85,7 +85,7 @@ def demo(pages: Path) -> None:
     """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of their own day.
 
     The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
-    or, where that is not set, in the folder gpufare-demo here: never beside prices of your own.
+    by default in the folder gpufare-demo here, never beside your own prices.
     """
     from pipeline.refresh.demo import demo_home, run
 
@@ -110,8 +110,8 @@ def demo(pages: Path) -> None:
 
 
 def _command_here() -> str:
-    """What a shell in this folder runs gpufare by, as this process was: with its home, and its path unless
-    the shell finds it."""
+    """Return the command that runs gpufare in this folder like this process: with its home, and with its path
+    unless the shell finds it."""
     this = Path(sys.argv[0])
     found = shutil.which(this.name)
     if this.name == "__main__.py":
@@ -126,13 +126,13 @@ def _command_here() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """A path, as short as it can be."""
+    """Return a path relative to the current folder if it is below it, else whole."""
     whole, here = path.absolute(), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Sweep what is safe to sweep, and say what was.")
+@click.option("--fix", is_flag=True, help="Delete half-written files, and outdated and damaged caches.")
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
 @click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
@@ -146,10 +146,10 @@ def doctor(
     pages: str | None,
     form: Any,
 ) -> None:
-    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 when something fails.
+    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 if something fails.
 
-    With --live, check the sources instead: a refresh into a home that is gone afterwards, with the pauses and
-    terms of every refresh, judged as on a first day. Exit code 1 when a source that was asked gave no prices.
+    With --live, check the sources instead: a refresh into a temporary home, with the pauses and terms of
+    every refresh, judged as on a first day. Exit code 1 if a source that was asked gave no prices.
     """
     if live:
         if fix or every:
@@ -222,8 +222,8 @@ def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
 def sources(context: click.Context, form: Any) -> None:
     """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
 
-    The state is of now, from the record, and follows the newest attempt; the table source_health explains it.
-    A source whose terms forbid automated reading is off until you enable it, or set a key of your own.
+    The state is the current one, by the newest attempt in the record; the table source_health explains it.
+    A source whose terms forbid automated reading is off until you enable it or set your own key.
     """
     if context.invoked_subcommand is None:
         _show_sources(form)
@@ -232,7 +232,7 @@ def sources(context: click.Context, form: Any) -> None:
 @sources.command("enable")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def enable_sources(names: tuple[str, ...]) -> None:
-    """Ask these sources from now on, whatever their terms say; shows what they say, and where."""
+    """Ask these sources from now on, regardless of their terms, and show the terms."""
     from pipeline.refresh.permissions import enable
 
     for line in enable(names, paths.home(), today(), os.environ):
@@ -242,7 +242,7 @@ def enable_sources(names: tuple[str, ...]) -> None:
 @sources.command("disable")
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 def disable_sources(names: tuple[str, ...]) -> None:
-    """Never ask these sources, also with a key, until they are enabled again."""
+    """Never ask these sources until they are enabled again, even if a key is set."""
     from pipeline.refresh.permissions import disable
 
     for line in disable(names, paths.home(), today()):

@@ -12,10 +12,10 @@ from pipeline.home import paths
 
 
 class _Sql(click.Command):
-    """Takes a query that begins with a comment, as the files of queries do, for no option."""
+    """Does not take a query that begins with a comment for an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move such a query behind the options."""
+        """Move such a query after the options."""
         queries = [text for text in args if text.startswith("--") and ("\n" in text or text[2:3].isspace())]
         if queries:
             args = [*(text for text in args if text not in queries), "--", *queries]
@@ -57,14 +57,14 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
     "form",
     type=click.Choice(["csv", "parquet"]),
     show_default="parquet",
-    help="Of all but the folder latest, which is CSV.",
+    help="Format of all but the folder latest, which is CSV.",
 )
 @click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
 @click.option("--since", type=DAY, help="Of tables with a day, only rows of this day or later (UTC).")
 @click.option(
     "--for",
     "tool",
-    type=click.Choice(["skypilot", "gpuhunt", "prometheus"]),
+    type=click.Choice(["skypilot", "gpuhunt"]),
     help="Write a layout that this tool reads, instead of the tables.",
 )
 @click.option(
@@ -86,10 +86,11 @@ def export(
     FOLDER is new, empty, or has a former export, which is replaced once the new one is whole. Tables that
     grow with every day have a file per day; the folder latest has less than 2 MB for a spreadsheet.
 
-    --for writes instead: the newest offers as the catalogue of skypilot or gpuhunt, or gauges for prometheus.
+    --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
     """
+    from rich.filesize import decimal as size_text
+
     from pipeline.export.layouts import write
-    from pipeline.home.disk import size_text
     from pipeline.warehouse.query import age_note, reader
 
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
@@ -112,12 +113,12 @@ def export(
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--day", type=DAY, required=True, help="The past day that it is of (UTC).")
+@click.option("--day", type=DAY, required=True, help="The past day (UTC).")
 def rebuild(file: Path, day: datetime) -> None:
     """Build the database of a past day from the record into FILE, with that day's whole rankings.
 
-    It knows nothing of later days, and has the offers of the 30 days up to its own. What is published stays.
-    Today's readers, model and catalogue apply: ranking_history has the best of what was published that day.
+    It has no later days, and the offers of the 30 days up to its own. The published file is not changed.
+    Today's readers, model and catalogue apply: ranking_history has the best that was published that day.
     """
     from pipeline.warehouse.publish import rebuild as build_again
 

@@ -188,20 +188,20 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @ALL
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
+    from pipeline.model.corrections import OWN_COLUMNS, with_own_runs
     from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator, estimate_file
     from pipeline.model.given_models import model_of_file
-    from pipeline.model.measuring.corrections import OWN_COLUMNS, with_own_runs
 
     given, left_out = model_of_file(config, "config") if config else (None, [])
     with closing(Estimator(given)) as estimator:
         unread: list[str] = []
-        rows = estimate_file(estimator, file)
+        rows, assumed = estimate_file(estimator, file), estimator.assumed
         if own:
             rows, unread = with_own_runs(paths.home(), estimator, rows)
     for problem in [*(f"{config}: {line}" for line in left_out), *unread]:
         say(problem)
     _show_estimates(rows, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), form, every)
-    if any("stack: " in row["assumptions"] or "micro_batch: " in row["assumptions"] for row in rows):
+    if assumed & {"stack", "micro_batch"}:
         say(
             "what a row leaves open is taken as in a plain run (see assumptions); gpufare cheapest and "
             "gpufare fit plan the fastest settings that fit instead: their speeds differ where stack, "

@@ -1,13 +1,14 @@
 """The options that describe a training job, and what its answers must meet: one list for all commands."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
+from pipeline.catalog.job_settings import JobSetting, job_settings
 from pipeline.cli.parameters import EXISTING_FILE, Tokens
-from pipeline.contracts.listing import PRICE_KINDS, TIER_CLASSES
-from pipeline.contracts.training import ADAPTER_METHODS, CHECKPOINTINGS, EVIDENCES, METHODS, STACKS
+from pipeline.contracts.training import ADAPTER_METHODS
 
 if TYPE_CHECKING:
     from pipeline.catalog.own import OwnModel
@@ -15,106 +16,52 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-OBJECTIVES = ("cost", "time", "pareto")
-_COUNT = click.IntRange(min=1)
-_ABOVE_0 = click.FloatRange(min=0, min_open=True)
+
+def _option(setting: JobSetting) -> Any:
+    default = f" By default {setting.default_value}." if setting.default_value else ""
+    choices = f" Any of {', '.join(setting.choices)}." if setting.kind == "names" and setting.choices else ""
+    text = f"{setting.meaning}{choices}{default}"
+    if setting.kind == "flag":
+        return click.option(setting.option, is_flag=True, default=None, help=text)
+    if setting.kind in ("names", "machines"):
+        metavar = "NAME" if setting.kind == "names" else "MACHINES"
+        return click.option(
+            setting.option, multiple=True, metavar=metavar, shell_complete=_completion(setting), help=text
+        )
+    return click.option(setting.option, type=_type(setting), help=text)
 
 
-def _names(option: str, text: str) -> Any:
-    """An option that names something: repeatable, and with commas."""
-    return click.option(option, multiple=True, metavar="NAME", help=text)
+def _type(setting: JobSetting) -> Any:
+    match setting.kind:
+        case "amount":
+            return Tokens()
+        case "whole":
+            return click.IntRange(min=int(setting.least or 0))
+        case "number" if setting.least is None:
+            return click.FloatRange(min=0, min_open=True)
+        case "number":
+            return click.FloatRange(min=setting.least)
+    return click.Choice(setting.choices, case_sensitive=False) if setting.choices else click.STRING
 
 
-RECIPE = (
-    click.option("--model", help="For example llama-3.1-8b."),
-    click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model."),
-    click.option("--method", type=click.Choice(METHODS), help="By default lora."),
-    click.option("--seq-len", type=_COUNT, help="Tokens of one packed sequence; by default 2048."),
-    click.option("--lora-rank", type=_COUNT, help="By default 16."),
-    _names("--lora-targets", "Layers with adapters, such as q_proj,v_proj; by default all linear ones."),
-    click.option("--micro-batch", type=_COUNT, help="Sequences per GPU and step."),
-    click.option("--global-batch-tokens", type=Tokens(), help="Tokens of one optimizer step on all GPUs."),
-    click.option("--checkpointing", type=click.Choice(CHECKPOINTINGS), help="By default what is fastest."),
-    click.option(
-        "--offload",
-        type=click.Choice(["cpu"]),
-        help="Plan with weights and optimizer in host memory, on two GPUs or more; not planned otherwise.",
-    ),
-    click.option("--stack", type=click.Choice(STACKS), help="Training software; by default liger."),
-    click.option("--optimizer", help="Such as adamw_fused, the default, or paged8bit."),
-    click.option("--training-precision", help="Such as bf16, the default, amp or fp16."),
-    click.option("--quantization", help="With qlora: nf4dq, the default, nf4, int8 or gptq."),
-)
-JOB = (
-    *RECIPE,
-    click.option("--tokens", type=Tokens(), help="Tokens of one epoch, e.g. 100M."),
-    click.option("--examples", type=Tokens(), help="Instead of --tokens: training examples ..."),
-    click.option("--tokens-per-example", type=Tokens(), help="... of this many tokens."),
-    click.option("--epochs", type=_ABOVE_0, help="Times that all of them are seen; by default 1."),
-    _names(
-        "--gpu",
-        "Only these GPUs: an id, which is that card alone (rtx-4090: not its 48 GB or laptop variants), or a "
-        "family: an id up to a dash (h100), a model, an architecture (hopper) or a vendor (nvidia).",
-    ),
-    _names("--exclude-gpu", "None of these GPUs, named as for --gpu."),
-    click.option("--gpus", type=_COUNT, help="At most this many GPUs; by default 8."),
-    click.option("--min-gpus", type=_COUNT, help="At least this many GPUs; exactly so many with --gpus."),
-    click.option("--max-nodes", type=_COUNT, help="At most this many machines."),
-    _names("--provider", "Only these providers."),
-    _names("--exclude-provider", "None of these providers."),
-    _names("--source", "Only prices of these sources (gpufare sources lists them)."),
-    _names("--exclude-source", "No price of these sources."),
-    _names("--tier", f"Only machines of these classes: {', '.join(TIER_CLASSES)}."),
-    _names("--country", "Only machines in these countries: two letters, a name, or eu for its members."),
-    _names("--continent", "Only machines on these continents, such as europe or north_america."),
-    _names("--kind", f"{', '.join(PRICE_KINDS)}, or any (of all but reserved); by default on_demand."),
-    click.option(
-        "--max-term-days", type=click.IntRange(min=0), help="Longest term of a reservation, in days."
-    ),
-    click.option(
-        "--max-usd", type=_ABOVE_0, help="Budget: the finished job costs at most so many US dollars."
-    ),
-    click.option("--max-age-days", type=click.IntRange(min=0), help="No price older than this many days."),
-    click.option(
-        "--quote",
-        multiple=True,
-        metavar="OFFER",
-        help='Rank an offer that you have, too: "8 x h100-sxm-80gb at 1.50", USD per GPU and hour.',
-    ),
-    click.option(
-        "--own",
-        multiple=True,
-        metavar="GPUS",
-        help='Rank GPUs of your own, too: "2 x rtx-4090 at 0.12", electricity in USD per GPU and hour, or 0.',
-    ),
-    click.option(
-        "--max-hours",
-        type=_ABOVE_0,
-        help="Finished within this many hours; by default a week where any answer is, inf for no limit.",
-    ),
-    click.option(
-        "--min-fit-probability",
-        type=click.FloatRange(min=0, max=1),
-        help="Rank what does not run out of memory with this probability; by default 0.9.",
-    ),
-    click.option(
-        "--evidence",
-        type=click.Choice(EVIDENCES),
-        help="Only speeds with at least this evidence.",
-    ),
-    click.option(
-        "--assumed-sizes",
-        is_flag=True,
-        default=None,
-        help="Also rank machines of which nothing says that they are sold: prices per GPU, times any number.",
-    ),
-    click.option(
-        "--objective",
-        type=click.Choice(OBJECTIVES),
-        help="Cheapest first (cost, the default), fastest first (time), or only what nothing beats in both "
-        "(pareto).",
-    ),
-)
+def _completion(setting: JobSetting) -> Any:
+    """Complete the last of several names with commas between them."""
+
+    def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+        before, comma, last = typed.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{name}") for name in setting.choices if name.startswith(last)]
+
+    return complete
+
+
+def _options(settings: Iterable[JobSetting]) -> tuple[Any, ...]:
+    model, *others = settings
+    config = click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
+    return (_option(model), config, *map(_option, others))
+
+
+JOB = _options(job_settings().values())
+RECIPE = _options(setting for setting in job_settings().values() if setting.recipe)
 
 
 def with_options(*options: Any) -> Callable[[Command], Command]:

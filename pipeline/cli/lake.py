@@ -47,20 +47,20 @@ def lake() -> None:
 
 
 @lake.command()
-@click.option("--data", required=True, help="Where its files go: an absolute folder, or s3://BUCKET/PREFIX.")
+@click.option("--data", required=True, help="Folder for its files, absolute, or s3://BUCKET/PREFIX.")
 def create(data: str) -> None:
-    """Make the lake whose catalogue GPUFARE_LAKE names."""
+    """Create the lake whose catalogue GPUFARE_LAKE names."""
     _need_extensions("create", "--data", data)
     from pipeline.lake.exchange import create as make
 
     make(data)
-    say(f"made the lake; its data are at {data}")
+    say(f"created the lake; its data is at {data}")
 
 
 @lake.command()
 @SINCE
 def push(since: datetime | None) -> None:
-    """Put the days that are newer here into the lake."""
+    """Copy the days that are newer here into the lake."""
     _need_extensions("push", *_since(since))
     from pipeline.lake.exchange import push as run
 
@@ -70,7 +70,7 @@ def push(since: datetime | None) -> None:
 @lake.command()
 @SINCE
 def pull(since: datetime | None) -> None:
-    """Write the days that are newer in the lake into the record; `gpufare refresh` publishes them."""
+    """Copy the days that are newer in the lake into the record; `gpufare refresh` publishes them."""
     _need_extensions("pull", *_since(since))
     from pipeline.lake.exchange import pull as run
 
@@ -82,9 +82,8 @@ def _since(since: datetime | None) -> list[str]:
 
 
 def _need_extensions(*arguments: str) -> None:
-    """Run the command where DuckDB's extensions are and exit as it does, unless this process can load them.
-
-    Raises click.ClickException when there is no such environment.
+    """Run the command in the environment with DuckDB's extensions and exit with its code, unless this process
+    can load them. Raises click.ClickException without such an environment.
     """
     if find_spec("duckdb_extension_ducklake") is not None:
         return

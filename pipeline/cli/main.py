@@ -30,11 +30,15 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
-"""Packages that a default install lacks, where no command names its own, and the extra that brings them."""
+"""Packages that a default install lacks, and the extra with them."""
+
+
+_IN_TRACER = ("measure", "trace")
+"""Commands of the project in ``tracer/``, which is installed by itself."""
 
 
 class _Problem(click.ClickException):
-    """What went wrong, in one line, which a terminal gets broken between words."""
+    """A problem in one line, which is wrapped on a terminal."""
 
     def show(self, file: Any = None) -> None:
         """Print it on stderr."""
@@ -48,17 +52,22 @@ class _UsageError(_Problem):
 
 
 class _Commands(click.Group):
-    """The commands of gpufare and of its plugins, which are imported where one of theirs is asked for. Errors
-    that are meant for people are shown as one line, without a traceback."""
+    """The commands of gpufare and of its plugins, which are imported on demand. Errors for people are
+    shown as one line, without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in order."""
         return sorted({*self.commands, *_plugins()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command; None where there is none of that name."""
+        """Return a command; None for an unknown name."""
         if name not in self.commands and name in _plugins():
             self.add_command(_loaded(name), name)
+        if name not in self.commands and name in _IN_TRACER:
+            raise _Problem(
+                f"gpufare {name} is a command of gpufare-tracer, which is not installed: "
+                "pip install ./tracer, in a clone of gpufare"
+            )
         return self.commands.get(name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -98,7 +107,7 @@ class _Commands(click.Group):
 
 @cache
 def _plugins() -> "dict[str, EntryPoint]":
-    """The commands that packages bring by the group ``gpufare.commands`` of their entry points."""
+    """Return the commands of other packages, from the group ``gpufare.commands`` of their entry points."""
     from importlib.metadata import entry_points
 
     return {plugin.name: plugin for plugin in entry_points(group="gpufare.commands")}
@@ -113,7 +122,7 @@ def _loaded(plugin: str) -> click.Command:
 
 
 def _package(error: ModuleNotFoundError) -> str | None:
-    """The package that is not installed; None where it would be a part of gpufare: then it is a defect."""
+    """Return the package that is not installed; None if it is a part of gpufare, which is a defect."""
     package = (error.name or "").partition(".")[0]
     return None if package in ("", "gpufare", "pipeline") else package
 

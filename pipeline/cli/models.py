@@ -1,4 +1,4 @@
-"""A user's own models: added from a config.json."""
+"""Commands for a user's own models, which are added from a config.json."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group("model")
 def model_group() -> None:
-    """Your own models: kept in the home, used beside the catalogue's."""
+    """Your own models, kept in the home and used beside the catalogue's."""
 
 
 @model_group.command()

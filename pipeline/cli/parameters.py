@@ -1,4 +1,4 @@
-"""What several commands share: types of options and arguments, and the day."""
+"""Types of options and arguments that several commands share, and the day."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -16,12 +16,12 @@ DAY = click.DateTime(["%Y-%m-%d"])
 
 
 def today() -> date:
-    """Return the day on which the question is asked (UTC)."""
+    """Return the current day (UTC)."""
     return datetime.now(UTC).date()
 
 
 class Moment(click.ParamType[datetime]):
-    """A day or time in ISO 8601; UTC where it has no offset."""
+    """A day or time in ISO 8601; UTC if it has no offset."""
 
     name = "moment"
 
@@ -35,12 +35,12 @@ class Moment(click.ParamType[datetime]):
 
 
 class Tokens(click.ParamType[float]):
-    """A number of tokens, with or without a K, M, B or T after it."""
+    """A number of tokens, with or without a suffix K, M, B or T."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """100M is 100,000,000."""
+        """Return the number: 100M is 100,000,000."""
         try:
             return amount_in(str(value))
         except ValueError as error:

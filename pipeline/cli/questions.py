@@ -235,7 +235,7 @@ def fit(gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
 
     if not _names_a_model(recipe, {"seq_len"}):
         with prices_of(paths.home(), None, today()) as connection:
-            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"] or 2048)
+            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"])
         _show_fits_on(found, gpu, gpus, form)
         return
     job, given, left_out = job_of({**recipe, "gpu": gpu, "gpus": gpus})
@@ -282,7 +282,7 @@ def _show_fit(found: "Fit", form: Any) -> None:
         show_object({**found.plan, **parts})
         return
     if form != "table":
-        show(found.plan_as_result, form)
+        show(found.plans, form)
         return
     for line in found.sentences():
         tell(line)

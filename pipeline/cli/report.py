@@ -4,19 +4,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from rich.filesize import decimal as size_text
 
 from pipeline.cli.parameters import today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
-from pipeline.home.disk import size_text
 
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
 def report(folder: Path) -> None:
-    """Write the published answers as one page, FOLDER/index.html, that opens from disk and asks for nothing.
+    """Write the published answers as one page, FOLDER/index.html, that opens from disk and needs no network.
 
-    A former page is replaced once the new one is whole.
+    An earlier page is replaced once the new one is complete.
     """
     from pipeline.page.write import write_report
     from pipeline.warehouse.query import age_note, reader

@@ -1,4 +1,4 @@
-"""The bucket that has what is published: sending it there, and where the newest of it is."""
+"""Commands for the bucket with the published file: sending it, and finding the newest one."""
 
 import os
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("--store", "address", help="The bucket and prefix; by default those in GPUFARE_STORE.")
 @click.pass_context
 def store(context: click.Context, address: str | None) -> None:
-    """Keep what is published in a bucket: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
+    """Keep the published file in a bucket: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
 
     Keys are read from the environment, under each provider's own names:
     docs/how-to/object-stores.md lists them.
@@ -31,19 +31,19 @@ def store(context: click.Context, address: str | None) -> None:
 
 
 @store.command("publish")
-@click.option("--page", is_flag=True, help="Send the page, too, as `gpufare report` writes it.")
+@click.option("--page", is_flag=True, help="Also send the page, as `gpufare report` writes it.")
 @click.option(
     "--export",
     "forms",
     type=click.Choice(["csv", "parquet"]),
     multiple=True,
-    help="Send every table in this format, too, as `gpufare export` writes them.",
+    help="Also send every table in this format, as `gpufare export` writes them.",
 )
 @click.pass_obj
 def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> None:
-    """Send the published file, and point to it as the newest; an older one than the bucket's is not sent.
+    """Send the published file and mark it as the newest, unless the bucket has a newer one.
 
-    Each refresh sends the published file where GPUFARE_STORE is set.
+    Each refresh sends the published file if GPUFARE_STORE is set.
     """
     from pipeline.store.publication import publish
 
@@ -59,7 +59,7 @@ def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> 
 @click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 @click.pass_obj
 def newest_command(address: str | None, form: Any) -> None:
-    """Print what the newest publication is as of, and the address, SHA-256 and size of each of its parts."""
+    """Print the time of the newest publication, and the address, SHA-256 and size of each of its parts."""
     from pipeline.cli.printing import show
     from pipeline.contracts.errors import GpufareError
     from pipeline.store.publication import newest

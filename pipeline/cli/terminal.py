@@ -1,4 +1,4 @@
-"""The terminal: how wide it is, whether it takes styles, sentences broken between words, and progress."""
+"""The terminal: its width, styles, wrapped text, and progress."""
 
 import os
 import re
@@ -13,15 +13,15 @@ import click
 from pipeline.contracts.progress import Progress, Step
 
 USUAL_WIDTH = 80
-"""Of a terminal that does not tell its own."""
+"""Width of a terminal that does not report one."""
 
 LEAST_WIDTH = 20
-"""Nothing is laid out for less."""
+"""Smallest width used for layout."""
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """The columns to lay out for: those in the variable COLUMNS, else the terminal's; None for a pipe or a
-    file without COLUMNS. ``stream`` is stdout by default."""
+    """Return the width for layout: the variable COLUMNS, else the terminal's; None for a pipe or a file
+    without COLUMNS. ``stream`` is stdout by default."""
     stream = stream or sys.stdout
     given = os.environ.get("COLUMNS", "")
     if given.isdecimal() and int(given):
@@ -46,9 +46,10 @@ def bold(text: str) -> str:
 
 
 def wrapped(text: str, columns: int | None, indent: str = "  ") -> str:
-    """Lines of at most so many columns, broken between words; a longer word, such as an address, stays whole.
+    """Return lines of at most ``columns``, broken between words; a longer word, such as an address, stays
+    whole.
 
-    Lines that continue another are indented by what that one is, and ``indent``.
+    Continued lines have the indent of the first one, plus ``indent``.
     """
     if columns is None:
         return text
@@ -69,12 +70,12 @@ def wrapped(text: str, columns: int | None, indent: str = "  ") -> str:
 
 
 def tell(line: str = "", indent: str = "  ") -> None:
-    """Print a line of an answer; a terminal gets it broken between words, a pipe as it is."""
+    """Print a line of an answer, wrapped on a terminal and unchanged in a pipe."""
     click.echo(wrapped(line, width(), indent))
 
 
 def say(note: str | None) -> None:
-    """Print a note for people on stderr, so that programs read nothing but the answer; None says nothing."""
+    """Print a note for people on stderr, so that programs read only the answer; None prints nothing."""
     if note:
         sys.stdout.flush()
         click.echo(wrapped(note, width(sys.stderr)), err=True)
@@ -82,8 +83,8 @@ def say(note: str | None) -> None:
 
 @contextmanager
 def progress_shown(what: str) -> Iterator[Progress]:
-    """Take the notes and steps of long work. Notes go to stderr; where that is a terminal, the newest step
-    is shown beside a clock while the work lasts."""
+    """Show the notes and steps of long work. Notes go to stderr; on a terminal, the newest step is shown
+    beside a clock while the work lasts."""
     if not sys.stderr.isatty():
         yield lambda line: None if isinstance(line, Step) else say(line)
         return

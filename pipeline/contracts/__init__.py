@@ -1,1 +1,1 @@
-"""What passes between rooms, and nothing else."""
+"""Types that pass between rooms."""

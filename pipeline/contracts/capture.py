@@ -1,7 +1,7 @@
-"""One visit to a source: its entries, and what follows from them.
+"""One visit to a source: its entries, and the facts derived from them.
 
-Everything that the record keeps of a capture is derived from its archived entries and status, so a day that
-is read again from the archive gives the same record as the day it was captured.
+The record of a capture is derived from its archived entries and status alone, so reading a day again from the
+archive gives the same record.
 """
 
 from collections.abc import Sequence
@@ -19,9 +19,9 @@ CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "needs_per
 class Capture:
     """One visit to a source on a day (UTC).
 
-    ``captured``: every request was answered, but for optional ones; ``partial``: some were; ``failed``: none
+    ``captured``: every request was answered, except optional ones; ``partial``: some were; ``failed``: none
     was; ``needs_permission``: it was not asked, by its terms or by the user's choice; None: the visit was
-    interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None when the
+    interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None if the
     archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the archive's index
     of it cannot be read.
     """
@@ -38,28 +38,29 @@ class Capture:
 
     @property
     def requests(self) -> int:
-        """All requests, those never sent included."""
+        """The number of requests, including those never sent."""
         return _number_of_requests(self.entries)
 
     @property
     def failed_requests(self) -> int:
-        """Requests without a usable answer, those never sent included."""
+        """The number of requests without a usable answer, including those never sent."""
         return _number_of_requests([entry for entry in self.entries if not entry.usable])
 
     @property
     def code(self) -> OutcomeCode | None:
-        """How the request that decided ended, where one failed; None also of a capture without requests."""
+        """The outcome of the failed request that decides; None if none failed, or without requests."""
         return next((entry.outcome for entry in _failures(self.entries)), None)
 
     @property
     def lacks_answers(self) -> bool:
-        """True if a request that could be sent has no usable answer, even if it was optional or another one
-        made up for it: fewer offers than usual are then no misreading."""
+        """True if a request that could be sent has no usable answer, even if it was optional or replaced by
+        another: fewer offers than usual are then no misreading."""
         return any(not entry.usable and entry.outcome is not OutcomeCode.NEEDS_KEY for entry in self.entries)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a complete capture lacks, where another request made up for a failure, and odd answers."""
+        """Warnings on optional requests that failed, on failures that others made up for, and on odd
+        answers."""
         return request_warnings(self.entries)
 
     @property
@@ -85,23 +86,23 @@ class Capture:
 
 
 def _number_of_requests(entries: Sequence[Entry]) -> int:
-    """Return how many requests the entries stand for."""
+    """Return the number of requests that the entries stand for."""
     return sum(1 + entry.more_unsent for entry in entries)
 
 
 def _unanswered(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the requests without a usable answer, in two lists: those that others made up for, by answers to
-    all that was asked instead, and those that nothing made up for."""
+    """Return the requests without a usable answer, in two lists: those whose replacements were all answered,
+    and the others."""
     failed = [entry for entry in entries if not entry.usable]
     answered = {entry.key for entry in entries if entry.usable}
     while more := {e.key for e in failed if e.instead and answered.issuperset(e.instead)} - answered:
-        answered |= more  # a request may in turn be made up for by one that was made up for
+        answered |= more  # a replacement may be replaced in turn
     made_up_for = [entry for entry in failed if entry.instead and entry.key in answered]
     return made_up_for, [entry for entry in failed if not entry.instead or entry.key not in answered]
 
 
 def _is_counted(entry: Entry) -> bool:
-    """True if a capture is not complete without the answer."""
+    """True if a capture is incomplete without the answer."""
     return not entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY
 
 
@@ -115,18 +116,20 @@ def capture_status(entries: Sequence[Entry]) -> CaptureStatus:
 
 
 def _failures(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the failed requests, the one that decides first. Optional requests and those that lack their key
-    are skipped, unless no request was answered."""
+    """Return the failed requests, the deciding one first. Optional requests and those that lack their key are
+    skipped unless no request was answered."""
     failed = _unanswered(entries)[1]
     if any(entry.usable for entry in entries):
         return [entry for entry in failed if _is_counted(entry)]
     failed = [entry for entry in failed if not entry.optional] or failed
-    return sorted(failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY)  # that says least
+    return sorted(
+        failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY
+    )  # a missing key says least
 
 
 def first_error(entries: Sequence[Entry]) -> str | None:
-    """The error of the failed request that decides, and how many more failed; None where the failures are no
-    more than optional requests and those without their key."""
+    """Return the error of the deciding failed request and the number of others; None if only optional
+    requests and those without their key failed."""
     failed = _failures(entries)
     if not failed:
         return None
@@ -136,15 +139,15 @@ def first_error(entries: Sequence[Entry]) -> str | None:
 
 
 MOST_WARNINGS = 3
-"""More warnings of one kind than this are one that gives their number and the first."""
+"""Beyond this number, warnings of one kind become one with their number and the first."""
 
 _LONGEST_URL = 150
-"""Of an address in a warning, in characters."""
+"""Longest address in a warning, in characters."""
 
 
 def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """What the status does not say: optional requests without an answer, failed requests that others made up
-    for, and what was odd about answers."""
+    """Return warnings that the status does not show: optional requests without an answer, failed requests
+    that others made up for, and odd answers."""
     made_up_for, failed = _unanswered(entries)
     optional, missing = (
         [entry for entry in some if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
@@ -173,15 +176,15 @@ def _short(entry: Entry) -> str:
 
 
 def _grouped(texts: Sequence[str], number: int, one: str, many: str) -> list[str]:
-    """Return a warning for each text, or one for all. ``number`` counts also what has no text of its own."""
+    """Return a warning for each text, or one for all. ``number`` includes requests without a text."""
     if number > min(len(texts), MOST_WARNINGS):
         return [f"{number} {many}, the first: {texts[0]}"]
     return [f"{one}: {text}" for text in texts]
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
-    """How an attempt ended. ``changed``: its answers are not in the shape that the reader knows, or nothing
-    was found in them. A request that failed explains more than what the reader then says of the rest."""
+    """Return how an attempt ended. ``changed``: its answers do not have the shape that the reader knows, or
+    nothing was found in them. A failed request explains more than the reader's result on the rest."""
     if (not_asked := NOT_ASKED.get(capture.status or "")) is not None:
         return not_asked
     if accepted:

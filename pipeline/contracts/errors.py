@@ -2,9 +2,9 @@
 
 
 class GpufareError(Exception):
-    """What was wrong, where, and what to do, in one line; shown without a traceback, exit code 1."""
+    """One line with the problem, its place and the remedy; shown without a traceback, exit code 1."""
 
 
 def sentence_of(problem: Exception) -> str:
-    """What went wrong, for an outcome or an incident: only an error that is not ours needs its type."""
+    """Return an error as one text, with its type unless it is a GpufareError."""
     return str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"

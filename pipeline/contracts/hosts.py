@@ -15,7 +15,7 @@ _WWW = "www."
 
 
 def host_of(url: str) -> str:
-    """Return the host of an address; '' where it names none."""
+    """Return the host of an address; '' without one."""
     scheme, name, port = _origin(url) or ("", "", None)
     return host_with_port(name, port, scheme)
 

@@ -1,6 +1,6 @@
-"""What went wrong outside of a source's own answer: with a file, the disk or a run.
+"""Problems outside of a source's answer: with a file, the disk or a run.
 
-What a source did is an outcome. Incidents are published as the table ``incidents``.
+Problems of a source are in its outcome. Incidents are published as the table ``incidents``.
 """
 
 from dataclasses import dataclass, field
@@ -13,26 +13,21 @@ _LASTING = True
 
 
 class IncidentKind(CodeWithSentence):
-    """What kind of thing went wrong. ``lasting``: the cause stays in place until a person removes it; it is
-    reported once, not every day."""
+    """The kind of problem. ``lasting``: the cause stays until a person removes it, and is reported once, not
+    every day."""
 
     DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
     MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING
     DAMAGED_CAPTURE = auto(), "An archived capture cannot be read; the archive is never changed.", _LASTING
-    OWN_MODELS = auto(), "A model of models.csv in the home cannot be read and was skipped.", _LASTING
-    OWN_CATALOGUE = (
-        auto(),
-        "A GPU of gpus.csv or a workload of workloads.csv in the home cannot be used and was skipped.",
-        _LASTING,
-    )
+    OWN_CATALOGUE = auto(), "A row of your own GPUs, models or workloads cannot be used.", _LASTING
     STRAY_FILE = auto(), "A file or folder that does not belong where it is was ignored.", _LASTING
     UNKNOWN_SOURCE = (
         auto(),
-        "The record has files of a source that is not in the catalogue; they were left out.",
+        "The record has files of a source that is not in the catalogue; they are skipped.",
         _LASTING,
     )
     UNWRITABLE = auto(), "A file could not be written."
-    FUTURE_DAY = auto(), "The record has data of a day after the present one, which are ignored.", _LASTING
+    FUTURE_DAY = auto(), "The record has data of a future day, which are ignored.", _LASTING
     RUN_FAILED = auto(), "A run ended with an error."
     NOT_PUBLISHED = auto(), "Nothing could be published."
     DIGEST_NOT_SENT = auto(), "The morning's digest could not be posted to the webhook."
@@ -44,10 +39,9 @@ class IncidentKind(CodeWithSentence):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One thing that went wrong, at a moment (UTC), by default now.
+    """One problem, at a time (UTC), by default now.
 
-    ``day`` and ``source`` are those concerned, ``path`` is relative to the home; None where there is none.
-    ``remedy`` says what was done about it, or what a person must do.
+    ``path`` is relative to the home. ``remedy`` is what was done about it, or what a person must do.
     """
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -59,7 +53,7 @@ class Incident:
     path: str | None = None
 
     def line(self) -> str:
-        """The incident in one line for people."""
+        """Return the incident in one line for people."""
         about = " ".join(str(part) for part in (self.source, self.day) if part is not None)
         where = self.path or about or "gpufare"
         return f"{where}: {self.reason}; {self.remedy}"

@@ -1,4 +1,4 @@
-"""What a source module takes and gives.
+"""The interface of a source module.
 
 A source is ``catalog/sources/<name>.yaml`` (addresses, currency, billing, bounds, evidence) and
 ``pipeline/sources/<name>.py`` (how its answers are read). Nothing here or in a source module touches the
@@ -8,28 +8,28 @@ A source module defines
 
     def read(answers: Sequence[Answer], config: SourceConfig) -> Iterator[Row]
 
-and, where the yaml's ``requests`` cannot say what to ask,
+and, if the yaml's ``requests`` do not suffice,
 
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
     def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
 
-``environment`` has ``${NAME}`` for each of the yaml's ``key_variables`` that is set: the keys themselves are
-filled in when a request is sent;
+``environment`` has ``${NAME}`` for each of the yaml's ``key_variables`` that is set: the keys are filled in
+when a request is sent;
 
-where something else may be asked when a request fails,
+if other requests can replace a failed one,
 
     def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]
 
-which is called for each request that failed, whatever went wrong: ``answer`` has its address, the status (0
-where no answer came) and the beginning of the body. What it returns is asked next, each request once. When
-all of it is answered, the failure counts as made up for, and a warning names it. A request that fails in its
-turn is handed over again, so a chain of addresses returns the one after ``answer.url``, [] after the last;
+which is called for each failed request: ``answer`` has its address, the status (0 without an answer) and the
+beginning of the body. The returned requests are asked next, each once. If all of them are answered, the
+failure is made up for, and a warning names it. A replacement that fails is passed in again, so a chain of
+addresses returns the one after ``answer.url``, [] after the last;
 
-where an answer contains what must not be stored, a function that removes it before archiving
+if an answer contains data that must not be stored, a function that removes it before archiving
 
     def redact(body: bytes) -> bytes
 
-and where the yaml says ``kind: exchange_rates``, instead of ``read``
+and for ``kind: exchange_rates`` in the yaml, instead of ``read``
 
     def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates
 """
@@ -49,7 +49,7 @@ PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
-"""Whose machine it is, and who sets its price."""
+"""The owner of a machine, who sets its price."""
 TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 
 LabelKind = Literal["gpu_name", "instance_type"]
@@ -65,7 +65,7 @@ NativeUnit = Literal[
     "instance_month",
     "instance_term",
 ]
-"""What the native price is per. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
+"""The unit of the native price. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
 
 
 class SourceChangedError(GpufareError):
@@ -88,7 +88,7 @@ class Request:
 class Answer:
     """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
 
-    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 where none came.
+    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 without an answer.
     ``request_body`` is the request's, without keys; a reader does not get it."""
 
     url: str
@@ -100,11 +100,11 @@ class Answer:
     request_body: bytes | None = None
 
     def changed(self, problem: str) -> SourceChangedError:
-        """The error that says which answer does not have the expected structure, and in what."""
+        """Return the error for an answer that does not have the expected structure."""
         return SourceChangedError(f"{self.url}: {problem}")
 
     def text(self) -> str:
-        """The body as UTF-8 text. Raises SourceChangedError when it is not."""
+        """Return the body as UTF-8 text. Raises SourceChangedError if it is not."""
         try:
             return self.body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -112,11 +112,11 @@ class Answer:
 
     @property
     def is_json(self) -> bool:
-        """Whether the body begins as a JSON object or list does."""
+        """True if the body begins like a JSON object or list."""
         return self.body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
 
     def json(self) -> Any:
-        """The body as JSON, as ``read_json`` gives it. Raises SourceChangedError when it is not."""
+        """Return the body read by ``read_json``. Raises SourceChangedError if it is not JSON."""
         try:
             return read_json(self.text(), self.url)
         except ValueError as error:
@@ -124,11 +124,10 @@ class Answer:
 
 
 def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
-    """A text as JSON, numbers with a point as Decimal; with ``beginning``, the value that the text begins
-    with.
+    """Return a text as JSON, numbers with a point as Decimal; with ``beginning``, the value at its beginning.
 
     Raises ValueError for a text that is not JSON, and SourceChangedError, naming ``place``, for an object
-    that gives one field two different values: which of them is meant cannot be known.
+    with two different values for one field.
     """
 
     def one_value_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -143,7 +142,7 @@ def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
 
     decoder = json.JSONDecoder(
         parse_float=Decimal,
-        parse_constant=_refuse_constant,
+        parse_constant=_reject_constant,
         object_pairs_hook=one_value_each,
         strict=not beginning,
     )
@@ -153,22 +152,22 @@ def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
         raise ValueError(str(error)) from error
 
 
-def _refuse_constant(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(f"{name} is not a number")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One price as the source states it, in its own terms.
+    """One price as the source states it.
 
     ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
-    slice). Where the answer says in which numbers of GPUs a price for one of them is rented as one machine,
-    ``gpu_counts`` has these numbers, ascending; the price of a whole machine has none. ``context`` has the
-    other columns that help to identify the GPU, under keys that the normalizer reads: ``vram_gb`` /
-    ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer), ``form_factor``,
-    ``gpu_name``. What the source does not state is None; what its yaml states for all of its offers is filled
-    in later and is not repeated here. An aggregator names the owner of the machine in ``upstream_provider``,
-    so that the machine is not counted twice. ``country`` is what the source states beside its region.
+    slice). ``gpu_counts`` has the sizes of machines, ascending, that are rented at a price per GPU, if the
+    answer states them; the price of a whole machine has none. ``context`` has other columns that identify the
+    GPU, under keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib``
+    / ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that the source does not state
+    are None; values that its yaml states for all offers are filled in later. An aggregator names the owner of
+    the machine in ``upstream_provider``, so that the machine is not counted twice. ``country`` is stated by
+    the source, besides its region.
     """
 
     raw_label: str
@@ -206,27 +205,11 @@ class Listing:
     effective_from: date | None = None
     flag_reason: FlagReason | None = None
 
-    @classmethod
-    def per_gpu_hour(
-        cls, label: str, kind: PriceKind, price: Decimal, currency: str, answer: Answer, **more: Any
-    ) -> "Listing":
-        """A price per GPU-hour of machines that are rented one GPU at a time."""
-        return cls(
-            raw_label=label,
-            gpu_count=1,
-            price_kind=kind,
-            native_price=price,
-            native_currency=currency,
-            native_unit="gpu_hour",
-            answer=answer,
-            **more,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A row that was left out: ``detail`` says what exactly is wrong with it, ``raw`` is the row as it was in
-    the answer (shortened when it is stored)."""
+    """A rejected row: ``detail`` says what is wrong with it, ``raw`` is the row as in the answer (shortened
+    when stored)."""
 
     reason: RejectReason
     detail: str
@@ -236,10 +219,10 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class ReaderWarning:
-    """Something about the answers that a person should look at, though no row was left out for it."""
+    """Something in the answers that a person should look at, though no row was rejected."""
 
     text: str
 
 
 Row = Listing | Reject | ReaderWarning
-"""What a reader yields."""
+"""The items that a reader yields."""

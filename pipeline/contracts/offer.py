@@ -1,15 +1,13 @@
 """The offer: one price for one kind of machine, as one source showed it at one moment.
 
-The fields below are the columns of an offer, and what their values may be. The Parquet schema is derived from
-them (``column_types``). What each column means stands in the comments of sql/schema/offers.sql and
-rejects.sql; tests compare names, order, types and NOT NULL.
+The fields below bound the values of an offer's columns. sql/schema gives the columns' types and meanings;
+tests compare names, order, types, allowed values and NOT NULL.
 """
 
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
-from enum import Enum
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 
@@ -24,7 +22,7 @@ Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
-"""Smallest price above zero, and first amount too large, for DECIMAL(18, 8)."""
+"""Smallest price above zero, and smallest amount too large, for DECIMAL(18, 8)."""
 
 MAX_INTEGER = 2**31 - 1
 """Largest value of an INTEGER column."""
@@ -39,7 +37,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Offer(BaseModel):
-    """The published row. What a source does not say is None; ``usd_*`` is None without an exchange rate."""
+    """A published row. What a source does not state is None; ``usd_*`` is None without an exchange rate."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -92,12 +90,12 @@ class Offer(BaseModel):
 
     @property
     def is_marketplace(self) -> bool:
-        """Whether each host asks its own price, so that offers alike in every column are not the same."""
+        """True if each host sets its own price, so that offers equal in every column are still distinct."""
         return self.tier_class == "marketplace"
 
 
 class RejectedRow(BaseModel):
-    """A row that was left out, with its reason; ``raw`` is the row as the source has it, shortened."""
+    """A rejected row with its reason; ``raw`` is the row in the source's answer, shortened."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -110,26 +108,9 @@ class RejectedRow(BaseModel):
     capture_sha256: str
 
 
-def column_types(contract: type[BaseModel]) -> dict[str, type]:
-    """The Python type of each column, without its constraints: text for literals, enums and JSON, tuple for
-    whole numbers in a list."""
-    return {name: _value_type(field.annotation) for name, field in contract.model_fields.items()}
-
-
-def _value_type(annotation: Any) -> type:
-    kind = get_origin(annotation)
-    if kind is tuple:
-        return tuple
-    if annotation is Any or kind is Literal:
-        return str
-    if kind is not None:  # Annotated[value, ...], or value | None
-        return _value_type(get_args(annotation)[0])
-    return str if issubclass(annotation, Enum) else annotation
-
-
 @dataclass(slots=True)
 class Built:
-    """The offers, rejects and warnings that a source's rows gave."""
+    """Offers, rejects and warnings from a source's rows."""
 
     offers: list[Offer] = field(default_factory=list)
     rejects: list[RejectedRow] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""How a request and an attempt at a source ended: their codes, and the row that the record keeps."""
+"""Outcomes of requests and of attempts at a source: their codes, and the row that the record keeps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.contracts.codes import CodeWithSentence
 
 
 class SourceResult(CodeWithSentence):
-    """How an attempt at a source ended, for people. Reports list the results in this order."""
+    """The result of an attempt at a source, for people. Reports list the results in this order."""
 
     FRESH = auto(), "fresh prices"
     PARTIAL = auto(), "fresh prices, but some requests failed"
@@ -33,7 +33,7 @@ _RETRYABLE = True
 
 
 class OutcomeCode(CodeWithSentence):
-    """How one request ended: a code for SQL, a sentence for people, and the result that it gives its source.
+    """The outcome of one request: a code for SQL, a sentence for people, and the result for its source.
 
     ``retryable``: asking again may help, after transport errors, 429 and 5xx; not after a bad certificate, a
     limit or a refusal."""
@@ -63,16 +63,6 @@ class OutcomeCode(CodeWithSentence):
         "the host's name resolves to a loopback, private or reserved address",
         SourceResult.REFUSED_BY_US,
     )
-    FAKE_ADDRESS_REFUSED = (
-        auto(),
-        "the host's name resolves to an address in 198.18.0.0/15",
-        SourceResult.REFUSED_BY_US,
-    )
-    SHARED_ADDRESS_REFUSED = (
-        auto(),
-        "the host's name resolves to an address in 100.64.0.0/10",
-        SourceResult.REFUSED_BY_US,
-    )
     REDIRECT_REFUSED = (
         auto(),
         "the host redirects to where this source may not go",
@@ -100,7 +90,7 @@ class OutcomeCode(CodeWithSentence):
 
     @classmethod
     def of_status(cls, status: int) -> "OutcomeCode":
-        """The code of an HTTP status other than 200."""
+        """Return the code of an HTTP status other than 200."""
         exact = {403: cls.HTTP_403, 404: cls.HTTP_404, 429: cls.HTTP_429}
         if status in exact:
             return exact[status]
@@ -122,8 +112,8 @@ class Outcome:
     """The outcome of one attempt at a source, from the first request to acceptance: a row of
     capture_outcomes.
 
-    ``attempt`` is the capture's id, the UTC time at which it began. ``code`` says how the request that
-    decided ended, where one failed. ``regions`` counts the different regions of the offers. ``replayed``: the
+    ``attempt`` is the capture's id, the UTC time at which it began. ``code`` is that of the deciding
+    request, if one failed. ``regions`` counts the different regions of the offers. ``replayed``: the
     answers are saved ones.
     """
 
@@ -154,14 +144,14 @@ class Outcome:
 
     @property
     def preference(self) -> tuple[bool, int, str]:
-        """Where the attempt stands among the accepted ones of its day, the greatest of which gives the day's
-        offers (see attempt_preference)."""
+        """The sort key among the day's accepted attempts, the greatest of which gives the day's offers (see
+        attempt_preference)."""
         return attempt_preference(self.status, self.rows, self.failed_requests, self.attempt)
 
 
 def attempt_preference(status: str, rows: int, failed_requests: int, attempt: str) -> tuple[bool, int, str]:
-    """Return the sort key of a row of capture_outcomes: a complete attempt is preferred to a partial one, of
-    complete ones the one that lacks fewer optional answers, of partial ones the one with more offers, then
-    the newest."""
+    """Return the sort key of a row of capture_outcomes: a complete attempt is preferred to a partial one,
+    then a complete one with fewer failed optional requests, or a partial one with more offers, then the
+    newest."""
     complete = status == "captured"
     return complete, -failed_requests if complete else rows, attempt

@@ -1,4 +1,4 @@
-"""How a long job reports where it is."""
+"""Progress reports of long jobs."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ parallel."""
 
 
 class Step(str):
-    """Where the work is: of interest only to someone who watches it. Other lines are notes, to be kept."""
+    """The current step, for someone who watches. Other lines are notes, to be kept."""
 
     __slots__ = ()
 

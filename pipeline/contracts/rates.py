@@ -1,4 +1,4 @@
-"""Exchange rates: as their source publishes them, and as prices are converted."""
+"""Exchange rates as published, and as used to convert prices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

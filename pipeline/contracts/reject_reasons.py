@@ -1,7 +1,7 @@
-"""Why a row of an answer became no offer, and why an offer's price is in doubt.
+"""Reasons for rejecting a row of an answer, and for doubting an offer's price.
 
-``RejectReason`` is published with its sentences as the table ``reject_reasons``; what one row lacks is in the
-reject's ``detail``. A reason that is ``held`` is of a price that was read and is not yet believed.
+``RejectReason`` is published with its sentences as the table ``reject_reasons``; each reject has a ``detail``
+besides. Reasons that are ``held`` are for prices that were read and are not yet believed.
 """
 
 from enum import StrEnum, auto
@@ -12,8 +12,8 @@ _HELD = True
 
 
 class RejectReason(CodeWithSentence):
-    """What is wrong with a row. ``held``: the price was readable; later readings, the market or a person's
-    review may release it."""
+    """The problem of a row. ``held``: the price was readable; later readings, the market or a person's review
+    may release it."""
 
     # The row cannot be read.
     UNREADABLE_ANSWER = auto(), "The whole answer is not in a format that the reader knows."
@@ -56,7 +56,7 @@ class RejectReason(CodeWithSentence):
     )
     DUPLICATE = auto(), "The same offer was already read elsewhere in the answers."
 
-    # What the price is for is not known.
+    # The subject of the price is not known.
     UNKNOWN_PRICE_KIND = (
         auto(),
         "What kind of price it is (on-demand, spot, reserved, ...) is not stated, or stated in two ways.",
@@ -76,7 +76,7 @@ class RejectReason(CodeWithSentence):
         "The offer is a slice of a GPU whose size is not stated, or is stated to be whole GPUs as well.",
     )
 
-    # The price is for something that is no offer of a GPU machine.
+    # The price is not for a GPU machine.
     NOT_A_GPU = auto(), "The label is of something other than a GPU."
     OTHER_PRODUCT = (
         auto(),
@@ -93,7 +93,7 @@ class RejectReason(CodeWithSentence):
 
 
 class FlagReason(StrEnum):
-    """Why a readable price is in doubt: the offer is published with it, and is not ranked."""
+    """Doubts about a readable price: the offer is published with the reason, and not ranked."""
 
     COMING_SOON = "coming_soon"
     CONFLICTING_PRICES = "conflicting_prices"
@@ -133,5 +133,5 @@ CONTRADICTIONS = frozenset(
         FlagReason.UNEVEN_PRICES,
     }
 )
-"""Flags of prices that contradict others of their source, which a person should look at. A spot price at the
-on-demand price is none: some sources repeat that where they have no spot price."""
+"""Flags of prices that contradict others of their source, which a person should look at. A spot price equal
+to the on-demand price is not among them: some sources repeat it if they have no spot price."""

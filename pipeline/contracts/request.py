@@ -12,14 +12,14 @@ from pipeline.contracts.outcome import OutcomeCode
 class Entry(BaseModel):
     """One request and how it ended, as archived. ``url`` and ``error`` contain no keys.
 
-    ``file`` is relative to the capture's folder, None when no body was stored; ``sha256`` and ``bytes`` are
-    of the stored body, ``body_sha256`` is of the request's body. ``sent`` is False for a request that was
+    ``file`` is relative to the capture's folder, None when no body was stored; ``sha256`` and ``bytes``
+    belong to the stored body, ``body_sha256`` to the request's body. ``sent`` is False for a request that was
     never sent: disallowed by robots.txt, refused, without its key, given up.
 
     Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
-    the requests that were made because this one failed; answers to all of them make up for it. ``warning`` is
-    what was odd about a usable answer. ``more_unsent`` further requests were not sent for the same reason,
-    and have no entry of their own.
+    the requests that replaced this one after it failed; if all are answered, they make up for it. ``warning``
+    tells what was odd about a usable answer. ``more_unsent`` is the number of further requests that were not
+    sent for the same reason and have no entry.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -61,7 +61,7 @@ class Entry(BaseModel):
     @field_validator("outcome", mode="before")
     @classmethod
     def _from_status(cls, outcome: Any, info: ValidationInfo) -> Any:
-        """A page saved by hand gives no outcome, or one in other words: its status and file do."""
+        """Derive the outcome of a page saved by hand from its status and file."""
         if outcome in list(OutcomeCode):
             return outcome
         status = info.data.get("status")
@@ -78,10 +78,10 @@ class Entry(BaseModel):
 
     @property
     def key(self) -> str:
-        """What tells the request from the others of its capture."""
+        """The key that identifies the request in its capture."""
         return request_key(self.method, self.url, self.body_sha256)
 
 
 def request_key(method: str, url: str, body_sha256: str | None) -> str:
-    """What tells a request from others: method, address without keys, and the hash of the body it sends."""
+    """Return a request's key: method, address without keys, and the hash of the body it sends."""
     return " ".join(filter(None, (method, url, body_sha256)))

@@ -1,4 +1,4 @@
-"""The values that settings of a training job may have: for commands, imported runs and SQL alike."""
+"""Allowed values of a training job's settings, for commands, imported runs and SQL."""
 
 from typing import Literal, get_args
 
@@ -13,4 +13,4 @@ STACKS = ("hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic
 """Training software."""
 
 EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
-"""How near an estimate is to measured runs, best first; ``evidences_from`` in SQL."""
+"""Kinds of evidence for an estimate, the nearest to measured runs first; ``evidences_from`` in SQL."""

@@ -1,4 +1,4 @@
-"""How values are written into CSV: text that no spreadsheet runs, plain decimals, lists as JSON."""
+"""Writes values for CSV: text that no spreadsheet runs, plain decimals, lists as JSON."""
 
 import re
 from typing import Any
@@ -9,18 +9,18 @@ _BLANK = (
     "\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff"
 )
-"""Spaces, controls and what is not seen. Spelled out: ``\\s`` is ASCII for DuckDB, and not for Python."""
+"""Spaces, controls and invisible characters. Spelled out: ``\\s`` is ASCII in DuckDB but not in Python."""
 
 FORMULA_START = rf"^(?:[{_BLANK}]*[=+\-@＝＋－＠]|[\t\r\n])"
-"""A spreadsheet would run a cell that starts with one of these, also in wide letters or after blanks; CSV
-gets an apostrophe in front. Python and DuckDB read the pattern alike."""
+"""Start of a cell that a spreadsheet would run, also in wide letters or after blanks; such text gets an
+apostrophe in front. The pattern means the same in Python and DuckDB."""
 
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 """The datetime format of a data package; the connection's time zone is UTC."""
 
 
 def safe_text(value: Any) -> Any:
-    """Return a value for CSV, prefixed with an apostrophe where a spreadsheet would run it."""
+    """Return a value for CSV, with an apostrophe in front if a spreadsheet would run it."""
     return f"'{value}" if isinstance(value, str) and re.match(FORMULA_START, value) else value
 
 
@@ -36,8 +36,8 @@ def csv_cell(name: str, kind: str) -> str:
 
 
 def _plain_decimal(cell: str) -> str:
-    """1e-07 is written 0.0000001: some spreadsheets take the former for text. 26 digits after the point, and
-    whole numbers beyond 1e12."""
+    """Return SQL that writes 1e-07 as 0.0000001, since some spreadsheets take the former for text: 26 digits
+    after the point, and whole numbers beyond 1e12."""
     text = f"{cell}::VARCHAR"
     plain = f"rtrim(rtrim(format('{{:.26f}}', {cell}), '0'), '.')"
     return f"CASE WHEN {text} LIKE '%e%' THEN {plain} ELSE {text} END"

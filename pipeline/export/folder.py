@@ -1,4 +1,4 @@
-"""The folder of an export: written whole beside the target, then put in its place."""
+"""Writes the folder of an export: complete beside the target, then swapped into its place."""
 
 import errno
 import json
@@ -19,15 +19,15 @@ DESCRIPTOR = "datapackage.json"
 
 
 class ExportError(GpufareError):
-    """The export cannot be written as asked: says why, and what to do."""
+    """The export cannot be written: says why and what to do."""
 
 
 @contextmanager
 def replaced(target: Path) -> Iterator[Path]:
-    """An empty folder beside the target, which takes the target's place once all is written into it.
+    """Yield an empty folder beside the target, which replaces the target on leaving.
 
-    A former export stays until then, and stays for good where something fails. Raises ExportError where the
-    target has what no export wrote, and where another export is writing to it.
+    On failure the former export stays. Raises ExportError if the target has files that no export wrote, or if
+    another export is writing to it.
     """
     target = target.resolve()
     if Path.cwd().is_relative_to(target):
@@ -52,7 +52,7 @@ def replaced(target: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: who waits for it takes a new file
+        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: the next one takes a new file
         lock.release()
 
 
@@ -61,7 +61,7 @@ def _beside(target: Path, name: str) -> Path:
 
 
 def _locked(target: Path) -> FileLock:
-    """The lock of whoever writes to the target, held; a killed process holds none. Raises ExportError."""
+    """Return the target's lock, held; a killed process releases it. Raises ExportError if it is taken."""
     lock = FileLock(_beside(target, "lock"), timeout=0)
     try:
         lock.acquire()
@@ -74,8 +74,8 @@ def _locked(target: Path) -> FileLock:
 
 
 def _swap(new: Path, target: Path, former: Path) -> None:
-    """Rename the target to ``former``, and the new export into its place. Raises OSError with the former
-    export in its place."""
+    """Rename the target to ``former``, and the new export to the target. After an OSError the former export
+    is back in its place."""
     if not target.exists():
         new.rename(target)
         return
@@ -96,8 +96,8 @@ def _swap(new: Path, target: Path, former: Path) -> None:
 
 
 def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
-    """Sweep what an interrupted export left; the lock is held, so none of it is at work. One that ended
-    between the two renames left its former one under another name: that comes back."""
+    """Remove leftovers of an interrupted export while holding the lock. If it ended between the two renames,
+    the former export is renamed back."""
     if target.exists():
         shutil.rmtree(former, ignore_errors=True)
     elif former.exists():
@@ -106,7 +106,7 @@ def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
 
 
 def check_ours(target: Path) -> None:
-    """Raise ExportError unless the target is missing, empty, or holds what an export wrote and no more."""
+    """Raise ExportError unless the target is missing, empty, or has only files that an export wrote."""
     if not target.exists():
         return
     found = {str(path.relative_to(target)) for path in target.rglob("*") if _is_leaf(path)}
@@ -119,12 +119,12 @@ def check_ours(target: Path) -> None:
 
 
 def _is_leaf(path: Path) -> bool:
-    """Whether nothing else stands for the path: a file, a link, an empty folder."""
+    """True for a file, a link or an empty folder."""
     return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
 
 
 def _exported(descriptor: Path) -> set[str]:
-    """The paths that an export wrote, by its descriptor."""
+    """Return the paths that an export wrote, from its descriptor."""
     try:
         package = json.loads(descriptor.read_text(encoding="utf-8"))
         if package["name"] != PACKAGE:

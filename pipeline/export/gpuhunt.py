@@ -9,11 +9,10 @@ from operator import itemgetter
 from pipeline.export.machines import Layout, decimal
 
 READ_FROM_FILES = ("aws", "azure", "cloudrift", "gcp", "lambdalabs", "nebius", "oci", "runpod", "verda")
-"""OFFLINE_PROVIDERS of gpuhunt 0.1.34: its query fails where the file of one is missing, so that each is
-written, if only with its heading."""
+"""OFFLINE_PROVIDERS of gpuhunt 0.1.34. Its query fails if one of their files is missing."""
 
 ARM_CARDS = ("GH200", "GB200", "GB300")
-"""Sold with NVIDIA's own processor, which is ARM."""
+"""Cards sold with NVIDIA's own ARM processor."""
 
 GPUHUNT = Layout(
     tool="gpuhunt",
@@ -32,7 +31,7 @@ GPUHUNT = Layout(
         "spot": ("string", "True for a spot price, False on demand.", itemgetter("is_spot")),
         "disk_size": (
             "number",
-            "Size of the machine's own disk in GB; empty where it is not known.",
+            "Size of the machine's own disk in GB; empty if unknown.",
             lambda row: decimal(row["local_disk_gb"]),
         ),
         "gpu_vendor": ("string", "Maker of the GPU.", itemgetter("vendor")),

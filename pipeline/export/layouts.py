@@ -1,4 +1,4 @@
-"""Which export a choice of layout, tables and days means."""
+"""Writes an export: the published tables, or the catalogue of another tool."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -9,7 +9,6 @@ import duckdb
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import GPUHUNT
 from pipeline.export.machines import export_machines
-from pipeline.export.prometheus import export_prometheus
 from pipeline.export.rights import ROWS_OF_PAGES, check_republishable
 from pipeline.export.skypilot import SKYPILOT
 from pipeline.export.whole import NOTHING, export
@@ -27,20 +26,18 @@ def write(
     *,
     republishable: bool = False,
 ) -> list[str]:
-    """Write an export. Returns what there is to say of it, in lines. Raises ExportError and QueryError.
+    """Write an export and return lines for the user. Raises ExportError and QueryError.
 
-    A tool's own layout takes no form, tables or days. ``republishable`` refuses prices whose source is known
-    to forbid publishing them again, and leaves rows of the sources' pages out.
+    A tool's layout takes no form, tables or days. ``republishable`` rejects prices whose source is known to
+    forbid republishing them, and omits rows of the sources' pages.
     """
     if republishable:
         check_republishable(connection)
     if tool is None:
-        left_out = ROWS_OF_PAGES if republishable else NOTHING
-        return export(connection, folder, "csv" if form == "csv" else "parquet", tables, since, left_out)
+        omitted = ROWS_OF_PAGES if republishable else NOTHING
+        return export(connection, folder, "csv" if form == "csv" else "parquet", tables, since, omitted)
     if form:
         raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
-    if tool == "prometheus":
-        return export_prometheus(connection, folder)
     return export_machines(connection, folder, CATALOGUES[tool])

@@ -1,4 +1,4 @@
-"""The newest offers as machines that the catalogues of other tools can list, and what is left out."""
+"""Exports the newest offers as machines in the catalogues of other tools, and lists the offers left out."""
 
 import csv
 from collections import Counter
@@ -34,26 +34,26 @@ LACKS = {
     "vcpus": "no vCPUs",
     "ram_gib": "no memory",
 }
-"""What other catalogues must have, and sources do not always say."""
+"""Columns that other catalogues require and some offers lack."""
 
 LEFT_OUT = "left_out.csv"
 
 Machine = Mapping[str, Any]
-"""A machine in a region: its first offer, with the tool's names of its ``cloud`` and its ``accelerator``, and
-its prices in USD per hour of the whole machine, ``on_demand`` and ``spot``, None where it is not offered so.
-``memory_gb`` is that of one GPU."""
+"""A machine in a region: its first offer, the tool's names of its ``cloud`` and ``accelerator``, and its
+prices in USD per hour of the whole machine, ``on_demand`` and ``spot`` (None if not offered). ``memory_gb``
+is per GPU."""
 
 Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
-"""The columns of a file, by name: type, description, and what a row has in it."""
+"""The columns of a file by name: type, description, and a function from row to value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A tool's catalogue, and its columns.
+    """A tool's catalogue and its columns.
 
-    ``file`` is the path of a cloud's machines, with {cloud} in it; the clouds ``always_written`` have a file
-    with a heading where there is no machine, too. With ``row_per_price`` the on-demand and the spot price are
-    rows of their own, each with its ``price`` and whether it ``is_spot``.
+    ``file`` is the path of a cloud's machines, with {cloud} in it. Clouds ``always_written`` have a file even
+    without machines. With ``row_per_price``, on-demand and spot prices have separate rows with ``price`` and
+    ``is_spot``.
     """
 
     tool: str
@@ -65,7 +65,7 @@ class Layout:
     row_per_price: bool = False
 
     def rows(self, machine: Machine) -> Iterator[Mapping[str, Any]]:
-        """Give a machine as the rows of the file."""
+        """Yield the rows of a machine."""
         if not self.row_per_price:
             yield machine
             return
@@ -88,19 +88,19 @@ LEFT_OUT_COLUMNS: Columns = {
     "region": ("string", "The source's own name of the region.", itemgetter("region")),
     "reasons": (
         "string",
-        "Why it is left out: all reasons, separated by semicolons.",
+        "All reasons for leaving it out, separated by semicolons.",
         lambda offer: "; ".join(offer["reasons"]),
     ),
 }
 
 
 def clouds(tool: str) -> dict[str, str]:
-    """Return a tool's name of each source that it knows and can take."""
+    """Return a tool's names of the sources that it can list."""
     return _of_tool(tool, "clouds.csv", "source", "name")
 
 
 def accelerators(tool: str) -> dict[str, str]:
-    """Return a tool's name of each GPU."""
+    """Return a tool's names of GPUs."""
     return _of_tool(tool, "accelerator_names.csv", "gpu_id", "name")
 
 
@@ -111,9 +111,9 @@ def _of_tool(tool: str, file: str, key: str, column: str) -> dict[str, str]:
 
 
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
-    """Write an export: a file of machines per cloud, the offers that are left out, and the descriptor.
+    """Write a file of machines per cloud, the offers left out, and the descriptor.
 
-    Returns lines on what is in it and what is not. Raises ExportError and QueryError.
+    Returns a summary in lines. Raises ExportError and QueryError.
     """
     machines, left_out = _split(connection, layout.tool)
     by_cloud: dict[str, list[Mapping[str, Any]]] = {cloud: [] for cloud in layout.always_written}
@@ -135,8 +135,7 @@ def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout:
 
 
 def _split(connection: duckdb.DuckDBPyConnection, tool: str) -> tuple[list[Machine], list[dict[str, Any]]]:
-    """Return the newest ranked offers as machines for a tool, and the other offers, each with all ``reasons``
-    why the tool cannot list it."""
+    """Return the newest ranked offers as machines for a tool, and the other offers with their ``reasons``."""
     machines: dict[tuple[str, str, str], dict[str, Any]] = {}
     left_out: list[dict[str, Any]] = []
     sizes: dict[tuple[str, str], tuple[Any, ...]] = {}
@@ -180,7 +179,7 @@ def _reasons(offer: Mapping[str, Any], tool: str) -> list[str]:
 def _write(
     folder: Path, path: str, description: str, columns: Columns, rows: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Write rows with a heading, and return the resource; text that a spreadsheet would run gets an
+    """Write rows with a heading and return the resource. Text that a spreadsheet would run gets an
     apostrophe."""
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -193,5 +192,5 @@ def _write(
 
 
 def decimal(number: Any) -> str:
-    """Return a number as a plain decimal without zeros at its end; '' for None."""
+    """Return a number as a plain decimal without trailing zeros; '' for None."""
     return "" if number is None else f"{number:f}".rstrip("0").rstrip(".")

@@ -1,4 +1,4 @@
-"""The descriptor of an export: a Data Package (version 2 of the standard), datapackage.json."""
+"""Writes the descriptor of an export, datapackage.json: a Data Package (version 2 of the standard)."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ LICENSES = [
     {
         "name": "Apache-2.0",
         "path": "https://www.apache.org/licenses/LICENSE-2.0",
-        "title": "Apache License 2.0, for what is gpufare's own: the catalogue, the model and the "
+        "title": "Apache License 2.0, for gpufare's own work: the catalogue, the model and the "
         "arrangement. The rights in the prices are those of each source, as far as they are known.",
     }
 ]
@@ -26,15 +26,14 @@ LICENSES = [
 MEDIA_TYPES = {
     "csv": "text/csv",
     "parquet": "application/vnd.apache.parquet",
-    "prom": "text/plain",
 }
 
 
 def resource(
     file: Path, folder: Path, description: str, schema: dict[str, Any] | str | None = None
 ) -> dict[str, Any]:
-    """Return a file of the export as a resource, with its size and hash, named by its path. ``schema`` is a
-    Table Schema or the path of one in the folder; without one the file is no table."""
+    """Return the resource of a file, with its size and hash, named after its path. ``schema`` is a Table
+    Schema, or the path of one in the folder."""
     form = file.suffix.removeprefix(".")
     path = file.relative_to(folder)
     with file.open("rb") as opened:
@@ -56,7 +55,7 @@ def resource(
 def write_descriptor(
     folder: Path, title: str, resources: list[dict[str, Any]], sources: Iterable[str]
 ) -> None:
-    """Write datapackage.json; ``sources`` are the names of those whose prices are in the export."""
+    """Write datapackage.json. ``sources`` are the names of the sources of exported prices."""
     package = {
         "$schema": PROFILE,
         "name": PACKAGE,
@@ -72,7 +71,7 @@ def write_descriptor(
 
 
 def _source(config: SourceConfig) -> dict[str, Any]:
-    """A source with what is known of the right to publish its prices again."""
+    """Return a source with the known rights to republish its prices."""
     rights = config.rights
     return {
         "title": config.title,

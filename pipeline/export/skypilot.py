@@ -1,7 +1,7 @@
 """SkyPilot's catalogue: ``<cloud>/vms.csv``.
 
-The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Its catalogue of Google Cloud prices
-an accelerator and its host apart, which no offer does: Google Cloud is left out.
+The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google Cloud is left out: its
+catalogue prices accelerator and host separately, which no offer does.
 """
 
 from operator import itemgetter

@@ -1,63 +1,33 @@
 """The published tables as other tools see them: columns, types, units, keys and allowed values."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 
+from pipeline.catalog.schema import Column, read_table
 from pipeline.warehouse.query import ask
 
 BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
-"""Tables that grow by more than a few rows a day: a file per day, ``<table>/<day>.csv``."""
+"""Tables that grow by many rows a day. They have a file per day, ``<table>/<day>.csv``."""
 
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
     "DATE": "date",
     "DOUBLE": "number",
-    "FLOAT": "number",
     "TIMESTAMP WITH TIME ZONE": "datetime",
     "VARCHAR": "string",
 }
 
-UNITS = (
-    (r"usd_per_gpu_hour$", "USD/(GPU h)"),
-    (r"usd_per_gb_month$", "USD/(GB month)"),
-    (r"usd_per_bf16_tflop_hour$", "USD/(TFLOP/s h)"),
-    (r"usd_per_gb_hour$", "USD/(GB h)"),
-    (r"usd_per_(hour|hour_saved)$", "USD/h"),
-    (r"usd_per_month$", "USD/month"),
-    (r"usd_per_unit$", "USD/unit"),
-    (r"usd_per_gb$", "USD/GB"),
-    (r"usd_per_million_tokens$", "USD/1e6 tokens"),
-    (r"tokens_per_usd$", "tokens/USD"),
-    (r"tokens_per_second_per_gpu(_|$)", "tokens/(s GPU)"),
-    (r"tokens_per_second(_|$)", "tokens/s"),
-    (r"tokens_per_example$", "tokens"),
-    (r"bytes_per_token$", "B/token"),
-    (r"hours_per_month$", "h/month"),
-    (r"gbps$", "Gbit/s"),
-    (r"gb_(per_second|s)$", "GB/s"),
-    (r"tflops$", "TFLOP/s"),
-    (r"tdp_w$", "W"),
-    (r"(^|_)usd(_low|_high)?$", "USD"),
-    (r"(^|_)gib(_low|_high|_with|_without)?$", "GiB"),
-    (r"_gb$", "GB"),
-    (r"(^|_)bytes$", "B"),
-    (r"_seconds$", "s"),
-    (r"_minutes$", "min"),
-    (r"(^|_)hours(_low|_high)?$|hours_between_", "h"),
-    (r"_days$", "d"),
-)
-"""The unit that a column's name ends in, the longest ending first."""
-
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A published table, or some columns of it: DuckDB's types by column, and its Table Schema."""
+    """A published table or some of its columns: DuckDB types by column, and the Table Schema."""
 
     name: str
+    comment: str
     types: dict[str, str]
     schema: dict[str, Any]
 
@@ -68,24 +38,12 @@ def resource_name(table: str) -> str:
 
 
 def field_type(kind: str) -> str:
-    """The type of a Table Schema for a type of DuckDB. Raises KeyError for a type that is not published."""
+    """Return the Table Schema type of a DuckDB type. Raises KeyError for a type without one."""
     if kind.endswith("[]"):
         return "array"
     if kind.startswith("DECIMAL"):
         return "number"
     return "integer" if "INT" in kind else FIELD_TYPES[kind]
-
-
-def unit_of(column: str) -> str | None:
-    """Return the unit that a column's name says; None for numbers without one."""
-    return next((unit for ending, unit in UNITS if re.search(ending, column)), None)
-
-
-def published_names(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
-    """Return the name of every published table, in order, with what it is."""
-    query = """SELECT table_name, comment FROM duckdb_tables()
-                WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"""
-    return dict(ask(connection, query).rows)
 
 
 def described(
@@ -94,61 +52,64 @@ def described(
     resources: Collection[str],
     *,
     only: Collection[str] = (),
-    left_out: Collection[str] = (),
+    omitted: Collection[str] = (),
 ) -> Table:
-    """Describe a published table: all columns or ``only`` some, but for those ``left_out``.
+    """Describe a published table: all columns or ``only`` some, without those ``omitted``.
 
-    Foreign keys are those into tables that are ``resources`` of the package. What its keys and required
-    columns are, its rows must bear out.
+    Foreign keys lead into tables that are ``resources`` of the package. A column is required, and a foreign
+    key given, only if the rows satisfy it.
     """
-    query = """SELECT column_name, data_type, comment, is_nullable FROM duckdb_columns()
-                WHERE database_name = 'gpufare' AND schema_name = 'main' AND table_name = ?
-                ORDER BY column_index"""
+    declared = read_table(table)
     columns = [
         column
-        for column in ask(connection, query, [table]).rows
-        if column[0] not in left_out and (not only or column[0] in only)
+        for column in declared.described()
+        if column.name not in omitted and (not only or column.name in only)
     ]
-    types = {name: kind for name, kind, _, _ in columns}
-    keys = _primary_keys(connection)
-    key = keys.get(table, [])
+    types = {column.name: column.type for column in columns}
     blank = _blank_columns(connection, table, [name for name, kind in types.items() if kind == "VARCHAR"])
-    checked = _checked_values(connection, table)
+    bounds = _bounds(declared.checks)
     fields = []
-    for name, kind, comment, nullable in columns:
-        required = {"required": True} if not nullable and name not in blank else {}
-        unique = {"unique": True} if key == [name] else {}
-        fields.append(_field(name, kind, comment, required | unique | checked.get(name, {})))
+    for column in columns:
+        constraints = {
+            **({} if column.nullable or column.name in blank else {"required": True}),
+            **({"unique": True} if declared.key == (column.name,) else {}),
+            **({"enum": list(column.values)} if column.name in declared.checks else {}),
+            **bounds.get(column.name, {}),
+        }
+        fields.append(_field(column, constraints))
     schema: dict[str, Any] = {"fields": fields}
-    if key and set(key) <= types.keys():
-        schema["primaryKey"] = key
-    keys_into = {into: keys[into] for into in resources if len(keys.get(into, ())) == 1}
-    foreign = [_foreign_key(connection, table, name, comment, keys_into) for name, _, comment, _ in columns]
-    if any(foreign):
-        schema["foreignKeys"] = [each for each in foreign if each]
-    return Table(table, types, schema)
+    if declared.key and set(declared.key) <= types.keys():
+        schema["primaryKey"] = list(declared.key)
+    named = [column for column in columns if column.key_into in resources]
+    if keys := [key for column in named if (key := _foreign_key(connection, table, column))]:
+        schema["foreignKeys"] = keys
+    return Table(table, declared.comment, types, schema)
 
 
-def _field(name: str, kind: str, description: str, constraints: dict[str, Any]) -> dict[str, Any]:
+def _field(column: Column, constraints: dict[str, Any]) -> dict[str, Any]:
     """Return a column as a field of a Table Schema."""
-    unit = unit_of(name) if kind not in ("VARCHAR", "BOOLEAN", "DATE") else None
     return {
-        "name": name,
-        "type": field_type(kind),
-        "description": description,
-        **({"unit": unit} if unit else {}),
+        "name": column.name,
+        "type": field_type(column.type),
+        "description": column.meaning,
+        **({"unit": column.unit} if column.unit else {}),
         **({"constraints": constraints} if constraints else {}),
     }
 
 
-def _primary_keys(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
-    query = """SELECT table_name, constraint_column_names FROM duckdb_constraints()
-                WHERE database_name = 'gpufare' AND constraint_type = 'PRIMARY KEY'"""
-    return dict(ask(connection, query).rows)
+def _bounds(checks: Iterable[str]) -> dict[str, dict[str, int]]:
+    """Return the bounds of columns in a table's checks, as constraints of a Table Schema."""
+    found = {}
+    for check in checks:
+        if above := re.fullmatch(r"(\w+) > (\d+)", check):
+            found[above[1]] = {"exclusiveMinimum": int(above[2])}
+        elif between := re.fullmatch(r"(\w+) BETWEEN (\d+) AND (\d+)", check):
+            found[between[1]] = {"minimum": int(between[2]), "maximum": int(between[3])}
+    return found
 
 
 def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> set[str]:
-    """Columns with a blank text in them, which other tools read as no value."""
+    """Return the columns that have an empty text, which other tools read as a missing value."""
     if not names:
         return set()
     found = ", ".join(f"coalesce(bool_or(\"{name}\" = ''), FALSE)" for name in names)
@@ -156,42 +117,14 @@ def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: lis
     return {name for name, blank in zip(names, row, strict=True) if blank}
 
 
-def _checked_values(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, dict[str, Any]]:
-    """The constraints of a Table Schema that the table's CHECKs on one column say."""
-    query = """SELECT constraint_column_names[1], constraint_text FROM duckdb_constraints()
-                WHERE database_name = 'gpufare' AND table_name = ? AND constraint_type = 'CHECK'
-                    AND len(constraint_column_names) = 1"""
-    found: dict[str, dict[str, Any]] = {}
-    for column, text in ask(connection, query, [table]).rows:
-        found.setdefault(column, {}).update(_constraint(text))
-    return found
-
-
-def _constraint(check: str) -> dict[str, Any]:
-    condition = re.sub(r'^CHECK\(\("?\w+"?|\)\)$', "", check)
-    if condition.startswith(" IN ("):
-        return {"enum": [value.replace("''", "'") for value in re.findall(r"'((?:[^']|'')*)'", condition)]}
-    if bounds := re.fullmatch(r" BETWEEN (\d+) AND (\d+)", condition):
-        return {"minimum": int(bounds[1]), "maximum": int(bounds[2])}
-    if bound := re.fullmatch(r" > (\d+)", condition):
-        return {"exclusiveMinimum": int(bound[1])}
-    return {}
-
-
-def _foreign_key(
-    connection: duckdb.DuckDBPyConnection, table: str, column: str, comment: str, keys: dict[str, list[str]]
-) -> dict[str, Any] | None:
-    """Return the foreign key of a column whose comment calls it a key into a table with one of ``keys``, and
-    whose every value is one."""
-    named = re.match(r"Key into (\w+)", comment)
-    if not named or named[1] not in keys:
+def _foreign_key(connection: duckdb.DuckDBPyConnection, table: str, column: Column) -> dict[str, Any] | None:
+    """Return the foreign key of a column; None unless a single column is the key and has all its values."""
+    into, name = column.key_into, column.name
+    if len(read_table(into).key) != 1:
         return None
-    into, (key,) = named[1], keys[named[1]]
-    query = f"""SELECT count(*) = 0 FROM main."{table}" WHERE "{column}" IS NOT NULL
-                    AND "{column}" NOT IN (SELECT "{key}" FROM main."{into}")"""  # noqa: S608 - our own names
+    (key,) = read_table(into).key
+    query = f"""SELECT count(*) = 0 FROM main."{table}" WHERE "{name}" IS NOT NULL
+                    AND "{name}" NOT IN (SELECT "{key}" FROM main."{into}")"""  # noqa: S608 - our own names
     ((holds,),) = ask(connection, query).rows
-    return (
-        {"fields": [column], "reference": {"resource": resource_name(into), "fields": [key]}}
-        if holds
-        else None
-    )
+    reference = {"resource": resource_name(into), "fields": [key]}
+    return {"fields": [name], "reference": reference} if holds else None

@@ -1,4 +1,4 @@
-"""Which version of the published columns this is: catalog/schema_versions says what each version changed."""
+"""Versions of the published columns, and their changes: catalog/schema_versions."""
 
 from functools import cache
 from typing import Any
@@ -13,13 +13,13 @@ CHANGES = "changes.yaml"
 
 @cache
 def schema_changes() -> list[dict[str, Any]]:
-    """Return the versions, newest first; the last one has all columns of its day in a file of its own."""
+    """Return the versions, newest first; a separate file has all columns of the first version."""
     text = (paths.CATALOG_DIR / FOLDER / CHANGES).read_text(encoding="utf-8")
     changes: list[dict[str, Any]] = yaml.safe_load(text)
     return changes
 
 
 def schema_version() -> str:
-    """The newest version: of three numbers the first one moves when a column is renamed, dropped or changes
-    its type."""
+    """Return the newest version, of three numbers. The first changes if a column is renamed, dropped or
+    retyped."""
     return str(schema_changes()[0]["version"])

@@ -11,10 +11,11 @@ from typing import Any, Literal
 
 import duckdb
 
+from pipeline.catalog.schema import table_names
 from pipeline.export.cells import DATETIME, csv_cell
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.package import resource, write_descriptor
-from pipeline.export.tables import BY_DAY, Table, described, published_names
+from pipeline.export.tables import BY_DAY, Table, described
 from pipeline.home.disk import naming
 from pipeline.warehouse.query import ask
 
@@ -30,7 +31,7 @@ LATEST = "latest"
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """A table of the small set: which rows and columns of it (all, where none are named)."""
+    """A table of the small set, with its rows and columns; the default is all."""
 
     table: str
     description: str
@@ -64,7 +65,7 @@ SMALL = {
         "day = (SELECT max(day) FROM main.market_index)",
     ),
     "sources": Small("source_health", "Each source: whether it answered, and the age of its prices."),
-    "publication": Small("publication", "As of when all this is, and how many offers there were."),
+    "publication": Small("publication", "The published day, and the number of offers."),
 }
 
 
@@ -74,25 +75,22 @@ def export(
     form: Form,
     tables: Sequence[str] = (),
     since: date | None = None,
-    left_out: Mapping[str, Collection[str]] = NOTHING,
+    omitted: Mapping[str, Collection[str]] = NOTHING,
 ) -> list[str]:
-    """Write tables and ``datapackage.json``. Returns a line per table that has no rows, hence no file.
+    """Write tables and ``datapackage.json``. Return a line per table without rows, which has no file.
 
-    Of tables with a day only rows from ``since`` on are written, where it is given. Without ``tables`` all
-    are written, and the small set; its name is LATEST. ``left_out`` are columns, by table. Raises ExportError
-    for tables that are not published and for a folder with other files, and QueryError.
+    ``tables`` may include LATEST, the small set; the default is all tables and LATEST. ``since`` limits
+    tables with a day to rows of that day or later. ``omitted`` are columns by table. Raises ExportError for
+    unpublished tables and for a folder with other files, and QueryError.
     """
-    wanted = _chosen(connection, tables)
+    wanted = _chosen(tables)
     with replaced(folder) as new:
         keyed = wanted - set(BY_DAY)
         writer = _Writer(connection, new, form, since)
         resources = []
-        for name, description in published_names(connection).items():
-            if name in wanted:
-                table = described(connection, name, keyed, left_out=left_out.get(name, ()))
-                resources += (
-                    writer.days(table, description) if name in BY_DAY else [writer.whole(table, description)]
-                )
+        for name in [name for name in table_names() if name in wanted]:
+            table = described(connection, name, keyed, omitted=omitted.get(name, ()))
+            resources += writer.days(table) if name in BY_DAY else [writer.whole(table)]
         for name, small in SMALL.items() if LATEST in wanted else ():
             table = described(connection, small.table, keyed, only=small.columns)
             path = f"{LATEST}/{name}.csv"
@@ -103,15 +101,15 @@ def export(
 
 
 def _sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """The sources that offers of the published file are from, and that of the exchange rates."""
+    """Return the sources of the published offers and of the exchange rates."""
     query = """SELECT source FROM main.offers UNION SELECT source FROM main.sources
                 WHERE kind = 'exchange_rates' ORDER BY 1"""
     return {name for (name,) in ask(connection, query).rows}
 
 
-def _chosen(connection: duckdb.DuckDBPyConnection, asked: Sequence[str]) -> frozenset[str]:
-    """The tables that are asked for, by default all and LATEST. Raises ExportError for any other name."""
-    names = [*published_names(connection), LATEST]
+def _chosen(asked: Sequence[str]) -> frozenset[str]:
+    """Return the requested tables, by default all and LATEST. Raises ExportError for any other name."""
+    names = [*table_names(), LATEST]
     for name in asked:
         if name not in names:
             near = get_close_matches(name, names, n=3)
@@ -127,14 +125,14 @@ class _Writer:
     form: Form
     since: date | None
 
-    def whole(self, table: Table, description: str) -> dict[str, Any]:
-        """Write a table in one file. Returns the resource."""
+    def whole(self, table: Table) -> dict[str, Any]:
+        """Write a table to one file, and return the resource."""
         rows = f"day >= DATE '{self.since}'" if self.since and "day" in table.types else "TRUE"
-        return self.part(table, rows, f"{table.name}.{self.form}", description, table.schema)
+        return self.part(table, rows, f"{table.name}.{self.form}", table.comment, table.schema)
 
-    def days(self, table: Table, description: str) -> list[dict[str, Any]]:
-        """Write a table in a file per day, and one that describes the columns of all; none where it has no
-        rows. Returns the resources."""
+    def days(self, table: Table) -> list[dict[str, Any]]:
+        """Write a table to a file per day, with one schema for all, and return the resources: none for a
+        table without rows."""
         query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
         days = [day for (day,) in ask(self.connection, query, [self.since or date.min]).rows]
         schema = f"schemas/{table.name}.json"
@@ -144,13 +142,14 @@ class _Writer:
             (self.folder / schema).write_text(text, encoding="utf-8")
         files = {day: f"{table.name}/{day}.{self.form}" for day in days}
         return [
-            self.part(table, f"day = DATE '{day}'", file, description, schema) for day, file in files.items()
+            self.part(table, f"day = DATE '{day}'", file, table.comment, schema)
+            for day, file in files.items()
         ]
 
     def part(
         self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str
     ) -> dict[str, Any]:
-        """Write some rows of a table in a file, in the form that its name ends in. Returns the resource."""
+        """Write some rows of a table to a file in the format of its suffix, and return the resource."""
         file = self.folder / path
         file.parent.mkdir(exist_ok=True)
         csv = file.suffix == ".csv"

@@ -1,1 +1,1 @@
-"""Which prices are held and why: a reading is accepted, refused, or accepted without some of its prices."""
+"""Checks on a reading: it is accepted, refused, or accepted without the prices that are held."""

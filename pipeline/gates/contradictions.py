@@ -3,7 +3,7 @@ commitment is cheaper, a longer term too, an older card is not dearer than its s
 about the same in every machine.
 
 Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
-Marketplace prices are not compared: offers that look alike are of different hosts.
+Marketplace prices are not compared: offers that look alike belong to different hosts.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.gates import thresholds
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.prices import price_key, usd_of
 from pipeline.gates.release import is_reviewed
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag
 
@@ -47,9 +47,9 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
-    """Of two prices for offers that are equal otherwise (but for ``columns``), one is wrong, and nothing says
-    which. Where cards are listed without a machine or a region, CPU and memory beside the card explain no
-    second price."""
+    """Flag offers that differ in their price and in ``columns`` only: one price is wrong, and nothing says
+    which. Cards listed without a machine or a region are compared by their label alone, since CPU and memory
+    do not explain a second price."""
 
     def key(offer: Offer) -> tuple[Any, ...]:
         if offer.instance_type is None and offer.region is None:
@@ -67,7 +67,7 @@ def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[
 
 
 def _flagged(offers: Sequence[Offer], flags: Mapping[int, FlagReason]) -> list[Offer]:
-    """The offers, with the flags of those whose identity has one."""
+    """Return the offers with the flags, which are given by the offers' ``id``."""
     return [
         offer.model_copy(update={"flag_reason": flags[id(offer)]}) if id(offer) in flags else offer
         for offer in offers
@@ -127,7 +127,7 @@ def _like(offer: Offer) -> tuple[Any, ...]:
 
 
 def _known(offers: Sequence[Offer]) -> list[Offer]:
-    """Whole cards whose model and price in dollars are known."""
+    """Return the offers of whole cards whose model and price in dollars are known."""
     return [offer for offer in offers if offer.gpu_id and offer.usd_per_gpu_hour and offer.gpu_count >= 1]
 
 
@@ -137,30 +137,30 @@ def _one_price_for_all(offers: Sequence[Offer]) -> Found:
         models = {_model(offer) for offer in group}
         for same in _groups(group, usd_of):
             alike = {_model(offer) for offer in same}
-            if len(alike) >= thresholds.MIN_GPUS_AT_ONE_PRICE.value and 2 * len(alike) > len(models):
+            if len(alike) >= THRESHOLDS.min_gpus_at_one_price and 2 * len(alike) > len(models):
                 yield from ((offer, FlagReason.ONE_PRICE_FOR_ALL) for offer in same)
 
 
 def _spread(offers: Sequence[Offer]) -> Found:
-    """Flag prices of a card that are far from its others, but for one that the source was seen to ask."""
+    """Flag prices of a card that are far from its others, except a price that was seen at the source."""
     for group in _groups(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
         prices = [usd_of(offer) for offer in group]
         middle = median(prices)
         for offer in group:
             # Of two prices, each is compared with the other.
             ratio = usd_of(offer) / (sum(prices) - usd_of(offer) if len(prices) == 2 else middle)
-            if max(ratio, 1 / ratio) >= thresholds.MAX_SPREAD.value and not _was_seen(offer):
+            if max(ratio, 1 / ratio) >= THRESHOLDS.max_spread and not _was_seen(offer):
                 yield offer, FlagReason.UNEVEN_PRICES
 
 
 def _successors(offers: Sequence[Offer]) -> Found:
-    """Flag a card whose median is above its successor's, and the successor, but for prices that the source
-    was seen to ask. Spot prices follow demand and are not compared."""
+    """Flag a card whose median is above its successor's, and the successor, except prices that were seen
+    at the source. Spot prices follow demand and are not compared."""
     listed = [offer for offer in _known(offers) if offer.price_kind != "spot"]
     for group in _groups(listed, _like):
         cards = [(median(map(usd_of, same)), same) for same in _groups(group, lambda offer: offer.gpu_id)]
         for (price, older), (later_price, successor) in permutations(cards, 2):
-            is_dearer = price > thresholds.MAX_INVERSION.value * later_price
+            is_dearer = price > THRESHOLDS.max_inversion * later_price
             if is_dearer and succeeds(successor[0].gpu_id or "", older[0].gpu_id or ""):
                 for offer in (*older, *successor):
                     if not _was_seen(offer):

@@ -1,5 +1,5 @@
-"""What the record knows before a reading: the source's last accepted offers, the prices held since, and how
-prices moved at other sources."""
+"""The record before a reading: the source's last accepted offers, the prices held since, and price moves at
+other sources."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,8 @@ from pydantic import TypeAdapter
 from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.prices import PriceKey, is_same_price, price_key
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
 
@@ -55,7 +55,7 @@ _HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 
 def held_as_json(offer: Offer, before: Before | None) -> dict[str, Any]:
-    """Return what the reject of a held price keeps for read_history."""
+    """Return the part of a held price's reject that read_history needs."""
     return {
         "price_key": list(price_key(offer)),
         "native_price": str(offer.native_price),
@@ -65,12 +65,12 @@ def held_as_json(offer: Offer, before: Before | None) -> dict[str, Any]:
 
 
 def read_history(records: Records, source: str, day: date) -> History:
-    """Return what the record has of a source before ``day``. Raises RecordError."""
+    """Return a source's history before ``day``. Raises RecordError."""
     last_day, offers = records.last_accepted(source, before=day) or (None, [])
     accepted = {price_key(offer) for offer in offers}
     held: dict[PriceKey, HeldPrice] = {}
     earlier = [each for each in records.rejected_days(source) if each < day]
-    for each in earlier[-thresholds.HISTORY_READINGS.value :]:
+    for each in earlier[-THRESHOLDS.history_readings :]:
         for row in records.rejects(source, each):
             if row["reason"] in _HELD_REASONS:
                 key = tuple(row["raw"]["price_key"])
@@ -89,12 +89,12 @@ def _held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) ->
 
 
 def accepted_counts(records: Records, source: str, day: date) -> list[int]:
-    """Return the number of offers of the best accepted attempt on each of the last GROWTH_DAYS accepted days
+    """Return the number of offers of the best accepted attempt on each of the last growth_days accepted days
     before ``day``. Raises RecordError."""
     days = [each for each in records.accepted_days(source) if each < day]
     counts = (
         [row["rows"] for row in records.outcomes(source, each) if row["accepted"] and row["rows"]]
-        for each in days[-thresholds.GROWTH_DAYS.value :]
+        for each in days[-THRESHOLDS.growth_days :]
     )
     return [max(rows) for rows in counts if rows]
 

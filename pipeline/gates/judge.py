@@ -13,7 +13,6 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
 from pipeline.gates.price_moves import EarlierPrices, doubt_most_moved, doubt_move, doubt_new_offer
@@ -27,6 +26,7 @@ from pipeline.gates.reading import (
     why_shrunk,
 )
 from pipeline.gates.release import Doubt, Moves, held_reject, is_released
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
 
@@ -51,14 +51,14 @@ def judge(
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
-    With ``lacks_answers``, the reading's size is compared with the last one's for HELD_DAYS only: the missing
-    answers may never come again. The rows of an imported day are those that somebody chose, so their number
-    says nothing. Raises RecordError and CatalogError.
+    With ``lacks_answers``, the reading's size is compared with the last one's for held_days only: the missing
+    answers may never come back. The number of an imported day's rows is not checked: a person chose them.
+    Raises RecordError and CatalogError.
     """
     history = read_history(records, config.name, day)
     is_imported = config.kind == "imported"
     last_rows = len(history.last) if history.last_day and not is_imported else None
-    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= thresholds.HELD_DAYS.value
+    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.held_days
     acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
     if is_lasting and (shrunk := why_shrunk(len(built.offers), last_rows)):
@@ -85,9 +85,9 @@ def judge(
 def _screen_imported(
     offers: Sequence[Offer], history: History, config: SourceConfig, day: date, moves_elsewhere: Moves
 ) -> Screened:
-    """Screen each provider's offers apart: a doubt about one provider's prices is none about another's.
+    """Screen each provider's offers separately: a doubt about one provider says nothing about another.
 
-    A price is compared with the same provider's earlier one where that is at most ``stale_after_days`` old.
+    A price is compared with the same provider's earlier one if that is at most ``stale_after_days`` old.
     Every offer that is not in doubt is flagged as imported.
     """
     is_old = history.last_day and (day - history.last_day).days > config.stale_after_days
@@ -136,10 +136,10 @@ def screen(
 def _judge_price(
     offer: Offer, earlier: EarlierPrices, beside: OtherPrices, config: SourceConfig
 ) -> tuple[bool, Doubt | None]:
-    """Return whether there is anything to compare a price with, and why it is in doubt.
+    """Return whether the price could be compared with anything, and the doubt about it, if any.
 
     A price is compared with the same offer's last accepted price; without one, with the source's other prices
-    of the card, and without these, with what was ever seen of the card.
+    of the card; without these, with every price ever seen for the card.
     """
     before = earlier.price(offer)
     if before is not None:
@@ -160,8 +160,8 @@ def _judge_price(
 
 
 def _why_too_many(held: Sequence[RejectReason], compared: int) -> str | None:
-    most = thresholds.MAX_HELD_SHARE.value * compared
-    if compared < thresholds.MIN_COMPARED_PRICES.value or len(held) <= most:
+    most = THRESHOLDS.max_held_share * compared
+    if compared < THRESHOLDS.min_compared_prices or len(held) <= most:
         return None
     ((reason, _),) = Counter(held).most_common(1)
     return f"{len(held)} of {compared} compared prices are not believed ({reason}): {reason.sentence}"

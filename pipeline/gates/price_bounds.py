@@ -1,5 +1,5 @@
-"""A first price against what was ever seen: dated facts of public files, for cards and price kinds that the
-source has no accepted price of.
+"""Checks of first prices, for cards and price kinds without an accepted price at the source: they are
+compared with dated prices from public files.
 
 catalog/gpu_price_bounds.csv has the lowest and the highest price of each card and price kind: of one source
 (``source``), and over all sources with list prices (``source`` empty).
@@ -18,9 +18,9 @@ from pydantic import Field
 from pipeline.catalog.tables import catalog_table
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.prices import is_same_figure, price_key, usd_of, usd_text
 from pipeline.gates.release import Doubt
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 
 
@@ -68,7 +68,7 @@ def _seen() -> Mapping[tuple[str, str, str], Seen]:
 
 
 class OtherPrices:
-    """The offers beside an offer in its reading."""
+    """The prices of a reading, for comparing one offer with the others."""
 
     def __init__(self, offers: Sequence[Offer]) -> None:
         self.keys = {price_key(offer) for offer in offers}
@@ -78,16 +78,16 @@ class OtherPrices:
                 self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
 
     def lack_kind(self, kind: str, beside: Offer) -> bool:
-        """True if a price kind of the card is missing, or not on its side of this price: on-demand above."""
+        """True if the card has no price of this kind, or one on the wrong side: on-demand belongs above."""
         usd, prices = usd_of(beside), self._prices.get((beside.gpu_id or "", kind), [])
         if beside.price_kind == "on_demand":
             return not prices or max(prices) >= usd
         return not prices or (kind == "on_demand" and min(prices) <= usd)
 
     def lack_card(self, gpu_id: str, beside: Offer) -> bool:
-        """True if a card is missing at this price where the reading should have it: the reading has it at
-        other prices only, or lacks it, and both cards are of one model, so that their labels are easily
-        confused. One that is the other without its form factor may be the same card."""
+        """True if the reading should have a card at this price and does not: it has that card at other prices
+        only, or not at all while both cards are the same model, whose labels are easily confused. Cards that
+        differ in a missing form factor only may be the same card."""
         other, own = card_by_id().get(gpu_id), card_by_id().get(beside.gpu_id or "")
         if other is None or own is None:
             return False
@@ -100,8 +100,8 @@ class OtherPrices:
 
 
 def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | None]:
-    """Return whether anything was seen that a first price can be compared with, and why it is in doubt.
-    Raises CatalogError."""
+    """Return whether a first price could be compared with a seen one, and the doubt about it, if any. Raises
+    CatalogError."""
     if offer.gpu_count < 1:
         return False, None
     plausible = plausible_prices(offer.source, offer.gpu_id or "", offer.price_kind)
@@ -112,36 +112,36 @@ def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | 
 
 
 def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return what a card may cost at a source, by what was seen there, else by what several others ask; None
-    if too little was seen. Raises CatalogError."""
+    """Return the plausible range of a card's price at a source, from prices seen there, else at several
+    others; None if too few were seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
     for kind in kinds:
-        discount = Decimal(1) if kind == price_kind else thresholds.DISCOUNT.value
-        spot_margin = thresholds.SPOT_MARGIN.value if kind == "spot" else None
+        discount = Decimal(1) if kind == price_kind else THRESHOLDS.discount
+        spot_margin = THRESHOLDS.spot_margin if kind == "spot" else None
         if own := _seen().get((source, gpu_id, kind)):
-            return own.widened(spot_margin or thresholds.OWN_MARGIN.value, discount)
+            return own.widened(spot_margin or THRESHOLDS.own_margin, discount)
         market = _seen().get(("", gpu_id, kind))
         if market and kind != "serverless" and _is_market(market):
-            return market.widened(spot_margin or thresholds.MARKET_MARGIN.value, discount)
+            return market.widened(spot_margin or THRESHOLDS.market_margin, discount)
     return None
 
 
 def _is_market(seen: Seen) -> bool:
-    return seen.sources >= thresholds.MIN_SOURCES.value and seen.first_day < seen.last_day
+    return seen.sources >= THRESHOLDS.min_sources and seen.first_day < seen.last_day
 
 
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return what a source was seen to ask for a card; None if it never was. Raises CatalogError."""
+    """Return the range of prices seen for a card at a source; None without any. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
-    return own.widened(thresholds.SEEN_MARGIN.value) if own else None
+    return own.widened(THRESHOLDS.seen_margin) if own else None
 
 
 def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
-    """Return a doubt about a price that the source was seen to ask for something else, and not for this: for
-    another price kind of the card, or, if the card's own price is known, for another card.
+    """Return a doubt about a price that was seen at the source for something else and not for this: for
+    another price kind of the card, or for another card if this card's price is known.
 
-    Equal prices are common, so the reading itself must agree: a price that was read in the wrong place is
-    missing in its own.
+    Equal prices are common, so the reading itself must agree: a price read in the wrong place is missing in
+    its right place.
     """
     usd, kind = usd_of(offer), offer.price_kind
     seen = prices_seen_at(offer.source, offer.gpu_id or "", kind)

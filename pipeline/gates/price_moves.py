@@ -1,5 +1,5 @@
-"""A price against its source's past: the same offer's last accepted price, that of its card, and the figures
-of other offers."""
+"""Checks of a price against its source's past: the same offer's last accepted price, its card's price, and
+other offers' prices."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -11,7 +11,6 @@ from decimal import Decimal
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.history import Before, History
 from pipeline.gates.prices import (
     PriceKey,
@@ -23,15 +22,16 @@ from pipeline.gates.prices import (
     usd_text,
 )
 from pipeline.gates.release import Doubt
+from pipeline.gates.thresholds import THRESHOLDS
 
 
 class EarlierPrices:
-    """The prices of the last accepted reading, and the ones accepted before those now held."""
+    """The prices of the last accepted reading, and those accepted before the prices now held."""
 
     def __init__(self, history: History) -> None:
         self._held = history.held
         self._prices: dict[PriceKey, list[Before]] = defaultdict(list)
-        self._of_card: dict[PriceKey, list[Decimal]] = defaultdict(list)
+        self._by_card: dict[PriceKey, list[Decimal]] = defaultdict(list)
         for offer in history.last:
             usd, day = offer.usd_per_gpu_hour, history.last_day or date.min
             before = Before(offer.native_price, offer.native_currency, usd, day)
@@ -39,12 +39,11 @@ class EarlierPrices:
         listed = [each for each in history.last if each.gpu_id and each.usd_per_gpu_hour]
         self._listed = sorted((each for each in listed if not each.is_marketplace), key=usd_of)
         for offer in self._listed:
-            self._of_card[_card(offer)].append(usd_of(offer))
+            self._by_card[_card(offer)].append(usd_of(offer))
 
     def price(self, offer: Offer) -> Before | None:
-        """Return the accepted price of the same offer: of several in its currency the nearest, and one in
-        another currency only if there is none in its own. On a marketplace, asks that share a key belong to
-        several hosts, and none is returned."""
+        """Return the accepted price of the same offer: the nearest one in its currency, else one in another
+        currency. On a marketplace, asks that share a key belong to several hosts, and None is returned."""
         found = self._prices.get(price_key(offer), [])
         same = [each for each in found if each.native_currency == offer.native_currency]
         if offer.is_marketplace:
@@ -56,12 +55,12 @@ class EarlierPrices:
 
     def range_of_card(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return the lowest and highest USD per GPU-hour of the offer's card, price kind and term."""
-        found = self._of_card.get(_card(offer))
+        found = self._by_card.get(_card(offer))
         return (found[0], found[-1]) if found else None
 
     def still_held(self, offer: Offer) -> Doubt | None:
-        """Return the doubt of an earlier reading about the same price: what it was compared with may be gone.
-        A price that was out of line is compared with what was seen again."""
+        """Return an earlier reading's doubt about the same price, whose comparison may be gone by now. A
+        price that was out of line is compared again instead."""
         held = self._held.get(price_key(offer))
         if held is None or held.reason == RejectReason.PRICE_OUT_OF_LINE:
             return None
@@ -77,9 +76,9 @@ class EarlierPrices:
     def mixed_up(
         self, offer: Offer, before: Before | None = None, now: Container[PriceKey] = ()
     ) -> Doubt | None:
-        """Return a doubt if another card, kind or term cost then what this offer costs now; with the keys of
-        the reading (``now``), only if that other offer is gone."""
-        usd, factor = offer.usd_per_gpu_hour, 1 + thresholds.SAME_FIGURE_TOLERANCE.value
+        """Return a doubt if this offer now has the earlier price of another card, kind or term. If ``now``
+        has the keys of the reading, only offers that are gone from it count."""
+        usd, factor = offer.usd_per_gpu_hour, 1 + THRESHOLDS.same_figure_tolerance
         if usd is None:
             return None
         first = bisect_left(self._listed, usd / factor, key=usd_of)
@@ -125,9 +124,9 @@ def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceC
 
 
 def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[int, Doubt]:
-    """Return doubts about the prices that moved on a day on which most did, by their place in ``offers``.
+    """Return doubts about all moved prices if most of them moved, by their place in ``offers``.
 
-    Spot prices follow demand: only one factor for all of them is odd.
+    Spot prices follow demand: only a single factor for all of them is suspicious.
     """
     befores: dict[int, Before] = {}
     changes: dict[int, float] = {}
@@ -137,9 +136,9 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
             befores[place] = before
             changes[place] = math.log(offer.native_price / before.native_price)
     listed = {place: each for place, each in changes.items() if offers[place].price_kind != "spot"}
-    most = _most(listed, thresholds.MOVED_APART.value)
-    together = _most(changes, thresholds.MOVED_TOGETHER.value)
-    if together and max(together.values()) - min(together.values()) <= thresholds.SAME_FACTOR.value:
+    most = _if_most(listed, THRESHOLDS.moved_apart)
+    together = _if_most(changes, THRESHOLDS.moved_together)
+    if together and max(together.values()) - min(together.values()) <= THRESHOLDS.same_factor:
         most = together
     return {
         place: Doubt(
@@ -152,11 +151,11 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
     }
 
 
-def _most(changes: Mapping[int, float], share: Decimal) -> dict[int, float]:
-    """Return the changes of at least a share, if they are most of all changes."""
+def _if_most(changes: Mapping[int, float], share: Decimal) -> dict[int, float]:
+    """Return the changes of at least ``share`` of the price if most changes are; else none."""
     least = math.log1p(float(share))
     moved = {place: change for place, change in changes.items() if abs(change) >= least}
-    fewest = max(thresholds.MIN_MOVED_PRICES.value, thresholds.MIN_MOVED_SHARE.value * len(changes))
+    fewest = max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * len(changes))
     return moved if len(moved) >= fewest else {}
 
 
@@ -165,7 +164,7 @@ def _card(offer: Offer) -> PriceKey:
 
 
 def _is_jump(before: Decimal, now: Decimal, config: SourceConfig) -> bool:
-    return relative_change(before, now) > thresholds.MAX_DAY_CHANGE.unless(config.expect.max_day_change)
+    return relative_change(before, now) > (config.expect.max_day_change or THRESHOLDS.max_day_change)
 
 
 def _from_to(offer: Offer, before: Before) -> str:

@@ -3,18 +3,18 @@
 from decimal import Decimal
 from typing import Any
 
-from pipeline.catalog.source_config import configs
+from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.offer import Offer
-from pipeline.gates import thresholds
+from pipeline.gates.thresholds import THRESHOLDS
 
 PriceKey = tuple[Any, ...]
 
 
 def price_key(offer: Offer) -> PriceKey:
-    """Return what identifies an offer across days; all parts survive JSON.
+    """Return the key that identifies an offer across days; all parts survive JSON.
 
-    Prices with another term, or announced for another day, are different offers. The same price in another
-    currency is not. A machine that its source resells also has its owner in the key.
+    Another term or another announced day makes another offer; another currency does not. The key of a resold
+    machine ends with its owner.
     """
     source = configs().get(offer.source)
     owner = () if source is None or source.provider == offer.provider else (offer.provider,)
@@ -32,19 +32,27 @@ def price_key(offer: Offer) -> PriceKey:
     )
 
 
+def bounds_of(config: SourceConfig) -> tuple[Decimal, Decimal]:
+    """Return the lowest and highest USD per GPU-hour that a source may ask; both pass."""
+    return config.expect.usd_per_gpu_hour or (
+        THRESHOLDS.min_usd_per_gpu_hour,
+        THRESHOLDS.max_usd_per_gpu_hour,
+    )
+
+
 def relative_change(one: Decimal, other: Decimal) -> Decimal:
     """Return the difference of two prices as a share of the smaller one: the same for up and down."""
     return abs(other - one) / min(other, one)
 
 
 def is_same_price(one: Decimal, other: Decimal) -> bool:
-    """True if two prices differ by at most SAME_PRICE_TOLERANCE."""
-    return relative_change(one, other) <= thresholds.SAME_PRICE_TOLERANCE.value
+    """True if two prices differ by at most same_price_tolerance."""
+    return relative_change(one, other) <= THRESHOLDS.same_price_tolerance
 
 
 def is_same_figure(one: Decimal, other: Decimal) -> bool:
-    """True if two prices differ by at most SAME_FIGURE_TOLERANCE."""
-    return relative_change(one, other) <= thresholds.SAME_FIGURE_TOLERANCE.value
+    """True if two prices differ by at most same_figure_tolerance."""
+    return relative_change(one, other) <= THRESHOLDS.same_figure_tolerance
 
 
 def usd_of(offer: Offer) -> Decimal:

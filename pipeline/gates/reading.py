@@ -1,6 +1,6 @@
-"""Whether a day's reading of a source is plausible as a whole: its size, its completeness, its currency.
+"""Checks of a whole reading: its size, its completeness and its currency.
 
-The decision is data, kept with its reason in the outcome row. A source that fails keeps its last accepted
+The decision is kept with its reason in the outcome row. A source that fails keeps its last accepted
 offers; no stored price list replaces them.
 """
 
@@ -14,7 +14,8 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
+from pipeline.gates.prices import bounds_of
+from pipeline.gates.thresholds import THRESHOLDS
 
 _SIGNS = {
     "USD": r"(?<!\")\$\s?\d|\$\s?\d+[.,]\d",
@@ -53,8 +54,8 @@ def check_reading(
 ) -> Acceptance:
     """Compare a reading with the expectations of the source's yaml and with its last accepted size.
 
-    Every bound is inclusive: exactly ``rows_min`` offers and exactly the least share of filled values pass,
-    exactly ``rows_max`` offers give no warning.
+    Every bound is inclusive: ``rows_min`` offers and the least share of filled values pass, ``rows_max``
+    offers give no warning.
     """
     expect = config.expect
     reason = (
@@ -73,12 +74,9 @@ def check_reading(
 def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: SourceConfig) -> str | None:
     outside = sum(reject.reason == RejectReason.PRICE_OUT_OF_BOUNDS for reject in rejects)
     priced = rows + outside
-    if (
-        outside <= thresholds.MAX_OUT_OF_BOUNDS_ROWS.value
-        or outside <= thresholds.MAX_OUT_OF_BOUNDS_SHARE.value * priced
-    ):
+    if outside <= THRESHOLDS.max_out_of_bounds_rows or outside <= THRESHOLDS.max_out_of_bounds_share * priced:
         return None
-    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
+    low, high = bounds_of(config)
     return (
         f"{outside} of {priced} prices are not between {low} and {high} USD per GPU-hour, as is "
         "expected of this source"
@@ -92,8 +90,8 @@ def _why_too_few(rows: int, rows_min: int) -> str | None:
 
 
 def why_shrunk(rows: int, last_rows: int | None) -> str | None:
-    """Return why a reading has too few offers, compared with the last accepted one; None if it has not."""
-    if last_rows and rows < thresholds.MIN_SHARE_OF_LAST_ROWS.value * last_rows:
+    """Return why a reading has too few offers, compared with the last accepted one; None if it has enough."""
+    if last_rows and rows < THRESHOLDS.min_share_of_last_rows * last_rows:
         return f"{rows} offers where the last accepted reading had {last_rows}"
     return None
 
@@ -109,20 +107,20 @@ def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None
 
 
 def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
-    """Return the cards of the yaml's ``must_have`` that no offer has."""
+    """Return the cards of the yaml's ``must_have`` without an offer."""
     return sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
 
 
 def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:
-    """Return why a page seems not to be in the yaml's currency, by the money marks in its text; None if it
-    is, or if it has too few marks. A reader that ignores the mark reads such a page without noticing."""
+    """Return why a page does not seem to be in the yaml's currency, by the currency marks in its text; None
+    if it does, or has too few marks. A reader that ignores the mark reads such a page without noticing."""
     for answer in answers:
         own = config.currencies_of(answer.url)
         foreign, count = max(
             ((currency, _marks(answer.body, currency)) for currency in _MARKS if currency not in own),
             key=lambda pair: pair[1],
         )
-        if count < thresholds.MIN_FOREIGN_MARKS.value:
+        if count < THRESHOLDS.min_foreign_marks:
             continue
         expected = sum(_marks(answer.body, currency) for currency in own if currency in _MARKS)
         if count > expected:
@@ -134,17 +132,17 @@ def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> 
 
 
 def _marks(body: bytes, currency: str) -> int:
-    """Count the marks of a currency in a body; the slow search is skipped where it would find none."""
+    """Count the marks of a currency in a body, searching only if one of the hints is there."""
     hinted = any(hint in body for hint in _HINTS[currency])
     return len(_MARKS[currency].findall(body)) if hinted else 0
 
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None if it has not, or if the source was refused for HELD_DAYS: it has grown."""
-    if not earlier or last_day is None or (day - last_day).days >= thresholds.HELD_DAYS.value:
+    None otherwise, or if the source was refused for held_days already: then its list has grown."""
+    if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)
-    if rows <= thresholds.MAX_GROWTH.value * usual or rows <= usual + thresholds.MIN_GROWTH.value:
+    if rows <= THRESHOLDS.max_growth * usual or rows <= usual + THRESHOLDS.min_growth:
         return None
     return f"{rows} offers where the last {len(earlier)} accepted readings had {usual:g}"

@@ -1,7 +1,7 @@
 """Held prices: why one is in doubt, the reject that keeps it, and what releases it.
 
 A defect of a reader repeats every day, so reading a price again does not confirm it. A held price is released
-when the market moves with it, after HELD_DAYS, or by a person's line in the source's yaml
+when the market moves with it, after held_days, or by a person's line in the source's yaml
 (``reviewed_prices``).
 """
 
@@ -13,9 +13,9 @@ from datetime import date
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.history import Before, HeldPrice, held_as_json
 from pipeline.gates.prices import is_same_figure, is_same_price
+from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
 """From a card, a price kind and an earlier day to the logarithm of each other source's price change."""
@@ -23,7 +23,7 @@ Moves = Callable[[str, str, date], Iterable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Why a price is not believed at once, and the earlier price it was compared with."""
+    """A reason not to believe a price at once, and the earlier price it was compared with."""
 
     reason: RejectReason
     detail: str
@@ -38,7 +38,7 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
         source=offer.source,
         reason=doubt.reason,
         detail=f"{doubt.detail}; held {until_the_market}until it has been read for "
-        f"{thresholds.HELD_DAYS.value} days, or until a person confirms it under reviewed_prices in "
+        f"{THRESHOLDS.held_days} days, or until a person confirms it under reviewed_prices in "
         f"catalog/sources/{offer.source}.yaml",
         raw=held_as_json(offer, doubt.before),
         observed_at=offer.observed_at,
@@ -78,8 +78,8 @@ def _confirms(reviewed: ReviewedPrice, offer: Offer) -> bool:
 def _was_held_long_enough(offer: Offer, held: HeldPrice, day: date) -> bool:
     return (
         is_same_price(held.native_price, offer.native_price)
-        and (day - held.since).days >= thresholds.HELD_DAYS.value
-        and held.readings >= thresholds.MIN_HELD_READINGS.value
+        and (day - held.since).days >= THRESHOLDS.held_days
+        and held.readings >= THRESHOLDS.min_held_readings
     )
 
 
@@ -87,6 +87,6 @@ def _market_moved(offer: Offer, before: Before | None, moves_elsewhere: Moves) -
     if before is None or offer.gpu_id is None:
         return False
     own = math.log(offer.native_price / before.native_price)
-    least, most = thresholds.MOVES_WITH_IT.value
+    most = THRESHOLDS.max_move_ratio
     moves = moves_elsewhere(offer.gpu_id, offer.price_kind, before.day)
-    return any(least <= move / own <= most for move in moves)
+    return any(1 / most <= move / own <= most for move in moves)

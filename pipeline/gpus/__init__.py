@@ -2,10 +2,10 @@
 
 1. ``catalogue``: the cards, the spellings of their names, and what each provider's open names mean.
 2. ``tokens``: cuts a label into words, and words into tokens of a known kind.
-3. ``label``: parses the tokens, and the seller's other columns, into models, form factors, memories, counts.
+3. ``label``: parses the tokens and the seller's other columns into models, form factors, memories and counts.
 4. ``instance_types``: translates a machine name, such as "p5.48xlarge", into such a label.
-5. ``candidates``: which cards of a model agree with everything that is stated.
-6. ``match``: decides: one card, several (ambiguous), unknown, or not a GPU.
+5. ``candidates``: finds the cards of a model that agree with everything stated.
+6. ``match``: decides on one card, several (ambiguous), unknown, or not a GPU.
 """
 
 from pipeline.gpus.match import Identity, identify

@@ -1,4 +1,4 @@
-"""Which of a model's cards agree with what a seller states: form factor, architecture, memory, slice."""
+"""The cards of a model that agree with a seller's statements: form factor, architecture, memory, slice."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel
 # size: an H100 80GB reports 81,559 MiB = 79.6, a B300 of 288 GB 262, an A10G of 24 GB 22.0.
 _LOWEST_REPORTED_SHARE = 0.87
 _MEMORY_TOLERANCE = 0.08
-"""Relative tolerance of a stated memory, of the larger of the two, in each direction."""
+"""Tolerance of a stated memory in each direction, relative to the larger of the two."""
 
-# Sizes that are part of a card's usual name but are not the memory of the GPU: GH200's 480 GB is the CPU's.
+# Sizes in a card's usual name that are not the memory of the GPU: GH200's 480 GB is the CPU's.
 _NAMED_SIZES: dict[tuple[str, float], float] = {
     ("GH200", 480): 96,
     ("GH200", 576): 96,
@@ -21,7 +21,7 @@ _NAMED_SIZES: dict[tuple[str, float], float] = {
     ("GH200", 141): 144,
 }
 
-# The share of a card's memory that a MIG profile has, by its compute slices.
+# A MIG profile's share of a card's memory, by its compute slices.
 _MIG_MEMORY_SHARES = {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8, 7: 8 / 8}
 _MODELS_OF_FOUR_SLICES = frozenset({"A30", "RTX PRO 6000", "RTX PRO 5000"})
 _MIG_MEMORY_TOLERANCE_GB = 1.5
@@ -31,8 +31,8 @@ _BOARDS = frozenset({"SXM", "PCIe", "NVL", "OAM"})
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is stated about an offer's GPU. ``machine_memory_gb`` is the GPU memory of the whole machine,
-    where its name states it; other memories in such a name can be the host's."""
+    """Everything stated about an offer's GPU. ``machine_memory_gb`` is the GPU memory of the whole machine if
+    its name states it; other memories in such a name can be the host's."""
 
     label: ParsedLabel
     columns: Columns = NO_COLUMNS
@@ -41,14 +41,14 @@ class Evidence:
     is_instance_type: bool = False
 
     def per_gpu(self, total_gb: float | None) -> float | None:
-        """A memory of all GPUs, per GPU; None without a memory or a count."""
+        """Return a memory of all GPUs per GPU; None without a memory or a count."""
         return total_gb / self.gpu_count if total_gb is not None and self.gpu_count else None
 
 
 def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card], bool]:
-    """The cards with a stated form factor, and whether one decided. Form factors that no card of the model
-    distinguishes (a consumer card "PCIe") are ignored; without one, cards that sellers always name in full
-    are left out. Empty where the label asks for a form factor that the model does not have."""
+    """Return the cards with a stated form factor, and whether one decided. Form factors that do not
+    distinguish cards of the model (a consumer card "PCIe") are ignored; without one, cards that sellers
+    always name in full are skipped. The list is empty if the model does not have the stated form factor."""
     existing = frozenset(card.form_factor for card in cards)
     wanted = _wanted_form_factors(stated, existing, has_one_model=len({card.model for card in cards}) == 1)
     if wanted & existing:
@@ -59,16 +59,16 @@ def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card]
 
 
 def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_one_model: bool) -> set[str]:
-    """The form factors that a label asks for, in the catalogue's terms."""
+    """Return the form factors that a label asks for, in the catalogue's terms."""
     wanted = set(stated)
     if not has_one_model:
-        wanted -= {"Server", "Workstation"}  # also ordinary words, which no single model confirms
+        wanted -= {"Server", "Workstation"}  # ordinary words, too, which no single model confirms
     if "Max-Q" in wanted:
         wanted -= {"Workstation", "Max-Q"}
         wanted.add("Max-Q" if "Max-Q" in existing else "Laptop")
     if "NVLink" in wanted:
         wanted.discard("NVLink")
-        # An NVL card comes with NVLink bridges: "H100 NVL NVLink" is no other card than "H100 NVL".
+        # An NVL card has NVLink bridges: "H100 NVL NVLink" is the card "H100 NVL".
         if "SXM" not in wanted and "NVL" not in wanted & existing:
             linked = {"PCIe-NVLink"} if "PCIe-NVLink" in existing else {"SXM"} & existing
             wanted = linked or wanted
@@ -89,17 +89,18 @@ def _is_named_in_full(card: Card, cards: Sequence[Card]) -> bool:
 
 
 def by_architecture(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """The cards of the architectures that the label names, or all."""
+    """Return the cards of the architectures that the label names, or all."""
     return [card for card in cards if card.architecture in label.architectures] or cards
 
 
 def by_memory_type(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """The cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or all."""
+    """Return the cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or
+    all."""
     return [card for card in cards if card.memory_type in label.memory_types] or cards
 
 
 def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """The cards that can have the label's MIG profile: 3g.20gb is one of 40 GB, 3g.40gb one of 80 GB."""
+    """Return the cards that can have the label's MIG profile: 3g.20gb needs 40 GB, 3g.40gb 80 GB."""
     if label.slice_gb is None or not label.compute_slices:
         return cards
     return [
@@ -111,7 +112,7 @@ def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
 
 
 def _mig_memory_share(card: Card, compute_slices: int) -> float:
-    """The share of a card's memory that a profile of so many slices has; infinite where there is none."""
+    """Return the share of a card's memory that a profile of ``compute_slices`` has; infinite without one."""
     if card.model in _MODELS_OF_FOUR_SLICES:
         return compute_slices / 4
     return _MIG_MEMORY_SHARES.get(compute_slices, inf)
@@ -119,8 +120,8 @@ def _mig_memory_share(card: Card, compute_slices: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMatch:
-    """The cards that the stated memories leave, which statement decided ("" for none), and whether one
-    contradicts every card."""
+    """The cards that agree with the stated memories, the rule that decided ("" for none), and whether a
+    statement contradicts every card."""
 
     cards: list[Card]
     rule: str
@@ -128,7 +129,7 @@ class MemoryMatch:
 
 
 def by_memory(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """The cards that every stated memory leaves: first the seller's columns, then the label."""
+    """Return the cards that agree with every stated memory: first the seller's columns, then the label."""
     columns = _by_memory_columns(cards, evidence)
     if columns.contradicted:
         return columns
@@ -159,8 +160,8 @@ def _by_memory_columns(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """The cards that the label's memories leave, per GPU or of all GPUs. A memory that fits no card is a
-    contradiction, unless it is a slice's or in a machine's name with one that fits."""
+    """Return the cards that agree with the label's memories, per GPU or of all GPUs. A memory that fits no
+    card is a contradiction, unless it is a slice's or in a machine's name with one that fits."""
     label, rule, contradicted = evidence.label, "", False
     can_be_of_host = evidence.is_instance_type or label.mentions_host
     for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
@@ -179,8 +180,8 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """A number without a unit ("a100-80") is a memory only where a data-centre model has several sizes, none
-    of them usual: elsewhere it can equally count CPUs."""
+    """Return the cards whose memory is a number without a unit ("a100-80"). It is a memory only for a
+    data-centre model with several sizes, none of them usual: otherwise it may count CPUs."""
     if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
         return MemoryMatch(cards, "")
     for size in (*evidence.label.bare_numbers, evidence.columns.unassigned_memory_gb):
@@ -191,8 +192,8 @@ def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _of_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
-    """The cards whose memory this can be, as named, as reported, or of their whole board: of several sizes in
-    reach, the nearest."""
+    """Return the cards whose memory this can be, as named, as reported, or of their whole board: of several
+    sizes within tolerance, the nearest."""
     if size_gb is None:
         return []
     named = [card for card in cards if _NAMED_SIZES.get((card.model, size_gb)) == card.memory_gb]
@@ -212,7 +213,7 @@ def _is_near(card: Card, size_gb: float) -> bool:
 
 
 def _of_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
-    """The cards of which this memory is the sold share: a column can state a slice's memory."""
+    """Return the cards of which this memory is the sold share: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
         return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]

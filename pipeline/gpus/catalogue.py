@@ -1,5 +1,5 @@
-"""The catalogue tables that the matcher reads: cards by model, the spellings of a model's name, accelerators
-that are not GPUs, and which card each provider means by a name that leaves it open."""
+"""Catalogue tables for the matcher: cards by model, spellings of models, accelerators that are not GPUs, and
+the cards that providers mean by ambiguous names."""
 
 import re
 from collections import defaultdict
@@ -14,7 +14,7 @@ from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.tables import catalog_rows, catalog_table
 
 EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
-"""Form factors that sellers always state where the same model also exists as an ordinary card."""
+"""Form factors that sellers always state if the model also exists as an ordinary card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +35,19 @@ class Card:
 
     @property
     def generic(self) -> bool:
-        """Whether it represents a model and memory whose form factor is not known."""
+        """True if it represents a model and memory whose form factor is unknown."""
         return bool(self.derived_from)
 
     @property
     def is_modified(self) -> bool:
-        """Whether it is an aftermarket board with more memory than the vendor's card."""
+        """True if it is an aftermarket board with more memory than the vendor's card."""
         return self.form_factor.endswith("-mod")
 
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A rented device that is not a GPU: recognized, so that it is counted apart and never ranked.
-    ``memory_gb`` is per device."""
+    """A rented device that is not a GPU: recognized to be counted separately, and never ranked. ``memory_gb``
+    is per device."""
 
     name: str
     vendor: str | None = None
@@ -57,13 +57,13 @@ class Accelerator:
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """Every GPU of the catalogue, without the other accelerators."""
+    """Return every GPU of the catalogue, without the other accelerators."""
     return tuple(card for card in catalog_table("gpus.csv", Card) if card.segment != "accelerator")
 
 
 @cache
 def cards_of_model() -> Mapping[str, list[Card]]:
-    """The cards of each model, without the generic ones."""
+    """Return the cards of each model, without the generic ones."""
     found = defaultdict(list)
     for card in cards():
         if not card.generic:
@@ -73,20 +73,20 @@ def cards_of_model() -> Mapping[str, list[Card]]:
 
 @cache
 def generic_cards() -> Mapping[tuple[str, float], Card]:
-    """The generic card of each model and memory in GB."""
+    """Return the generic card of each model and memory in GB."""
     return {(card.model, card.memory_gb): card for card in cards() if card.generic}
 
 
 @cache
 def card_by_id() -> Mapping[str, Card]:
-    """Every card by its gpu_id."""
+    """Return every card by its gpu_id."""
     return {card.gpu_id: card for card in cards()}
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
-    "4090", "Grace Hopper"): it counts only in a label without a strong one."""
+    "4090", "Grace Hopper"), which counts only in a label without a strong one."""
 
     models: tuple[str, ...]
     weak: bool
@@ -103,7 +103,7 @@ _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", 
 
 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """The spellings of a model's name, as words, and whether each is weak."""
+    """Yield the spellings of a model's name, as words, and whether each is weak."""
     words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
     yield words, " ".join(words) in _WEAK_CODES
     if model.endswith(")"):
@@ -121,7 +121,7 @@ def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
 
 
 def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """ "4070 ti super" is also written "4070 super ti", "4070s ti" and "4070 ti s"."""
+    """Yield variants: "4070 ti super" is also written "4070 super ti", "4070s ti" and "4070 ti s"."""
     yield words
     if "super" in words:
         short = tuple("s" if word == "super" else word for word in words)
@@ -133,7 +133,7 @@ def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @cache
 def spellings() -> Mapping[tuple[str, ...], Spelling]:
-    """Every known spelling, in lower-case words, with the models it can mean."""
+    """Return every known spelling, in lower-case words, with the models it can mean."""
     found: dict[tuple[str, ...], Spelling] = {}
     for model in cards_of_model():
         for words, weak in _model_spellings(model):
@@ -149,15 +149,15 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
 
 @cache
 def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
-    """The accelerators that are not GPUs, by the words of their names."""
+    """Return the accelerators that are not GPUs, by the words of their names."""
     return {tuple(row.name.split()): row for row in catalog_table("other_accelerators.csv", Accelerator)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProviderRule:
-    """One row of provider_gpus.csv: an open name of these providers means ``gpu_id`` (of a generic card: its
-    model and memory). ``applies_to`` restricts it to labels that state this form factor, or replaces the
-    card of this id; empty, it applies to every name that leaves the card open."""
+    """One row of provider_gpus.csv: an ambiguous name of these providers means ``gpu_id``, or a generic
+    card's model and memory. ``applies_to`` restricts it to labels with this form factor, or replaces the card
+    of this id; if empty, it applies to every ambiguous name."""
 
     provider: Annotated[frozenset[str], BeforeValidator(lambda text: text.split("|"))]
     gpu_id: str
@@ -167,7 +167,7 @@ class ProviderRule:
 
 @lru_cache(maxsize=1_000)
 def provider_key(name: str) -> str:
-    """A provider's name as the tables write it: letters and digits in lower case."""
+    """Return a provider's name as in the tables: letters and digits in lower case."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
@@ -178,14 +178,15 @@ def _provider_rules() -> list[ProviderRule]:
 
 @cache
 def providers_with_rules() -> frozenset[str]:
-    """The keys of every provider with a row in provider_gpus.csv."""
+    """Return the keys of every provider in provider_gpus.csv."""
     return frozenset[str]().union(*(rule.provider for rule in _provider_rules()))
 
 
 @cache
 def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
-    """The rules for a label of ``provider``, in order of precedence. For a machine resold from ``upstream``,
-    what the upstream offers comes first; how it names things does not matter, as the reseller named it."""
+    """Return the rules for a label of ``provider``, in order of precedence. For a machine resold from
+    ``upstream``, the upstream's offers come first; its naming does not matter, since the reseller named
+    it."""
     own = tuple(rule for rule in _provider_rules() if provider in rule.provider)
     if upstream is None or upstream == provider:
         return own

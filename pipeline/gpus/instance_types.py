@@ -1,9 +1,9 @@
 """Machine names: catalog/instance_types.csv has one row per family of instance types.
 
-``pattern`` is a regular expression over the name in lower case, with a single dash for every separator but
+``pattern`` is a regular expression over the name in lower case, with a single dash for every separator except
 dots. ``gpu`` is the equivalent GPU label, in which ``{gpu}`` is a group of the pattern. ``gpu_count`` is a
-number, the name of a group, a group divided by a number (``cpus/24``; no count where that is 2.5), or
-``size``, which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
+number, the name of a group, a group divided by a number (``cpus/24``; no count if that is 2.5), or ``size``,
+which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
 """
 
 import re
@@ -23,8 +23,8 @@ _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A machine: the GPU label to parse in its place, its number of GPUs (None: the name does not say), and
-    the GPU memory of the whole machine in GB where the name states it."""
+    """A machine: the GPU label to parse in its place, and its number of GPUs and total GPU memory in GB, None
+    if its name does not state them."""
 
     gpu_label: str
     gpu_count: float | None
@@ -42,7 +42,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One row of instance_types.csv; ``provider`` has several, or none for every provider."""
+    """One row of instance_types.csv; ``provider`` names several, or none for every provider."""
 
     pattern: re.Pattern[str]
     provider: str = ""
@@ -68,7 +68,7 @@ class Family:
             return self.sizes.get(groups["size"])
         name, _, divisor = rule.partition("/")
         count = float(groups.get(name, name) or "1") / float(divisor or 1)
-        # Neither a whole number nor one part of a GPU: then the divisor is not that of this machine.
+        # Any other count shows that the divisor is not that of this machine.
         is_part = 0 < count < 1 and isclose(1 / count, round(1 / count))
         return count if is_part or count.is_integer() else None
 
@@ -80,8 +80,8 @@ def _rows() -> list[Family]:
 
 @cache
 def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """The families of one provider, or ("") of every provider, after a pattern that any of their names
-    matches: one match rejects most labels."""
+    """Return the families of one provider, or ("") those of every provider, after a pattern that matches all
+    of their names, so that one match rejects most labels."""
     families = [row for row in _rows() if provider in row.provider.split("|")]
     return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
 

@@ -1,4 +1,4 @@
-"""What a seller states: the parsed words of a label, and the columns next to it."""
+"""A seller's statements: the parsed words of a label, and the columns next to it."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,20 +22,20 @@ from pipeline.parsing.units import MIB_PER_GIB
 
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _LONGEST_NAME = 5
-"""Words of the longest spelling of a model."""
+"""Words in the longest spelling of a model."""
 _HIGHEST_COUNT = 128
-"""A larger number before "gpus" or "x" is no count of GPUs."""
+"""A larger number before "gpus" or "x" is not a count of GPUs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedLabel:
-    """What the words of a label state. Memories are in GB per GPU or of all GPUs.
+    """The statements of a label's words. Memories are in GB per GPU or of all GPUs.
 
-    ``models`` is empty where no GPU is named. ``adjacent_memories`` are next to the model's name; the
-    ``other_memories`` can be the host's where ``mentions_host``. ``bare_numbers`` have no unit and are before
+    ``models`` is empty if the label names no GPU. ``adjacent_memories`` are next to the model's name; the
+    ``other_memories`` can be the host's if ``mentions_host``. ``bare_numbers`` have no unit and are before
     the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU profile.
-    ``conflict`` is true where the label has several names without a model in common, ``is_weak`` where the
-    names are also ordinary words."""
+    ``conflict`` is True if the label's names have no model in common, ``is_weak`` if they are also ordinary
+    words."""
 
     models: tuple[str, ...] = ()
     form_factors: frozenset[str] = frozenset()
@@ -72,7 +72,7 @@ _NAME_STARTS = frozenset({Kind.WORD, Kind.NUMBER, Kind.ARCHITECTURE, Kind.UNKNOW
 
 @dataclass(slots=True)
 class _Parser:
-    """Walks once over the tokens of a label and collects what they state; places are token indexes."""
+    """Collects the statements of a label's tokens in one pass; places are token indexes."""
 
     tokens: Sequence[Token]
     names: list[_Name] = field(default_factory=list)
@@ -89,7 +89,7 @@ class _Parser:
         at = 0
         while at < len(self.tokens):
             at = self._take(at)
-        names, conflict = _names_that_count(self.names)
+        names, conflict = _decisive_names(self.names)
         if not names:
             return ParsedLabel(accelerator=self.accelerator, counts=frozenset(self.counts))
         models = tuple(dict.fromkeys(model for name in names for model in name.spelling.models))
@@ -120,7 +120,7 @@ class _Parser:
         return frozenset(self.texts.get(kind, ()))
 
     def _take(self, at: int) -> int:
-        """Collect what starts at a place; return the place after it."""
+        """Collect the statement that starts at a place; return the place after it."""
         token = self.tokens[at]
         if token.kind in _NAME_STARTS and (name := self._longest_name(at)):
             self.names.append(name)
@@ -136,7 +136,7 @@ class _Parser:
         return at + 1
 
     def _collect(self, at: int) -> None:
-        """Collect a token that needs no other."""
+        """Collect a token that is a statement by itself."""
         token = self.tokens[at]
         if token.kind is Kind.COUNT:
             self.counts.add(token.value)
@@ -148,7 +148,7 @@ class _Parser:
             self.texts.setdefault(token.kind, set()).add(token.text)
 
     def _longest_name(self, start: int) -> _Name | None:
-        """The longest spelling of a model that starts at a place."""
+        """Return the longest spelling of a model that starts at a place."""
         spellings = catalogue.spellings()
         words: list[str] = []
         longest: _Name | None = None
@@ -165,7 +165,7 @@ class _Parser:
         return longest
 
     def _take_number(self, at: int) -> int:
-        """A bare number: a memory before a unit, a count before "x" or "gpus"."""
+        """Collect a bare number: a memory before a unit, a count before "x" or "gpus"."""
         value = self.tokens[at].value
         after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
         if after in _UNITS:
@@ -179,7 +179,8 @@ class _Parser:
         return at + 1
 
     def _take_word(self, at: int) -> int:
-        """A word that starts no model's name: an "x" before a count, or another accelerator."""
+        """Collect a word that does not start a model's name: an "x" before a count, or another
+        accelerator."""
         text = self.tokens[at].text
         if text == "x" and at and at + 1 < len(self.tokens) and self.tokens[at + 1].kind is Kind.NUMBER:
             self.counts.add(self.tokens[at + 1].value)
@@ -191,20 +192,20 @@ class _Parser:
         return at + 1
 
     def _is_adjacent(self, at: int, start: int, end: int) -> bool:
-        """Whether only transparent tokens separate a place from a name, on either side."""
+        """True if only transparent tokens separate a place from a name, on either side."""
         between = self.tokens[end:at] if at >= end else self.tokens[at + 1 : start]
         return all(token.kind in _TRANSPARENT or token.kind is Kind.ARCHITECTURE for token in between)
 
 
 def _accelerator(words: Sequence[str]) -> Accelerator | None:
-    """The accelerator with the longest name that these words begin with."""
+    """Return the accelerator with the longest name that these words begin with."""
     known = catalogue.accelerators()
     names = (tuple(words[:length]) for length in range(len(words), 0, -1))
     return next((known[name] for name in names if name in known), None)
 
 
-def _names_that_count(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
-    """The strong names, or the weak ones where no other is left, and whether they share no model."""
+def _decisive_names(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
+    """Return the strong names, or else the weak ones, and whether they have no model in common."""
     chosen = [name for name in names if not name.spelling.weak] or names
     models = [frozenset(name.spelling.models) for name in chosen]
     return chosen, bool(models) and not frozenset.intersection(*models)
@@ -218,7 +219,7 @@ _HOST_WORDS = frozenset((*_HOST_MEMORY_WORDS, *_HOST_UNITS))
 _KEPT_WORDS = frozenset({"gpu", "gpus", "mig"}) | _UNITS
 _CANONICAL_WORDS = {Kind.FILLER: "", Kind.UNKNOWN: "?", Kind.HOST: HOST_MARK}
 
-# What a canonical label states about the host: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
+# Statements about the host in a canonical label: "64 ~vcpu", "512 gb ~ram", "2 ~tb ~nvme".
 _MEMORY_UNITS = "|".join(sorted(_UNITS, key=len, reverse=True))
 _ABOUT_HOST = re.compile(
     rf"(?<![^ ])(?:\d+ ~(?:{'|'.join(_HOST_UNITS)})"
@@ -233,8 +234,8 @@ _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _canonical_word(word: str) -> str:
-    """A word as a cache key: itself, "" for filler, "?" for an unknown word, "#8" for a count, "~ram" where
-    the number before it is the host's."""
+    """Return a word as a cache key: itself, "" for filler, "?" for an unknown word, "#8" for a count, "~ram"
+    for one that makes the number before it the host's."""
     tokens = tokens_of_word(word)
     if len(tokens) == 1 and tokens[0].kind is Kind.COUNT:
         return f"#{tokens[0].value:g}"
@@ -269,13 +270,13 @@ def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
 
 
 def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
-    """What a label states, and every GPU count in it. Case, separators and filler make no difference."""
+    """Return the statements of a label and every GPU count in it, ignoring case, separators and filler."""
     return _parse_canonical(" ".join(filter(None, map(_canonical_word, split_words(label)))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What a seller's other columns state. Memories are in GB (GiB where the unit is MiB):
+    """The statements of a seller's other columns. Memories are in GB (GiB if the unit is MiB):
     ``memory_gb`` per GPU, ``total_memory_gb`` of all GPUs, ``unassigned_memory_gb`` of the GPU or the host.
     ``names`` are other labels of the GPU."""
 
@@ -296,13 +297,13 @@ _FORM_FACTOR_COLUMNS = frozenset(
 )
 _NAME_COLUMNS = frozenset({"name", "model", "type", "accelerator", "gpu", "label", "description", "id"})
 _LOWEST_IN_MIB = 1000
-"""A memory without a unit from this number on is in MiB, below it in GB."""
+"""A memory without a unit is in MiB from this number on, and in GB below it."""
 _BYTES_PER_GIB = 1 << 30
 
 
 def parse_columns(context: Mapping[str, str | float | Decimal] | str) -> Columns:
-    """Parse a seller's other columns: a mapping, or text "key=value; key=value". Any other text is a remark
-    and states nothing."""
+    """Parse a seller's other columns: a mapping, or text "key=value; key=value". Any other text is ignored as
+    a remark."""
     if isinstance(context, str):
         return _parse_pairs(tuple(_pairs(context)))
     return _parse_pairs(tuple((name, str(value)) for name, value in context.items()))
@@ -344,8 +345,8 @@ def _parse_pairs(pairs: tuple[tuple[str, str], ...]) -> Columns:
 
 
 def _column_gigabytes(value: str, column_words: set[str]) -> float | None:
-    """A memory in GB (GiB where the unit is MiB or bytes); the unit is in the value, else in the column's
-    name, else it follows from the size. None where the value is not one number."""
+    """Return a memory in GB (GiB if the unit is MiB or bytes). The unit is in the value, else in the column's
+    name, else it follows from the size. None unless the value is one number."""
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         return None

@@ -1,4 +1,4 @@
-"""The decision: which card a label can only be, or that it is ambiguous, unknown or not a GPU."""
+"""The decision on a label: the only card that it can be, or ambiguous, unknown or not a GPU."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +17,9 @@ from pipeline.gpus.instance_types import InstanceType, find_instance_type
 from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
 
 _COUNT_TOLERANCE = 0.15
-"""Relative difference of two counts that still agree."""
+"""Maximum relative difference of two counts that agree."""
 _WHOLE_CARD_SHARE = 0.8
-"""Below this share of a card's memory, a size is a slice's where MIG is mentioned."""
+"""Below this share of a card's memory, a size in a label with MIG is a slice's."""
 _NAME_AMONG_WORDS = re.compile(r"(?<![^ (])[A-Za-z]\w*[._-]\w[\w.-]*(?![^ ),])")
 _FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
 
@@ -28,10 +28,10 @@ _FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
 class Identity:
     """The GPU of a label.
 
-    ``memory_gb`` is of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is then
-    ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs; slices and shares count as fractions.
-    ``rule`` names what decided. ``candidates`` are the gpu_ids that it can be. ``confidence`` is "usual"
-    where no memory is stated and the model's usual one is assumed."""
+    ``memory_gb`` is of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is
+    ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs; slices and shares count as fractions. ``rule``
+    names the deciding evidence, ``candidates`` the possible gpu_ids. ``confidence`` is "usual" if no memory
+    is stated and the model's usual one is assumed."""
 
     status: MatchStatus
     gpu_id: str | None = None
@@ -47,7 +47,7 @@ class Identity:
 
     @classmethod
     def of(cls, card: Card, rule: str, confidence: MatchConfidence = "certain", **more: Any) -> "Identity":
-        """Return the identity of a whole card, but for what ``more`` says of it."""
+        """Return the identity of a whole card, with the fields ``more`` replaced."""
         facts: dict[str, Any] = {
             "gpu_id": card.gpu_id,
             "vendor": card.vendor,
@@ -69,9 +69,9 @@ def identify(
 ) -> Identity:
     """Find the GPU that a label names.
 
-    ``context`` is the seller's other columns (a mapping, or text "key=value; key=value"; any other text is a
-    remark and ignored). ``gpu_count`` is the number of GPUs of the offer; a fraction is a share of one. A
-    label that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
+    ``context`` has the seller's other columns (a mapping, or text "key=value; key=value"; any other text is
+    ignored as a remark). ``gpu_count`` is the offer's number of GPUs; a fraction is a share of one. A label
+    that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
     """
     columns = parse_columns(context) if context else NO_COLUMNS
     key = catalogue.provider_key(provider)
@@ -106,7 +106,7 @@ def _identify(
 
 
 def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
-    """The rules of the provider. Resellers name the upstream cloud before an underscore:
+    """Return the rules of the provider. Resellers name the upstream cloud before an underscore:
     "hyperstack__8xH100_80GB"."""
     upstream, underscore, _ = raw_label.partition("_")
     if underscore and (key := catalogue.provider_key(upstream)) in catalogue.providers_with_rules():
@@ -115,8 +115,8 @@ def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
 
 
 def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | None, str]:
-    """The label as a machine name, or a machine name among other words ("A100 40GB (a2-highgpu-1g)"), and
-    these words, in which a machine without a GPU is where its host is described ("T4 (n1-standard-4)")."""
+    """Return the machine that a label names, alone or among other words ("A100 40GB (a2-highgpu-1g)"), and
+    these words, with HOST_WORD in place of its name ("T4 (n1-standard-4)" describes the host)."""
     machine = find_instance_type(raw_label, provider)
     if machine is not None:
         return machine, ""
@@ -143,7 +143,7 @@ def _decide(
     rule_prefix: str,
     machine_memory_gb: float | None,
 ) -> Identity:
-    """The identity of a parsed label with its counts."""
+    """Return the identity of a parsed label with its counts."""
     given = given_count if given_count is not None else columns.gpu_count
     count, is_contradicted = _gpu_count(counts, given)
     if not parsed.models:
@@ -170,8 +170,8 @@ def _decide(
 
 
 def _gpu_count(stated: frozenset[float], given: float | None) -> tuple[float | None, bool]:
-    """The number of GPUs, and whether the counts stated in the label contradict it. A given 1 can be one
-    share of a GPU, as the label states it."""
+    """Return the number of GPUs, and whether the label's counts contradict it. A given 1 can be the share of
+    a GPU that the label states."""
     if given is None:
         return (next(iter(stated)), False) if len(stated) == 1 else (None, False)
     if given == 1 and stated and max(stated) < 1:
@@ -181,7 +181,7 @@ def _gpu_count(stated: frozenset[float], given: float | None) -> tuple[float | N
 
 
 def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
-    """The GPUs of an offer; slices count as their share."""
+    """Return the GPUs of an offer; slices count as their share."""
     if fraction is None or (count is not None and count < 1):
         return count
     return fraction * (count or 1)
@@ -193,7 +193,7 @@ def _has_modified_boards(models: tuple[str, ...]) -> bool:
 
 
 def _without_model(accelerator: Accelerator | None, count: float | None, rule_prefix: str) -> Identity:
-    """A label that names no GPU: another accelerator, or unknown."""
+    """Return the identity of a label that names no GPU: another accelerator, or unknown."""
     if accelerator is None:
         return Identity(status="unknown", gpu_count=count, rule="no_known_model")
     return Identity(
@@ -209,14 +209,14 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
-    """The card that all evidence leaves, among the cards of the models that are named; without a count."""
+    """Return the card that agrees with all evidence, among the named models; without a count."""
     parsed, columns = evidence.label, evidence.columns
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models")
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
     if len(parsed.models) > 1:
-        # A word like "server" is a form factor only of the model that has it: the memory decides which first.
+        # A word like "server" is a form factor of some models only, so the memory chooses the model first.
         by_memory = candidates.by_memory(cards, evidence)
         cards = cards if by_memory.contradicted else by_memory.cards
     of_any_form_factor = cards
@@ -248,7 +248,7 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
 def _single_card(
     cards: list[Card], steps: list[str], evidence: Evidence, rules: Iterable[ProviderRule]
 ) -> Identity:
-    """The one card that is left, also by what the provider means or by the usual memory; else ambiguous."""
+    """Return the only card left, possibly by the provider's meaning or the usual memory; else ambiguous."""
     confidence: MatchConfidence = "certain"
     if len(cards) > 1:
         meant = _meant_by_provider(cards, rules)
@@ -271,7 +271,7 @@ def _single_card(
 
 
 def _common_card(cards: Sequence[Card]) -> Card | None:
-    """The one card that represents all of these, or None where their model or memory differs."""
+    """Return the card that represents all of these; None if their model or memory differs."""
     kinds = {(card.model, card.memory_gb) for card in cards}
     if len(kinds) != 1:
         return None
@@ -282,7 +282,7 @@ def _common_card(cards: Sequence[Card]) -> Card | None:
 
 
 def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """Of several cards, those that the first applicable rule of the provider means, else all."""
+    """Return the cards that the first applicable rule of the provider means, else all."""
     for rule in rules:
         if rule.applies_to and any(card.form_factor != rule.applies_to for card in cards):
             continue
@@ -295,7 +295,7 @@ def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list
 
 
 def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """The cards of a provider that sells one under another's name, e.g. an SXM board as "NVLink"."""
+    """Return the cards of a provider that sells one under another's name, e.g. an SXM board as "NVLink"."""
     meant = {rule.applies_to: rule.gpu_id for rule in rules}
     if not any(card.gpu_id in meant for card in cards):
         return cards
@@ -303,7 +303,7 @@ def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> li
 
 
 def _ambiguous(cards: Sequence[Card], rule: str) -> Identity:
-    """An open identity, with the vendor and the model where all candidates share them."""
+    """Return an ambiguous identity, with the vendor and the model if all candidates share them."""
     vendors, models = {card.vendor for card in cards}, {card.model for card in cards}
     return Identity(
         status="ambiguous",
@@ -327,13 +327,13 @@ def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evide
 
 
 def _is_open_slice(card: Card, evidence: Evidence) -> bool:
-    """Whether MIG is mentioned, but neither a size below the card's nor a share: an "H100 MIG" is no H100."""
+    """True if a label mentions MIG without a smaller size or a share: an "H100 MIG" is not an H100."""
     is_share = evidence.gpu_count is not None and evidence.gpu_count < 1
     return evidence.label.mentions_mig and not is_share and _slice_gb(card, evidence) is None
 
 
 def _slice_gb(card: Card, evidence: Evidence) -> float | None:
-    """The memory of the MIG or vGPU slice that is sold, in GB, or None for whole GPUs."""
+    """Return the memory of the MIG or vGPU slice that is sold, in GB; None for whole GPUs."""
     parsed = evidence.label
     if parsed.slice_gb is not None or not parsed.mentions_mig:
         return parsed.slice_gb
@@ -344,12 +344,12 @@ def _slice_gb(card: Card, evidence: Evidence) -> float | None:
 def _with_name_columns(
     identity: Identity, columns: Columns, provider: str, gpu_count: float | None
 ) -> Identity:
-    """The identity after the columns that also name the GPU: they decide what the label leaves open; a name
-    that contradicts makes it ambiguous."""
+    """Return the identity in view of columns that also name the GPU: they settle an ambiguous label, and a
+    contradiction makes it ambiguous."""
     without_names = replace(columns, names=())
     for name in columns.names:
-        # Next to a settled label, a column often states the model only ("Nvidia A100"): what the provider
-        # usually means by that is no contradiction.
+        # Next to a settled label, a column often states the model only ("Nvidia A100"): the provider's usual
+        # meaning of that is not a contradiction.
         named_by = "" if identity.status == "matched" else provider
         other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
         if other.status not in ("matched", "ambiguous"):
@@ -362,7 +362,7 @@ def _with_name_columns(
 
 
 def _agreed(identity: Identity, other: Identity) -> Identity:
-    """What two names of one GPU have in common."""
+    """Return the common identity of two names of one GPU."""
     common = _with_siblings(identity.candidates) & _with_siblings(other.candidates)
     cards = [card for card in catalogue.cards() if card.gpu_id in common]
     if not cards:
@@ -380,7 +380,7 @@ def _agreed(identity: Identity, other: Identity) -> Identity:
 
 
 def _with_siblings(gpu_ids: Iterable[str]) -> set[str]:
-    """The ids, with every card that a generic one among them represents."""
+    """Return the ids and those of every card that a generic one among them represents."""
     ids = set(gpu_ids)
     kinds = {(c.model, c.memory_gb) for c in map(catalogue.card_by_id().__getitem__, ids) if c.generic}
     return ids | {card.gpu_id for card in catalogue.cards() if (card.model, card.memory_gb) in kinds}

@@ -1,5 +1,5 @@
-"""The lexer: cuts a label into words, and each word into tokens. A word either consists of known tokens from
-end to end or is one unknown token: "h100sxm5x8" is cut into three, and "h100t" is not an H100."""
+"""The lexer: cuts a label into words, and each word into tokens. A word consists of known tokens from end to
+end or is one unknown token: "h100sxm5x8" is cut into three, and "h100t" is not an H100."""
 
 import re
 import unicodedata
@@ -12,13 +12,13 @@ from pipeline.gpus import catalogue
 from pipeline.parsing.units import MIB_PER_GIB
 
 CACHE_SIZE = 200_000
-"""How many labels or words each cache keeps: sellers repeat themselves, so most look-ups are hits."""
+"""Labels or words per cache: sellers repeat themselves, so most look-ups are hits."""
 
 _MAX_WORD_LENGTH = 40
 
 
 class Kind(Enum):
-    """What a token is."""
+    """Kind of a token."""
 
     WORD = auto()  # part of the name of a model, or of an accelerator that is not a GPU
     NUMBER = auto()
@@ -35,8 +35,9 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Token:
-    """``text`` is the canonical spelling. ``value`` is a count, a bare number, a memory in GB (GiB where the
-    label says MiB), or the memory of a slice in GB, which has ``compute_slices`` (0 for vGPU)."""
+    """A piece of a label. ``text`` is the canonical spelling. ``value`` is a count, a bare number, a memory
+    in GB (GiB if the label says MiB), or the memory in GB of a slice, which has ``compute_slices`` (0 for
+    vGPU)."""
 
     kind: Kind
     text: str
@@ -63,7 +64,7 @@ _EDITIONS = frozenset({"se", "ws", "wk"})
 _FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
 
 HOST_MARK = "|"
-"""Replaces what a label says about the host; read as a token of kind HOST."""
+"""Replaces a label's statements about the host; read as a token of kind HOST."""
 
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""
@@ -101,7 +102,7 @@ _MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
 
 
 def split_words(label: str) -> list[str]:
-    """The words of a label in lower case, without trademark signs and separators."""
+    """Return the words of a label in lower case, without trademark signs and separators."""
     if not label.isascii():
         text = _TRADEMARK.sub(" ", label).replace("×", "x")
         label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
@@ -121,7 +122,7 @@ def split_words(label: str) -> list[str]:
 
 @cache
 def _known_words() -> frozenset[str]:
-    """The words in the names of models and of other accelerators."""
+    """Return the words in the names of models and of other accelerators."""
     words = {word for name in catalogue.spellings() for word in name}
     words |= {word for name in catalogue.accelerators() for word in name}
     return frozenset(word for word in words if not word.isdigit() and len(word) > 1)
@@ -129,7 +130,7 @@ def _known_words() -> frozenset[str]:
 
 @cache
 def _fragments() -> tuple[tuple[str, Token], ...]:
-    """What a word can be composed of besides numbers, longest first."""
+    """Return the parts of composed words other than numbers, longest first."""
     fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.BRANDS, *_FILLER_FRAGMENTS)}
     fragments |= {name: Token(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
     fragments |= {name: Token(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
@@ -139,12 +140,12 @@ def _fragments() -> tuple[tuple[str, Token], ...]:
 
 
 def gigabytes(number: float, unit: str) -> float:
-    """A memory in GB; one in MB or MiB becomes GiB."""
+    """Return a memory in GB; one in MB or MiB in GiB."""
     return number / MIB_PER_GIB if unit.startswith("m") else number
 
 
 def _single_token(word: str) -> Token | None:
-    """The token that the whole word is, or None."""
+    """Return the token that the whole word is, or None."""
     if word in FORM_FACTORS:
         return Token(Kind.FORM_FACTOR, FORM_FACTORS[word])
     if word in ARCHITECTURES:
@@ -167,7 +168,7 @@ def _single_token(word: str) -> Token | None:
 
 
 def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
-    """The tokens that can begin at ``start`` of a composed word, best first, and where each ends."""
+    """Yield the tokens that can begin at ``start`` of a composed word, best first, and the end of each."""
     rest = word[start:]
     if match := _MEMORY.match(rest):
         yield Token(Kind.MEMORY, match[0], gigabytes(float(match[1]), match[2])), start + match.end()
@@ -185,7 +186,8 @@ def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
 
 
 def _is_shorter_name_with_count(text: str, rest: str) -> bool:
-    """ "a100x8" is eight A100, not an A100X; "mi300x8" is eight MI300X, as no model is called MI300."""
+    """True for "x" as part of a count: "a100x8" is eight A100, not an A100X, but "mi300x8" is eight
+    MI300X."""
     return (
         text.endswith("x")
         and not text.isalpha()
@@ -195,8 +197,8 @@ def _is_shorter_name_with_count(text: str, rest: str) -> bool:
 
 
 def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
-    """Whether a token can directly follow the others in a word. A bare number is a model's number after a
-    brand and a size after a model; anywhere else it belongs to an unknown name."""
+    """True if a token can directly follow the others in a word. A bare number is a model's number after a
+    brand and a size after a model; elsewhere it belongs to an unknown name."""
     before = tokens[-1] if tokens else None
     if token.kind is not Kind.NUMBER:
         return before is None or before.kind is not Kind.NUMBER or len(before.text) >= 3
@@ -208,7 +210,7 @@ def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
 
 
 def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple[Token, ...] | None:
-    """The word from ``start`` as tokens after those before it, or None if a rest is left."""
+    """Return the word from ``start`` as tokens after ``tokens``, or None if a rest remains."""
     if start == len(word):
         return tokens
     if tokens:
@@ -229,7 +231,7 @@ def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple
 
 @lru_cache(maxsize=CACHE_SIZE)
 def tokens_of_word(word: str) -> tuple[Token, ...]:
-    """The tokens of one lower-case word: at least one, of kind UNKNOWN where the word is not known."""
+    """Return the tokens of a lower-case word: at least one, of kind UNKNOWN for an unknown word."""
     single = _single_token(word)
     if single is not None:
         return (single,)

@@ -1,19 +1,16 @@
-"""The morning's digest, about ten lines: what was published, what moved, what broke, what is held and why.
+"""The morning's digest, about ten lines: the publication, price moves, failed sources, held prices.
 
-Text of price pages is made harmless before it enters a line: a line may be shown as Markdown, as HTML or in a
-chat.
+Text of price pages is made harmless first, since a line may be shown as Markdown, as HTML or in a chat.
 """
 
 import html
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import duckdb
-from sparklines import sparklines
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.permissions import read_choices
@@ -35,7 +32,7 @@ SHOWN = 5
 MAX_QUOTED_CHARACTERS = 160
 
 FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
-"""States of a source that ask nobody to do anything."""
+"""States of a source that need no action."""
 
 NEVER_ASKED = "not_asked"
 
@@ -63,7 +60,8 @@ class Digest:
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Text of a page or an error, cut, without line breaks, markup, HTML, links or mentions."""
+    """Return a text of a page or an error, shortened, without line breaks, markup, HTML, links or
+    mentions."""
     shown = printable(str(text))
     cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
     return html.escape(cut.replace("://", ":∕∕").translate(_UNMARKED), quote=False)
@@ -72,7 +70,7 @@ def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
 def digest_of(home: Home, now: datetime) -> Digest:
     """Return the digest of the morning of ``now`` (UTC), from the published file and the record.
 
-    Never raises: without a digest nobody learns anything, so a part that fails is a line with its error.
+    Never raises: a part that fails becomes a line with its error.
     """
     now = now.astimezone(UTC)
     lines: list[str] = []
@@ -84,7 +82,7 @@ def digest_of(home: Home, now: datetime) -> Digest:
     return Digest(now.date(), tuple(lines))
 
 
-def _of_published(home: Home, now: datetime) -> list[str]:
+def _publication_lines(home: Home, now: datetime) -> list[str]:
     try:
         with reader(home.published) as connection:
             return [_published(connection, now.date()), *_moved(connection), *_held(connection)]
@@ -150,7 +148,7 @@ WHERE day < (SELECT as_of_day FROM main.publication) AND source <> 'imported'
 def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
     (earlier,) = ask(connection, _EARLIER_DAYS).rows[0]
     if earlier is None:
-        return ["Moved: there is no earlier day to compare with"]
+        return ["Moved: no earlier day to compare with"]
     prices = [(row["changes"], _price_moved(row)) for row in ask(connection, _MOVED, [SHOWN]).dicts()]
     cheapest = [
         (row["changes"], f"{row['workload']} {_from_to(row)} USD ({harmless(row['now'])})")
@@ -163,7 +161,7 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
-    """The largest changes, and how many there are where these are not all."""
+    """Return the largest changes, and their number if more exist."""
     of = f"{changes[0][0]} {things}, the largest changes: " if changes and changes[0][0] > SHOWN else ""
     return of + "; ".join(text for _, text in changes)
 
@@ -217,53 +215,23 @@ def _names(sources: Sequence[str]) -> str:
     return ", ".join(sources[:SHOWN]) + more
 
 
-_MEDIANS = f"""
-WITH _usual AS (
-    SELECT gpu_id
-    FROM main.market_index
-    WHERE price_kind = 'on_demand' AND day = (SELECT as_of_day FROM main.publication)
-    ORDER BY providers DESC, gpu_id
-    LIMIT {SHOWN}
-)
-
-SELECT gpu_id, list(median_usd_per_gpu_hour ORDER BY day)
-FROM main.market_index
-SEMI JOIN _usual USING (gpu_id)
-WHERE price_kind = 'on_demand' AND day > (SELECT as_of_day FROM main.publication) - 30
-GROUP BY gpu_id
-ORDER BY gpu_id
-"""  # noqa: S608 - our own number
-
-
-def _medians(home: Home, _now: datetime) -> Iterator[str]:
-    """Median prices over providers of the usual GPUs, each with a character per day."""
-    with (
-        suppress(NotPublishedError, DamagedError, QueryError),
-        reader(home.published) as connection,
-    ):  # the first line has the error
-        rows = ask(connection, _MEDIANS).rows
-        drawn = [f"{gpu} {usd[-1]:.2f} {sparklines(list(usd))[0]}" for gpu, usd in rows]
-        if drawn:
-            yield "On demand, median USD per GPU and hour: " + "; ".join(drawn)
-
-
 def _broke(home: Home, now: datetime) -> list[str]:
-    """From the record, which is newer than the published file when the publishing broke."""
+    """Return lines from the record, which is newer than the published file if publishing failed."""
     rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
-    told = [
+    named = [
         f"{row['source']} {row['state'].replace('_', ' ')}: {harmless(row['why'])}" for row in broken[:SHOWN]
     ]
     others = [row["source"] for row in broken[SHOWN:]]
     more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
-    lines = [f"Broke: {'; '.join(told) or 'no source'}{more}"]
+    lines = [f"Broke: {'; '.join(named) or 'no source'}{more}"]
     return [*lines, f"Never asked: {_names(never)}"] if never else lines
 
 
 def _permissions(home: Home, now: datetime) -> Iterator[str]:
-    """Sources that are off are fine, unless all are because a file is damaged, but those that lately had
-    prices are missed: an upgrade may have turned them off."""
+    """Yield a line if the file of permissions is damaged, or sources that lately had prices are off: an
+    upgrade may have turned them off."""
     choices = read_choices(home)
     if choices.problem:
         yield f"Permissions: {harmless(choices.problem, 2 * MAX_QUOTED_CHARACTERS)}"
@@ -293,7 +261,7 @@ def _had_live_prices(home: Home, source: str, now: datetime) -> bool:
 
 
 def _incidents(home: Home, now: datetime) -> list[str]:
-    """Those of the last 24 hours."""
+    """Return a line on the incidents of the last 24 hours."""
     try:
         kept = kept_incidents(home)
     except GpufareError as error:
@@ -315,11 +283,10 @@ def _replayed(home: Home, now: datetime) -> list[str]:
 
 
 _PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
-    "Published": _of_published,
+    "Published": _publication_lines,
     "Broke": _broke,
     "Permissions": _permissions,
     "Incidents": _incidents,
     "Pages": _replayed,
-    "Prices": _medians,
 }
-"""By what stands before the lines of a part that fails."""
+"""By the heading of the line of a part that fails."""

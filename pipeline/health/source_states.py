@@ -1,6 +1,6 @@
-"""The state of every source now: the published table ``source_health``, computed of the record alone.
+"""The current state of every source: the published table ``source_health``, computed from the record alone.
 
-It needs no published file, so it also tells when nothing can be published.
+It needs no published file, so it works even if nothing can be published.
 """
 
 import logging
@@ -38,11 +38,11 @@ ORDER BY h.source
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
     """Return one row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of
-    what its reader is based on, not a claim that it works live; ``terms`` is what the provider's terms of use
-    say of automated reading; ``result`` is how the newest attempt ended (see ``capture_outcomes``). ``today``
-    is in UTC.
+    the pages its reader is based on, no claim that it works live; ``terms`` is the verdict of the provider's
+    terms of use on automated reading; ``result`` is the newest attempt's (see ``capture_outcomes``).
+    ``today`` is in UTC.
 
-    Raises GpufareError where the home is a file.
+    Raises GpufareError if the home is a file.
     """
     if home.root.exists() and not home.root.is_dir():
         raise GpufareError(f"{home.root} is a file: set {HOME_VARIABLE} to the folder with gpufare's data")
@@ -66,7 +66,7 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
 
 
 def _with_replays(states: Result, found: Sequence[Replay]) -> Result:
-    """The states, whose ``why`` also says that a source's prices are of saved pages."""
+    """Return the states, with a note in ``why`` if a source's prices come from saved pages."""
     observed = {each.source: each.observed_on for each in found}
     rows = list(states.dicts())
     for row in rows:

@@ -24,13 +24,13 @@ from pipeline.record.incidents import report_incident
 WEBHOOK_VARIABLE = "GPUFARE_WEBHOOK_URL"
 
 TIMEOUT_SECONDS = 10.0
-"""Of one attempt as a whole."""
+"""Limit for one attempt as a whole."""
 ATTEMPTS = 3
 MAX_CHARACTERS = 4_000
-"""Chats cut longer texts, or refuse them."""
+"""Chats cut or reject longer texts."""
 
 LOCK_SECONDS = 120
-"""Longer than a digest takes to be posted or given up."""
+"""Longer than posting a digest takes, with all attempts."""
 
 # These log whole addresses.
 for _name in ("httpx", "httpcore"):
@@ -38,18 +38,18 @@ for _name in ("httpx", "httpcore"):
 
 
 class WebhookError(GpufareError):
-    """The text was not posted: says why, without the address."""
+    """The text was not posted; the message gives the reason without the address."""
 
 
 class _TryAgainError(WebhookError):
-    """The host could not be reached, or asks for patience."""
+    """The host could not be reached, or was busy."""
 
 
 def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> str:
-    """Post a morning's digest, unless that day's was posted. Returns what was done, in one line.
+    """Post a morning's digest unless that day's was posted, and return a line on it.
 
-    Never raises for the webhook or the disk: a failure is an incident. When the home cannot be written a
-    digest is needed most, so it is posted then, too, if need be twice.
+    Never raises for the webhook or the disk: a failure is an incident. The digest is also posted if the home
+    cannot be written, if need be twice: it is needed most then.
     """
     posted = home.digests / f"{digest.day}.txt"
     with ExitStack() as stack:
@@ -74,7 +74,7 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
 
 
 def post(text: str, environment: Mapping[str, str]) -> bool:
-    """Post ``{"text": text}``; False where no webhook is set. Raises WebhookError."""
+    """Post ``{"text": text}``; False if no webhook is set. Raises WebhookError."""
     address = environment.get(WEBHOOK_VARIABLE, "").strip()
     if not address:
         return False
@@ -93,7 +93,7 @@ def post(text: str, environment: Mapping[str, str]) -> bool:
 
 
 def _post(url: httpx.URL, text: str) -> None:
-    """Raises without a chain of causes: httpx's own errors name the address."""
+    """Post once. Raises WebhookError without a cause: httpx's errors contain the address."""
     webhook = f"the webhook of {WEBHOOK_VARIABLE}"
     only = (url.host, url.port or (443 if url.scheme == "https" else 80))
     try:

@@ -1,1 +1,1 @@
-"""Where things lie: paths of the home, writing files to disk, the lock that one publisher holds."""
+"""The data home: its paths, writing files safely, and CSV files that people write."""

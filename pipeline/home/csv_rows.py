@@ -1,4 +1,5 @@
-"""CSV files that people write, row by row: every slip is named with its line, and costs no other row."""
+"""CSV files that people write, row by row: each problem is reported with its line, and other rows stay
+valid."""
 
 import csv
 import io
@@ -14,20 +15,20 @@ from pipeline.contracts.errors import GpufareError
 MAX_FILE_BYTES = 50_000_000
 
 SEPARATORS = (",", ";", "\t", "|")
-"""What may separate the values: whichever divides the heading into the most columns."""
+"""Possible separators; the one that divides the heading into the most columns is used."""
 
 _REPLACED = "\ufffd"
 """Stands for a byte that is not UTF-8."""
 
 
 class CsvError(GpufareError):
-    """A file that cannot be read as CSV at all: says which, why, and what to do."""
+    """A file that cannot be read as CSV; the text gives the path, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvRow:
-    """A row: the number of its first line, its values by column, its text with the line break, and what is
-    wrong with it ('' where nothing is). The values of a wrong row are what can be read of them."""
+    """A row: the number of its first line, its values by column, its text with the line break, and its
+    problem ('' without one). A row with a problem has the values that can be read."""
 
     line: int
     values: dict[str, str]
@@ -37,8 +38,8 @@ class CsvRow:
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """The columns of a file in their order, without blanks around their names; what separates its values; the
-    text of its heading; and its rows. Blank lines are none."""
+    """The columns of a file in their order, without blanks around their names; its separator; the text of its
+    heading; and its rows, without blank lines."""
 
     columns: list[str]
     separator: str
@@ -47,11 +48,11 @@ class CsvTable:
 
 
 def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = False) -> CsvTable:
-    """Read a CSV file in UTF-8, with its column names in lower case where ``lower_case`` is set.
+    """Read a CSV file in UTF-8, with its column names in lower case if ``lower_case`` is set.
 
-    A row has a problem where a quote is not closed, a byte is not UTF-8, or its number of values is not that
-    of the columns. Raises CsvError where the file cannot be read, is larger than ``max_bytes``, is in another
-    encoding, or names a column twice.
+    A row has a problem if a quote is not closed, a byte is not UTF-8, or the number of values differs from
+    that of the columns. Raises CsvError if the file cannot be read, is larger than ``max_bytes``, is in
+    another encoding, or names a column twice.
     """
     try:
         with path.open("rb") as file:

@@ -1,4 +1,5 @@
-"""What the machine's disk says no to, in words: the path, the reason and what to do about it."""
+"""Errors of the disk as sentences with the path, the reason and the remedy; files written whole or not at
+all."""
 
 import errno
 import os
@@ -7,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+from rich.filesize import decimal as size_text
 
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -18,14 +21,14 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Stamp(NamedTuple):
-    """The size and the time of change of a file: a file with the same stamp need not be opened again."""
+    """Size and modification time of a file; with the same stamp it need not be opened again."""
 
     bytes: int
     mtime_ns: int
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None when it is gone. Raises OSError."""
+    """Return the stamp of a file; None if it is gone. Raises OSError."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -35,7 +38,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Give an OSError raised within the path that it is about, where it has none."""
+    """Add the path to an OSError raised within, if it has none."""
     try:
         yield
     except OSError as error:
@@ -55,7 +58,8 @@ def flush(path: Path) -> None:
 
 
 def disk_error_text(error: OSError, home: Home) -> str:
-    """An OSError in one line: the path, the reason, and what to do. ``home`` is where gpufare writes."""
+    """Return an OSError in one line: the path, the reason and the remedy. ``home`` is where gpufare
+    writes."""
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
     reason = error.strerror or str(error)
     remedy = _remedy(error.errno, path or home.root, home)
@@ -64,7 +68,7 @@ def disk_error_text(error: OSError, home: Home) -> str:
 
 
 class UnwritableError(GpufareError):
-    """A file of the home could not be written: says which, why, and what to do."""
+    """A file of the home could not be written; the text gives the path, the reason and the remedy."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         named = OSError(error.errno, error.strerror or str(error), str(path))
@@ -73,9 +77,9 @@ class UnwritableError(GpufareError):
 
 
 def disk_error(error: BaseException) -> OSError | None:
-    """The error of the disk behind an error; None when it is about something else.
+    """Return the disk error behind an error; None for any other error.
 
-    Polars and DuckDB raise errors of their own for a full disk, with its text.
+    Polars and DuckDB raise their own errors for a full disk, with the system's text.
     """
     if isinstance(error, OSError):
         return error
@@ -84,16 +88,16 @@ def disk_error(error: BaseException) -> OSError | None:
 
 
 def is_exhaustion(error: BaseException) -> bool:
-    """Whether memory, disk space or file handles ran out: an error that says nothing about the file."""
+    """True if memory, disk space or file handles ran out, so that the file itself may be sound."""
     named = type(error).__name__ in ("MemoryError", "OutOfMemoryException")
     return named or any(os.strerror(code) in str(error) for code in _EXHAUSTED)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path and rename it onto ``path``, once on the disk, when all went well.
+    """Yield a temporary path, and rename it to ``path`` once its content is on the disk.
 
-    Raises UnwritableError for what the disk does not allow.
+    Raises UnwritableError for errors of the disk.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -111,17 +115,8 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def size_text(size_bytes: float) -> str:
-    """A size for people, in units of 1000."""
-    for unit in ("bytes", "kB", "MB"):
-        if size_bytes < 1000:
-            return f"{size_bytes:.0f} {unit}" if unit == "bytes" else f"{size_bytes:.1f} {unit}"
-        size_bytes /= 1000
-    return f"{size_bytes:,.1f} GB"
-
-
 def free_bytes(path: Path) -> int | None:
-    """Free bytes on the disk of a path, which need not exist; None where that is not known."""
+    """Return the free bytes on the disk of a path, which need not exist; None if unknown."""
     try:
         return shutil.disk_usage(existing(path)).free
     except OSError:
@@ -129,7 +124,7 @@ def free_bytes(path: Path) -> int | None:
 
 
 def existing(path: Path) -> Path:
-    """The path, or the nearest folder above it that exists."""
+    """Return the path, or the nearest folder above it that exists."""
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
@@ -158,9 +153,9 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
 
 def set_aside(home: Home, path: Path, *, copies: bool = False) -> Path:
     """Move a damaged file of the home under ``damaged``, or copy it there, over no earlier one; return its
-    place there.
+    new path.
 
-    Raises OSError when it cannot be moved, FileNotFoundError when it is gone.
+    Raises OSError if it cannot be moved, FileNotFoundError if it is gone.
     """
     place = home.damaged / path.relative_to(home.root)
     number = 1

@@ -1,4 +1,4 @@
-"""Files that a killed process left half written. They have names of their own and are never read."""
+"""Half-written files of killed processes. Their names differ from real ones, so they are never read."""
 
 import os
 import re
@@ -10,25 +10,23 @@ from pathlib import Path
 from pipeline.home.paths import Home
 
 OLD_SECONDS = 3600.0
-"""No file takes this long to be written: an older one has been left behind, whoever has its
-process id now."""
+"""No file takes this long to write: an older one is litter, even if its process id is in use again."""
 
 DAYS_LOOKED_AT = 31
-"""Folders of single days that a sweep looks into, the newest per source; older ones were swept when they were
-new."""
+"""Newest days per source that a sweep looks into; older ones were swept when they were new."""
 
 _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writing")
 
 
 def half_written(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
-    """Files that nobody will finish: their process has ended, or they are older than OLD_SECONDS.
+    """Return files that no process will finish: theirs has ended, or they are older than OLD_SECONDS.
 
-    ``days`` None looks into every day.
+    ``days`` is the number of days per source to look into; None means all.
     """
     old = time.time() - OLD_SECONDS
     left = []
     for path, pid in _candidates(home, days):
-        with suppress(OSError):  # somebody else swept it
+        with suppress(OSError):  # another process swept it
             if path.lstat().st_mtime < old or (pid is not None and not _is_running(pid)):
                 left.append(path)
     return left
@@ -41,7 +39,7 @@ def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
         try:
             path.unlink()
         except OSError:
-            continue  # somebody else swept it, or it cannot be deleted: the next sweep tries again
+            continue  # another process swept it, or it cannot be deleted: the next sweep tries again
         swept.append(path)
     return swept
 
@@ -61,5 +59,5 @@ def _is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        return True  # somebody else's process, or a number that is none: only its age counts
+        return True  # another user's process, or no valid number: only the age counts
     return True

@@ -1,4 +1,4 @@
-"""Where gpufare stores its data and where it finds its SQL, catalogue and sample pages.
+"""Paths of gpufare's data, SQL, catalogue and sample pages.
 
 One environment variable, ``GPUFARE_HOME``, moves everything that gpufare writes.
 """
@@ -14,7 +14,7 @@ HOME_VARIABLE = "GPUFARE_HOME"
 
 _BUNDLED = Path(__file__).parents[1] / "bundled"
 _CLONE = Path(__file__).parents[2]
-# A wheel carries them; a clone has them where they are edited.
+# A wheel bundles them; a clone has them at the top level.
 SQL_DIR = _BUNDLED / "sql" if _BUNDLED.is_dir() else _CLONE / "sql"
 CATALOG_DIR = _BUNDLED / "catalog" if _BUNDLED.is_dir() else _CLONE / "catalog"
 PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pages"
@@ -43,7 +43,7 @@ class Home:
     archive = _Place("archive")
     """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
     record = _Place("record")
-    """What was read of each source and day; only pipeline/record knows what lies where in it."""
+    """Offers, rejects and outcomes of each source and day; only pipeline/record knows the paths in it."""
     digests = _Place("digests")
     """The digest of each morning that was posted, one text file per day."""
     damaged = _Place("damaged")
@@ -61,11 +61,11 @@ class Home:
     permissions_lock = _Place("permissions.lock")
     """Held while they are changed."""
     own_runs = _Place("measured_runs.csv")
-    """The user's own measured runs; see pipeline/model/measuring/own_runs.py."""
+    """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_runs_lock = _Place("measured_runs.lock")
     """Held while a run is added."""
     lock = _Place("publish.lock")
-    """Held by whoever builds and publishes: one writer at a time."""
+    """Held while building and publishing: one writer at a time."""
     report = _Place("report")
     """The page that Dagster writes after each publication."""
     demo = _Place("demo.json")
@@ -74,7 +74,7 @@ class Home:
     """The read-only database that users query."""
 
     def places(self) -> list[Path]:
-        """Return every file and folder that gpufare keeps in a home; files have an ending."""
+        """Return every file and folder of a home; files have a suffix."""
         return [getattr(self, name) for name, place in vars(Home).items() if isinstance(place, _Place)]
 
 

@@ -1,4 +1,4 @@
-"""A lake as an attached database. Its catalogue is in PostgreSQL, or a file for one machine's processes."""
+"""Attaches a lake as a database. Its catalogue is in PostgreSQL, or in a file for one machine's processes."""
 
 import os
 import re
@@ -26,11 +26,11 @@ _ADDRESS = re.compile(
 
 
 class LakeError(GpufareError):
-    """The lake cannot be used, or refused something: says why and what to do."""
+    """The lake cannot be used: says why and what to do."""
 
 
 def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the catalogue as DuckLake names it, and apart from it the password ('' without one), as DuckDB's
+    """Return the catalogue as DuckLake names it, and separately the password ('' without one), since DuckDB's
     errors repeat the former. Raises LakeError, which shows neither."""
     address = environment.get(LAKE_VARIABLE, "")
     if address.startswith("/"):
@@ -45,11 +45,11 @@ def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple
 
 @contextmanager
 def attached(data: str | None = None) -> Iterator[Lake]:
-    """Attach the lake that GPUFARE_LAKE names; ``data`` is where a new one's files go. Raises LakeError."""
+    """Attach the lake that GPUFARE_LAKE names; a new one stores its files in ``data``. Raises LakeError."""
     catalogue, password = catalogue_and_password()
     if password:
         os.environ["PGPASSWORD"] = password  # libpq reads it; no statement contains it
-    # One process at a time opens a file; others wait.
+    # Only one process at a time may open a file; others wait.
     turn = FileLock(f"{catalogue}.lock") if catalogue.startswith("/") else nullcontext()
     option = f"DATA_PATH {quoted(data)}" if data else "CREATE_IF_NOT_EXISTS false"
     try:
@@ -75,5 +75,5 @@ def _load_extensions(lake: Lake) -> None:
 
 
 def quoted(text: str) -> str:
-    """Return a text as a literal of SQL."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

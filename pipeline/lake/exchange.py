@@ -1,7 +1,7 @@
-"""Pushes days of a home's record into a lake, and pulls those that the home lacks or has older.
+"""Pushes days of a home's record into a lake, and pulls days that the home lacks or has in an older form.
 
-A source's day is replaced whole, in one transaction. The lake keeps the hashes of what a day was before: they
-tell a day that was read again here from one that was read again elsewhere.
+A source's day is replaced as a whole, in one transaction. The lake keeps the hashes of a day's earlier
+contents, which tell a day read again here from one read again elsewhere.
 """
 
 import hashlib
@@ -27,20 +27,20 @@ from pipeline.warehouse.connection import transaction
 stamina.instrumentation.set_on_retry_hooks([])
 
 ATTEMPTS = 12
-"""At a transaction, while other writers are in the way."""
+"""Attempts at a transaction while other writers conflict with it."""
 
 MOVED, SAME, OTHER_SIDE = "moved", "same", "other side"
-"""What became of a day: it was written, was there, or is newer on the side where it was to be written."""
+"""Result for a day: written, already there, or newer on the other side."""
 
 _CONTENT = {"tables": "VARCHAR[]", "attempt": "VARCHAR", "digest": "VARCHAR", "earlier": "VARCHAR[]"}
 _COLUMNS = {**TABLES, "days": _CONTENT}
 _PLACE = {"source": "VARCHAR", "day": "DATE", "position": "INTEGER"}
-"""Columns of every table: whose rows they are, and a row's place among them."""
+"""Columns of every table: the source's day, and the row's position in it."""
 
 
 class Content(NamedTuple):
     """A row of the lake's table ``days``: a day's tables, its newest attempt ('' without one), the hash of
-    its values, and the hashes of what it was before."""
+    its values, and the hashes of its earlier contents."""
 
     tables: Sequence[str]
     attempt: str
@@ -49,16 +49,17 @@ class Content(NamedTuple):
 
 
 def content_of(rows: Rows) -> Content:
-    """Return what is compared of a day's rows."""
+    """Return the content of a day's rows, for comparison."""
     attempt = max((row["attempt"] for row in rows.get("outcomes", ())), default="")
     digest = hashlib.sha256(json.dumps(rows, default=str, sort_keys=True).encode()).hexdigest()
     return Content(sorted(rows), attempt, digest)
 
 
 def stands(content: Content, other: Content | None) -> bool:
-    """True if a home's content of a day is to replace the lake's, which is None where it has none.
+    """True if a home's content of a day replaces the lake's (None if the lake has none).
 
-    Prices come before none, a newer attempt before an older one, and of one attempt the later reading.
+    Content with prices precedes content without, a newer attempt an older one, and a later reading of the
+    same attempt an earlier one.
     """
     if other is None:
         return True
@@ -69,7 +70,7 @@ def stands(content: Content, other: Content | None) -> bool:
 
 
 def create(data: str) -> None:
-    """Make a lake whose files are in ``data``, an absolute folder or s3://BUCKET/PREFIX. Raises LakeError."""
+    """Create a lake with its files in ``data``, an absolute path or s3://BUCKET/PREFIX. Raises LakeError."""
     if not data.startswith(("/", "s3://")):
         raise LakeError(f"--data {printable(data)}: give an absolute path, or s3://BUCKET/PREFIX")
     with attached(data) as lake, transaction(lake):
@@ -80,8 +81,8 @@ def create(data: str) -> None:
 
 
 def push(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Put the days into the lake that it lacks or has older. Yields each day and what became of it, or why it
-    was skipped. Raises LakeError."""
+    """Write days that the lake lacks or has in an older form. Yields each day and its result, or why it was
+    skipped. Raises LakeError."""
     with attached() as lake:
         for place, tables in days_here(records, since).items():
             try:
@@ -99,7 +100,7 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
             there = next(_contents_there(lake, place), None)
             if not stands(content, there):
                 return SAME if there and there.digest == content.digest else OTHER_SIDE
-            # Of two pushes at a time, which could both find that the lake lacks the day, one is tried again.
+            # Makes one of two simultaneous pushes fail and retry; both could find the day missing.
             lake.execute("UPDATE lake.pushes SET number = number + 1")
             earlier = [*there.earlier, there.digest] if there else []
             new = {**rows, "days": [content._replace(earlier=earlier)._asdict()]}
@@ -122,8 +123,8 @@ def _insert(lake: Lake, table: str, place: SourceDay, rows: Sequence[Mapping[str
 
 
 def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Write the days into the record that it lacks or has older. Yields what ``push`` does. Raises LakeError,
-    UnwritableError."""
+    """Write days that the record lacks or has in an older form. Yields what ``push`` does. Raises LakeError
+    and UnwritableError."""
     here = days_here(records, since)
     with attached() as lake:
         query = "SELECT source, day FROM lake.days WHERE day >= ? ORDER BY ALL"
@@ -134,7 +135,7 @@ def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
 def _pull_day(lake: Lake, records: Records, place: SourceDay, tables: Sequence[str]) -> str:
     try:
         here = content_of(read_day(records, place, tables)) if tables else None
-    except (GpufareError, FileNotFoundError):  # damaged here: the lake's is whole
+    except (GpufareError, FileNotFoundError):  # damaged here but not in the lake
         here = None
     with transaction(lake):
         (there,) = _contents_there(lake, place)

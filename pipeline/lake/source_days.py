@@ -1,17 +1,17 @@
-"""A source's day of the record as rows of the lake's tables, and back."""
+"""Converts a source's day of the record to rows of the lake's tables, and back."""
 
 import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import configs
-from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.outcome import Outcome
 from pipeline.record.damage import RecordError
 from pipeline.record.months import SourceDay
@@ -20,32 +20,27 @@ from pipeline.record.records import Records
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 """A day's rows by table."""
 
-_SQL_TYPES: Mapping[type, str] = {
-    str: "VARCHAR",
-    bool: "BOOLEAN",
-    int: "INTEGER",
-    float: "DOUBLE",
-    Decimal: "DECIMAL(18, 8)",
-    date: "DATE",
-    datetime: "TIMESTAMPTZ",
-    tuple: "INTEGER[]",
-}
+
+def _columns(table: str) -> dict[str, str]:
+    """Return the types of a published table's columns but its day, by name, in order."""
+    return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
+
 
 TABLES: Mapping[str, Mapping[str, str]] = {
-    "rejects": {name: _SQL_TYPES[kind] for name, kind in column_types(RejectedRow).items()},
-    "offers": {name: _SQL_TYPES[kind] for name, kind in column_types(Offer).items()},
+    "rejects": _columns("rejects"),
+    "offers": _columns("offers"),
     "exchange_rates": dict.fromkeys(("currency", "usd_per_unit", "rate_date"), "VARCHAR"),
     "outcomes": dict.fromkeys(("attempt", "outcome"), "VARCHAR"),
 }
-"""Columns and types by table. Rates are texts, which lose no digit; an outcome is JSON."""
+"""Columns and types by table. Rates are texts, to keep every digit; an outcome is JSON."""
 
 _OUTCOME = TypeAdapter(Outcome)
 _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 def days_here(records: Records, since: date) -> dict[SourceDay, list[str]]:
-    """Return the days since one, by source, with the tables that each has rows for. Of a damaged month these
-    are all days on which the source was asked: reading them says why they are skipped."""
+    """Return the days since a date, by source, with the tables that have rows. For a damaged month these are
+    all days on which the source was asked; reading them reports the damage."""
     found: dict[SourceDay, list[str]] = defaultdict(list)
     for source, config in configs().items():
         asked = records.outcome_days(source)
@@ -87,8 +82,8 @@ def read_day(records: Records, place: SourceDay, tables: Sequence[str]) -> Rows:
 
 
 def write_day(records: Records, place: SourceDay, rows: Rows) -> None:
-    """Write a day's rows into the record, its outcomes last. Raises UnwritableError, and before anything is
-    written ValueError for what no gpufare of this version has pushed."""
+    """Write a day's rows into the record, outcomes last. Raises UnwritableError, and before writing anything
+    ValueError for rows that this version of gpufare cannot have pushed."""
     if place.source not in configs():
         raise ValueError("this version of gpufare does not know the source")
     rejects = [

@@ -4,6 +4,7 @@ Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of
 a row that cannot be estimated says why and never stops the rest.
 """
 
+import json
 import math
 import re
 import sys
@@ -147,12 +148,7 @@ _far AS (
 SELECT
     m.job::INTEGER, r.carried, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
     s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
-    concat_ws('; ', nullif(m.assumptions, ''), CASE
-        WHEN m.evidence = 'extrapolated' AND s.evidence = 'extrapolated' THEN 'far from any published run'
-        WHEN m.evidence = 'extrapolated' THEN 'memory: far from any published run'
-        WHEN s.evidence = 'extrapolated' THEN 'speed: far from any published run'
-    END),
-    f.memory, f.speed
+    m.assumptions, m.evidence = 'extrapolated', s.evidence = 'extrapolated', f.memory, f.speed
 FROM memory_of('estimate_rows') AS m
 JOIN speed_of('estimate_rows') AS s USING (job)
 JOIN estimate_rows AS r USING (job)
@@ -183,6 +179,8 @@ class Estimator:
             print(problem, file=sys.stderr)
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
+        self.assumed: set[str] = set()
+        """The settings that a row of the last answers left open."""
         self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}
         described = self.connection.execute(
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
@@ -206,7 +204,7 @@ class Estimator:
             raise RunError(f"gpu '{label}' is not one card of the catalogue")
         usual = USUAL_FORM_FACTORS.get(found)
         if usual:
-            read.assumptions.append(f"gpu: form factor not given, taken as {usual}")
+            read.assumptions.append(("gpu", f"form factor not given, taken as {usual}"))
             found = usual
         if found not in self.gpus:
             raise RunError(f"gpu '{found}' has no full specifications in the catalogue")
@@ -220,7 +218,7 @@ class Estimator:
         if (watts is not None and rated and watts < rated) or (watts is None and _CAPPED.search(label)):
             capped = f"the cap of {watts:g} W" if watts else "the power cap"
             at = f"{rated:g} W" if rated else "its full power"
-            read.assumptions.append(f"gpu: {capped} is not modelled, estimated at {at}")
+            read.assumptions.append(("gpu", f"{capped} is not modelled, estimated at {at}"))
 
     def _check_precision(self, read: RunRow) -> None:
         """Raise RunError for numbers that the card cannot multiply; emulated bf16 is an assumption."""
@@ -234,13 +232,15 @@ class Estimator:
         precision = settings.get("training_precision")
         if not card.has_bf16 and precision in (None, "bf16", "amp", "deepspeed_bf16"):
             usual = "amp" if settings["method"] == "pretrain" else "bf16"
-            read.assumptions.append(f"training_precision: {precision or usual}, which {gpu} only emulates")
+            read.assumptions.append(
+                ("training_precision", f"{precision or usual}, which {gpu} only emulates")
+            )
 
-    def _ignored(self, columns: Sequence[str], published: bool) -> str:
-        """The columns that no layout has, in words: a misspelt setting would silently be a default."""
+    def _ignored(self, columns: Sequence[str], published: bool) -> list[tuple[str, str]]:
+        """The columns that no layout has: a misspelt setting would silently be a default."""
         known = self.columns | (PUBLISHED_COLUMNS if published else set())
         ignored = [printable(name)[:100] for name in columns if name and name not in known]
-        return f"ignored columns: {', '.join(ignored)}" if ignored else ""
+        return [("ignored columns", ", ".join(ignored))] if ignored else []
 
     def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> Answers:
         """One output row per input row, in order."""
@@ -249,7 +249,7 @@ class Estimator:
         answers: Answers = []
         settings: list[dict[str, Any]] = []
         for number, row in enumerate(rows):
-            answer = dict.fromkeys(OUTPUT_COLUMNS, "")
+            answer: dict[str, Any] = dict.fromkeys(OUTPUT_COLUMNS, "") | {"assumptions": []}
             answer["run_id"] = row.get("id" if published else "run_id") or ""
             answers.append(answer)
             try:
@@ -261,14 +261,16 @@ class Estimator:
                 # Free text that no reader foresaw: the row's error, not the file's.
                 answer["error"] = f"the row cannot be read: {printable(str(error))[:200]}"
                 continue
-            answer["assumptions"] = "; ".join(read.assumptions)
+            answer["assumptions"] = read.assumptions
             far = read.extrapolated or read.settings["model"] in self.likenesses
             settings.append({**read.settings, "job": str(number), "carried": far})
         self._fill(answers, settings)
+        self.assumed = {name for answer in answers for name, _ in answer["assumptions"]}
         for answer in answers:
             if not answer["error"] and not answer["memory_gib"]:
                 answer["error"] = "the settings give no estimate"
-            answer["assumptions"] = "; ".join(filter(None, (answer["assumptions"], ignored)))
+            texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
+            answer["assumptions"] = "; ".join(texts)
         # What people wrote goes to a terminal and to spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
@@ -333,21 +335,39 @@ class Estimator:
             {"refused": list(refused)},
         )
         estimates = self.connection.execute(_ESTIMATES).fetchall()
-        for job, is_far, *values, defaults, far_memory, far_speed in estimates:
-            _write_answer(answers[job], values, defaults, (far_memory, far_speed) if is_far else None)
+        for job, is_far, *values, defaults, memory_is_far, speed_is_far, far_memory, far_speed in estimates:
+            _assume(answers[job], json.loads(defaults), memory_is_far, speed_is_far)
+            _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
 
 
 Ratios = dict[str, float]
 """The low and the high end of a band, as multiples of what is estimated."""
 
 
-def _write_answer(
-    answer: dict[str, Any], values: list[Any], defaults: str, far: tuple[Ratios, Ratios] | None
+_RULES = {
+    "kbit_upcast": "1 on stack hf, else 0",
+    "autocast": "1 in the Transformers Trainer, else 0",
+    "lora_targets": "all linear layers",
+    "sharding": "zero1 on stack te, else fsdp for full and pretrain, ddp for adapters",
+}
+"""Settings left open that no single value stands for."""
+
+
+def _assume(
+    answer: dict[str, Any], defaults: Mapping[str, Any], memory_is_far: bool, speed_is_far: bool
 ) -> None:
+    """Add the settings that the model filled in and the reader did not, and what no run near vouches for."""
+    stated = {name for name, _ in answer["assumptions"]}
+    answer["assumptions"] += [
+        (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
+    ]
+    if memory_is_far or speed_is_far:
+        quantity = "" if memory_is_far and speed_is_far else "memory" if memory_is_far else "speed"
+        answer["assumptions"].append((quantity, "far from any published run"))
+
+
+def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, Ratios] | None) -> None:
     memory, low, high, fits, speed, slow, fast = values
-    stated = answer["assumptions"]
-    open_settings = [part for part in defaults.split("; ") if part and part.split(":")[0] + ":" not in stated]
-    answer["assumptions"] = "; ".join(([stated] if stated else []) + open_settings)
     if not all(value is not None and math.isfinite(value) and value > 0 for value in (memory, speed)):
         answer["error"] = "the settings give no finite estimate"
         return

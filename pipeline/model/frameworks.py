@@ -93,7 +93,7 @@ def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
     read.settings["loss_kernel"] = kernel
     if framework is None:
         why = f"'{text}' is not known" if text.strip() else "none given"
-        read.assumptions.append(f"framework: {why}, read as the Transformers Trainer: bands doubled")
+        read.assumptions.append(("framework", f"{why}, read as the Transformers Trainer: bands doubled"))
         read.extrapolated = True
     elif framework.stack == "torchtune" and re.search(r"(?<!no )\bcompile", text.lower()):
         read.settings["stack"] = "compile"

@@ -252,7 +252,7 @@ def _gpu_count(row: Row, read: RunRow) -> float:
     text = (row.get("parallelism") or "").strip().lower()
     if text and not re.search(r"single|none", text):
         raise RunError(f"gpu_count is missing, and parallelism '{text}' speaks of more than one GPU")
-    read.assumptions.append("gpu_count: 1")
+    read.assumptions.append(("gpu_count", "1"))
     return 1.0
 
 
@@ -311,7 +311,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
         sizes = {"tp": 1.0}
     if "tp" not in sizes and settings["stack"] == "te" and gpus > 1 and "fsdp" not in text:
         settings["tensor_parallel"] = settings["pipeline_parallel"] = None
-        read.assumptions.append("tensor_parallel: the least with which the weights fit")
+        read.assumptions.append(("tensor_parallel", "the least with which the weights fit"))
     settings["sharding"] = _sharding(text, framework, gpus, number(row, "nodes"))
     offloaded = re.search(r"(?<!no )(?<!without )(?<!not )\boffload(?!\w* setting)", text) or re.search(
         r"\(cpu", (row.get("optimizer") or "").lower()
@@ -334,7 +334,7 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
     targets = (row.get("lora_targets") or "").strip()
     settings["lora_targets"] = lora_targets_of(targets)
     if targets and settings["lora_targets"] is None and not _ALL_LINEAR.match(targets.lower()):
-        read.assumptions.append(f"lora_targets: '{targets}' read as all linear layers")
+        read.assumptions.append(("lora_targets", f"'{targets}' read as all linear layers"))
     settings["lora_dropout"] = framework.lora_dropout if framework else None
     if method != "qlora":
         return
@@ -379,7 +379,7 @@ def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     settings["checkpointing"], offload = found
     if found[0] is None:
         settings["checkpointing"], offload = _checkpointing_of(framework)
-        read.assumptions.append(f"checkpointing: {settings['checkpointing']}")
+        read.assumptions.append(("checkpointing", str(settings["checkpointing"])))
     if offload:
         settings["offload"] = "cpu+act" if settings["offload"] == "cpu" else offload
     text = (row.get("flash_attention") or "").strip().lower()
@@ -387,7 +387,7 @@ def _read_switches(row: Row, read: RunRow, framework: Framework | None) -> None:
     if settings["flash_attention"] is None:
         raise RunError(f"flash_attention '{text}' is not understood: yes, no or unknown")
     if re.search(_OPEN, text):
-        read.assumptions.append("flash_attention: 1")
+        read.assumptions.append(("flash_attention", "1"))
 
 
 def _checkpointing_of(framework: Framework | None) -> tuple[str, str | None]:

@@ -55,14 +55,14 @@ MOST = 1e9
 
 @dataclass(slots=True)
 class RunRow:
-    """Settings in the model's layout, and what had to be assumed to get there.
+    """Settings in the model's layout, and what had to be assumed to get there: settings, and what they are.
 
     ``scaled_to`` is set where no shape of the model is known and ``settings['model']`` is its likeness;
     ``extrapolated`` where something else is not known that no published run can vouch for.
     """
 
     settings: Settings
-    assumptions: list[str] = field(default_factory=list)
+    assumptions: list[tuple[str, str]] = field(default_factory=list)
     scaled_to: Size | None = None
     extrapolated: bool = False
 
@@ -96,8 +96,11 @@ def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architectur
         read.scaled_to = size
         active = f", {size.active_b:.3g}B active" if size.active_b < size.params_b else ""
         read.assumptions.append(
-            f"model: '{name}' is not in the catalogue, shaped like {model} scaled to {size.params_b:.4g}B"
-            f"{active}: extrapolated, bands doubled"
+            (
+                "model",
+                f"'{name}' is not in the catalogue, shaped like {model} scaled to {size.params_b:.4g}B"
+                f"{active}: extrapolated, bands doubled",
+            )
         )
 
 

@@ -28,8 +28,9 @@ from pipeline.contracts.listing import (
 from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import thresholds
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
+from pipeline.gates.prices import bounds_of
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus import Identity, identify
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.offers.money import usd_per_hour
@@ -37,11 +38,10 @@ from pipeline.parsing.prices import RowError
 from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
-"""A reject keeps at most this much of its row; one that is exactly as long is kept whole."""
+"""Longest text of a row that a reject keeps."""
 
 MAX_REJECTS = 10_000
-"""Rejects of a reading that are kept; more are counted in a warning. The longest list that is read, Azure's,
-has fewer rows."""
+"""Rejects kept per reading; more are counted in a warning. Azure's list, the longest one, has fewer rows."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
@@ -56,16 +56,16 @@ USD_DIGITS = Decimal("1e-8")
 
 
 def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
-    """Normalize what a reader yielded.
+    """Return a reader's rows as offers, rejects and warnings.
 
     ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
-    None and ``native_price`` is kept. Errors that the reader raises pass through. Raises SourceChangedError,
-    without reading on, when there are many more offers than expected.
+    None and ``native_price`` is kept. The reader's errors pass through. Raises SourceChangedError, and stops
+    reading, if there are many more offers than expected.
     """
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
     seen: set[tuple[Any, ...]] = set()
-    limit = thresholds.FLOOD_FACTOR.value * thresholds.ROWS_MAX.unless(config.expect.rows_max)
+    limit = THRESHOLDS.flood_factor * (config.expect.rows_max or THRESHOLDS.rows_max)
     for row in rows:
         found = _offer_or_reject(row, config, rates, seen) if isinstance(row, Listing) else row
         if isinstance(found, Offer):
@@ -79,12 +79,12 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
         if len(built.offers) > limit:
             raise SourceChangedError(
                 f"more than {limit} offers, where {config.name} is expected to have at most "
-                f"{limit // thresholds.FLOOD_FACTOR.value}: reading stopped there. If the source has "
+                f"{limit // THRESHOLDS.flood_factor}: reading stopped there. If the source has "
                 f"grown, raise rows_max in catalog/sources/{config.name}.yaml"
             )
     if unkept:
         built.warnings.append(f"{unkept} rejects more than the {MAX_REJECTS} that are kept")
-    offers = flag_conflicting_prices(built.offers, _PROVENANCE | _PRICES)
+    offers = flag_conflicting_prices(built.offers, {*_PROVENANCE, *_PRICES, "available"})
     built.offers = flag_contradictions(offers, config)
     return built
 
@@ -92,7 +92,8 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
 def _offer_or_reject(
     row: Listing, config: SourceConfig, rates: Mapping[str, Rate], seen: set[tuple[Any, ...]]
 ) -> Offer | Reject:
-    """The same machine twice at the same price is one offer, except on a marketplace."""
+    """Return the offer of a row; the same machine again at the same price is a reject, except on a
+    marketplace."""
     try:
         offer = _offer(_with_printable_text(row), config, rates)
         key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
@@ -132,7 +133,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"nothing says how many GPUs {row.raw_label!r} has")
     if not 0 < gpu_count < math.inf:
         raise RowError(RejectReason.UNKNOWN_GPU_COUNT, f"{row.raw_label!r} has {gpu_count:g} GPUs")
-    most_gpus = thresholds.MAX_GPU_COUNT.unless(config.expect.max_gpu_count)
+    most_gpus = config.expect.max_gpu_count or THRESHOLDS.max_gpu_count
     if gpu_count > most_gpus:
         raise RowError(
             RejectReason.IMPOSSIBLE_GPU_COUNT,
@@ -188,7 +189,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
 
 
 def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
-    """The columns that the row states and, where it does not, what the source states for all its rows."""
+    """Return the columns that the row states, else those that the yaml states for all rows."""
     billing = config.billing
     columns = config.attributes.model_dump(include=_STATED) | {
         "billing_increment_seconds": billing.increment_seconds,
@@ -219,8 +220,8 @@ def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierC
 def _size_evidence(
     row: Listing, gpu_count: float, source: str, gpu_id: str | None, stated: Mapping[str, Any]
 ) -> SizeEvidence:
-    """A machine is offered where the answer names it, or prices all of its GPUs together; a price per GPU
-    says nothing of machines. On a marketplace each offer is a host."""
+    """Return "offered" if the answer names the machine or prices all of its GPUs together; a price per GPU
+    does not show the machine's size. On a marketplace each offer is a host."""
     names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
     if names_a_machine or not row.native_unit.startswith("gpu_") or stated["tier_class"] == "marketplace":
         return "offered"
@@ -241,8 +242,8 @@ def _identify(row: Listing, config: SourceConfig) -> Identity:
 
 
 def _identify_imported(row: Listing) -> Identity:
-    """The GPU of a row of a file: by its gpu_id, or by a label that may name a GPU or a machine. Where it can
-    be read as both and they differ, it is ambiguous. Raises RowError for a gpu_id that does not exist."""
+    """Return the GPU of an imported row, by its gpu_id, or by a label that names a GPU or a machine. A label
+    that names both, with different GPUs, is ambiguous. Raises RowError for an unknown gpu_id."""
     if stated := row.context.get("gpu_id"):
         if (card := card_by_id().get(str(stated))) is None:
             raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
@@ -268,8 +269,8 @@ def _check_currency(row: Listing, config: SourceConfig) -> None:
 
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
-    """Both bounds are inclusive."""
-    low, high = thresholds.PRICE_BOUNDS.unless(config.expect.usd_per_gpu_hour)
+    """Raise RowError for a price outside of the bounds; both are inclusive."""
+    low, high = bounds_of(config)
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(
             RejectReason.PRICE_OUT_OF_BOUNDS,

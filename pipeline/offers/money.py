@@ -16,9 +16,9 @@ def usd_per_hour(
     term_days: int | None,
     fx: Decimal,
 ) -> Decimal:
-    """US dollars for one hour of the whole offer.
+    """Return US dollars for one hour of the whole offer.
 
-    A ``gpu_*`` price is multiplied by ``gpu_count``, an ``instance_*`` price is that of the whole offer; a
+    A ``gpu_*`` price is multiplied by ``gpu_count``, an ``instance_*`` price is for the whole offer; a
     month is 730 hours; ``instance_term`` is the total of ``term_days`` days of 24 hours. ``fx`` is the price
     of one unit of the native currency in dollars. Raises ValueError for a term price without a term above 0.
     """
@@ -34,6 +34,6 @@ def usd_per_hour(
 
 
 def price_text(value: Decimal) -> str:
-    """Dollars with two decimals; below a dollar, with all decimals that the price has."""
+    """Return dollars with two decimals, and with all decimals of the price below a dollar."""
     digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
     return f"{value:,.{digits}f}"

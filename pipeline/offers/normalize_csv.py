@@ -1,4 +1,4 @@
-"""``gpufare normalize``: adds to a table of labels the GPU of each."""
+"""``gpufare normalize``: adds the GPU of each label to a table of labels."""
 
 import csv
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ ANSWER_COLUMNS = (
 
 
 class _Label(BaseModel):
-    """What a row says of a label, and in optional columns."""
+    """A row of the table, with its optional columns."""
 
     raw_label: str = ""
     provider: str = ""
@@ -53,7 +53,7 @@ def _answer(identity: Identity) -> dict[str, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """A table of labels with its answers: the columns, the rows, and what separates the cells of the file."""
+    """A table of labels with its answers: the columns, the rows, and the separator of the file."""
 
     columns: list[str]
     rows: list[dict[str, str | None]]
@@ -61,7 +61,7 @@ class Normalized:
 
 
 def normalized(path: Path) -> Normalized:
-    """The rows of ``path`` with the answer columns, in their order.
+    """Return the rows of ``path`` with the answer columns, in their order.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
     An input column with the name of an answer column is overwritten. Raises CsvError.

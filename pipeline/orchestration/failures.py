@@ -1,8 +1,7 @@
-"""No run ends badly without a trace in the record: what a failed, killed or canceled run leaves.
+"""Outcomes and incidents of runs that failed, were killed or canceled.
 
-A run records the outcome of each of its sources before it fails. A source whose run could not, because it
-was killed, took too long or crashed, gets its outcome here, and an incident. A failed run of no source is an
-incident, too.
+A run records the outcome of each of its sources before it fails. A source whose run was killed, took too long
+or crashed gets its outcome here, and an incident. A failed run without sources is an incident, too.
 """
 
 from datetime import UTC, date, datetime
@@ -25,26 +24,28 @@ _PARTITION_TAG = "dagster/partition"
 
 @dg.run_failure_sensor(default_status=dg.DefaultSensorStatus.RUNNING)
 def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
-    """Every run that failed, of whichever job, by schedule or by hand."""
+    """Record a failed run of any job, scheduled or started by hand."""
     failed = [event.step_failure_data for event in context.get_step_failure_events()]
     errors = [str((data.error.cause or data.error).message).strip() for data in failed if data.error]
     ended = f"it was ended from outside, killed, out of memory or too slow ({context.failure_event.message})"
     reason = "; ".join(errors) or ended
-    # Our own Failure: publish_day has kept the reason.
-    told = bool(failed) and all(data.user_failure_data for data in failed)
-    _leave_a_trace(context, home.folders(), reason, told)
+    # Our own Failure: publish_day has kept the incident.
+    is_kept = bool(failed) and all(data.user_failure_data for data in failed)
+    _record_failure(context, home.folders(), reason, is_kept)
 
 
 @dg.run_status_sensor(run_status=dg.DagsterRunStatus.CANCELED, default_status=dg.DefaultSensorStatus.RUNNING)
 def canceled_runs(context: dg.RunStatusSensorContext, home: GpufareHome) -> None:
-    """Every run that a person or the daemon ended."""
-    _leave_a_trace(context, home.folders(), context.dagster_event.message or "it was canceled")
+    """Record a run that a person or the daemon ended."""
+    _record_failure(context, home.folders(), context.dagster_event.message or "it was canceled")
 
 
-def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, told: bool = False) -> None:
-    """Record what the run did not: the outcomes of its sources, and one incident.
+def _record_failure(
+    context: dg.RunStatusSensorContext, home: Home, reason: str, is_kept: bool = False
+) -> None:
+    """Record the outcomes that the run did not, and one incident.
 
-    ``told``: a run of no source has kept its own incident.
+    ``is_kept``: a run without sources has kept its incident itself.
     """
     run = context.dagster_run
     began = _began(context)
@@ -52,20 +53,20 @@ def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, 
     sources = _sources(context)
     attempts = {name: Records(home).outcomes(name, day) if day else [] for name in sources}
     since = began.strftime(ID_FORMAT)
-    untold = [name for name in sources if not any(row["attempt"] >= since for row in attempts[name])]
-    of = ", ".join(untold)
+    missing = [name for name in sources if not any(row["attempt"] >= since for row in attempts[name])]
+    of = ", ".join(missing)
     context.log.error(f"{of or run.job_name} failed: {reason}")
-    if not untold and (sources or told):
+    if not missing and (sources or is_kept):
         return
     if day == began.date():
-        for source in untold:
+        for source in missing:
             error = f"the run ended without an outcome: {reason}"
             failed = Capture(source=source, day=day, capture_id=None, status="failed", error=error)
             record_day(source_config(source), day, [failed], home)
     incident = Incident(
         kind=IncidentKind.RUN_FAILED,
         day=day,
-        source=of if len(untold) == 1 else None,
+        source=of if len(missing) == 1 else None,
         reason=f"the run of {run.job_name}{f' ({of})' if of else ''} failed: {reason}",
         remedy=f"look at the run {run.run_id} in Dagster, and start it again",
     )
@@ -73,14 +74,14 @@ def _leave_a_trace(context: dg.RunStatusSensorContext, home: Home, reason: str, 
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
-    """When the run began, now when it never did (UTC)."""
+    """Return when the run began (UTC); now if it never did."""
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
     began = record.start_time if record else None
     return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)
 
 
 def _sources(context: dg.RunStatusSensorContext) -> list[str]:
-    """The sources that a run was to capture or read."""
+    """Return the sources that a run was to capture or read."""
     planned = context.instance.get_asset_keys_for_run(
         context.dagster_run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED
     )

@@ -1,8 +1,7 @@
-"""The names that assets, jobs and sensors have in common, and the versions of their code."""
+"""Names shared by assets, jobs and sensors, and the versions of their code."""
 
 import hashlib
 from collections.abc import Iterable
-from pathlib import Path
 
 import dagster as dg
 
@@ -11,7 +10,7 @@ from pipeline.catalog.source_config import SourceConfig, configs
 MORNING = dg.AssetKey("morning")
 
 SOURCE_TAG = "source"
-"""On a source's two assets."""
+"""The tag of a source's two assets."""
 
 PRICES_TEAM = "team:prices"
 MODEL_TEAM = "team:model"
@@ -19,28 +18,28 @@ MODEL_TEAM = "team:model"
 
 
 def enabled_sources() -> list[SourceConfig]:
-    """The sources that are asked, by name."""
+    """Return the sources that are not retired, by name."""
     return [config for config in configs().values() if config.disabled is None]
 
 
 def raw_key(source: str) -> dg.AssetKey:
-    """The raw answers of a source."""
+    """Return the key of a source's raw answers."""
     return dg.AssetKey(["raw", source])
 
 
 def offers_key(source: str) -> dg.AssetKey:
-    """What was read from them: offers, or exchange rates."""
+    """Return the key of a source's offers or exchange rates."""
     return dg.AssetKey(["exchange_rates" if configs()[source].kind == "exchange_rates" else "offers", source])
 
 
 def table_key(table: str) -> dg.AssetKey:
-    """A table of the published file."""
+    """Return the key of a table of the published file."""
     return dg.AssetKey(["published", table])
 
 
-def code_version(files: Iterable[Path]) -> str:
-    """Return the version of what files define: Dagster marks assets of an earlier one as outdated."""
+def code_version(definition: Iterable[str]) -> str:
+    """Return the version of some source texts: Dagster marks assets of an earlier one as outdated."""
     digest = hashlib.sha256()
-    for file in files:
-        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    for text in definition:
+        digest.update(text.encode() + b"\0")
     return digest.hexdigest()[:12]

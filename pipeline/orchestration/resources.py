@@ -1,4 +1,4 @@
-"""Where the assets store their data: in the same home as the command line."""
+"""The data home of the assets, the same as the command line's."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ REPLAY_VARIABLE = "GPUFARE_REPLAY_URL"
 
 
 class GpufareHome(dg.ConfigurableResource[Home]):
-    """The data home, and where pages are asked for."""
+    """The data home, and the server to ask."""
 
     root: str = Field(default="", description="Empty: $GPUFARE_HOME or the user's data folder.")
     replay_url: str = Field(
@@ -23,9 +23,9 @@ class GpufareHome(dg.ConfigurableResource[Home]):
     )
 
     def folders(self) -> Home:
-        """The folders under ``root``."""
+        """Return the home at ``root``."""
         return Home(Path(self.root)) if self.root else paths.home()
 
     def replay_server(self) -> str | None:
-        """The replay server's address; None to ask the providers."""
+        """Return the replay server's address; None to ask the providers."""
         return self.replay_url or os.environ.get(REPLAY_VARIABLE) or None

@@ -1,4 +1,4 @@
-"""What Dagster runs, in the order of a morning. All times are UTC.
+"""Dagster's schedules, in the order of a morning. All times are UTC.
 
 | time | schedule | run |
 |---|---|---|
@@ -7,9 +7,6 @@
 | 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
 | 07:15 | morning_digest | what moved, what broke and what is held is posted |
 | 07:30 | plan_ahead | plans for the next publication are computed |
-
-GPUFARE_HOURLY_SOURCES (names with commas between) lists sources that capture_hourly captures every hour; the
-publishing then runs every hour, too.
 """
 
 import os
@@ -18,8 +15,7 @@ from datetime import date
 
 import dagster as dg
 
-from pipeline.catalog.source_config import SourceConfig, source_config
-from pipeline.contracts.errors import GpufareError
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.outcome import NOT_ASKED
 from pipeline.home.paths import Home
 from pipeline.orchestration.keys import MORNING, enabled_sources, offers_key, raw_key
@@ -32,8 +28,6 @@ from pipeline.orchestration.tables import (
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
 from pipeline.refresh.permissions import off_sources
-
-HOURLY_VARIABLE = "GPUFARE_HOURLY_SOURCES"
 
 RUNNING = dg.DefaultScheduleStatus.RUNNING
 
@@ -53,7 +47,7 @@ publish_job = dg.define_asset_job(
 morning_job = dg.define_asset_job(
     "morning_digest",
     selection=dg.AssetSelection.assets(MORNING),
-    description="Say what moved, what broke and what is held. Posts the digest.",
+    description="Post the digest: price moves, failed sources, held prices.",
 )
 
 plan_job = dg.define_asset_job(
@@ -67,38 +61,22 @@ _Tick = Iterator[dg.RunRequest | dg.SkipReason]
 
 @dg.schedule(job=capture_job, cron_schedule="0 6 * * *", default_status=RUNNING)
 def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask for every source that may be asked."""
+    """Ask every source that may be asked."""
     yield _request(context, home, enabled_sources())
 
 
 @dg.schedule(job=capture_job, cron_schedule="30 6 * * *", default_status=RUNNING)
 def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask once more for the sources that failed today; those of every hour are asked again anyway."""
-    hourly, day = hourly_sources(), context.scheduled_execution_time.date()
-    daily = [config for config in enabled_sources() if config.name not in hourly]
-    yield _request(context, home, [config for config in daily if _failed(config, day, home.folders())])
-
-
-@dg.schedule(job=capture_job, cron_schedule="30 * * * *", default_status=RUNNING)
-def capture_hourly(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask for the sources of GPUFARE_HOURLY_SOURCES."""
-    hourly = hourly_sources()
-    yield _request(context, home, [config for config in enabled_sources() if config.name in hourly])
-
-
-def hourly_sources() -> frozenset[str]:
-    """The sources that are captured every hour. Raises GpufareError for a name that is no source."""
-    names = [name.strip() for name in os.environ.get(HOURLY_VARIABLE, "").split(",")]
-    try:
-        return frozenset(source_config(name).name for name in names if name)
-    except GpufareError as error:
-        raise GpufareError(f"{HOURLY_VARIABLE}: {error}") from error
+    """Ask once more for the sources that failed today."""
+    day = context.scheduled_execution_time.date()
+    failed = [config for config in enabled_sources() if _failed(config, day, home.folders())]
+    yield _request(context, home, failed)
 
 
 def _request(
     context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
 ) -> dg.RunRequest | dg.SkipReason:
-    """One run of the sources that may be asked; the tick's log names the others with their reasons."""
+    """Return one run of the sources that may be asked; the tick's log names the others with their reasons."""
     # A replay needs no permission.
     off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
@@ -107,7 +85,7 @@ def _request(
     reasons = "; ".join(f"{name} is off: {why}" for name, why in off.items())
     names = [config.name for config in sources if config.name not in off]
     if not names:
-        return dg.SkipReason(reasons or "there is no source to ask")
+        return dg.SkipReason(reasons or "no source to ask")
     context.log.info(reasons or "no source is off")
     moment = context.scheduled_execution_time
     return dg.RunRequest(
@@ -127,17 +105,14 @@ def _failed(config: SourceConfig, day: date, home: Home) -> bool:
 
 
 def schedules() -> list[dg.ScheduleDefinition]:
-    """Return every schedule, running by default. Raises GpufareError."""
-    hourly = hourly_sources()
-    publish_cron = "0 * * * *" if hourly else "0 7 * * *"
+    """Return every schedule, running by default."""
     return [
         capture,
         capture_again,
-        *([capture_hourly] if hourly else []),
         *(
             dg.ScheduleDefinition(name=job.name, job=job, cron_schedule=cron, default_status=RUNNING)
             for job, cron in (
-                (publish_job, publish_cron),
+                (publish_job, "0 7 * * *"),
                 (morning_job, "15 7 * * *"),
                 (plan_job, "30 7 * * *"),
             )

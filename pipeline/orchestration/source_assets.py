@@ -3,7 +3,7 @@
 One step makes the assets of all chosen sources, so that a process starts once for all of them: it asks the
 sources side by side, as `gpufare refresh` does, and then reads one after the other. A source that fails has
 its outcome in the record, a failed check, and no materialization; the others are captured and read before the
-step fails in its name. Publishing is a run of its own and takes what was accepted.
+step fails in its name. Publishing is a separate run and takes the accepted offers.
 
 Today's partition is captured; a past one is read again from the archive, or skipped where it was never
 captured: a live page shows today's prices only.
@@ -31,7 +31,7 @@ from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, o
 from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_live, refuse_a_demo
+from pipeline.refresh.inputs import capture_live, reject_demo_home
 from pipeline.sources import source_module
 
 EXPECTATIONS = "expectations"
@@ -46,7 +46,7 @@ _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
 def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:
-    """A partition per day (UTC). Days before the first archived one have no pages to show, so they are none.
+    """Return a partition per day (UTC), from the first archived day on.
 
     end_offset=1: a page captured today belongs to today's partition, not yesterday's.
     """
@@ -55,7 +55,7 @@ def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:
 
 
 def first_day(home: Home, today: date) -> date:
-    """The first archived day; ``today`` while there is none, or where the archive cannot be read."""
+    """Return the first archived day; ``today`` without one, or if the archive cannot be read."""
     archive = Archive(home.archive)
     try:
         return min([day for source in archive.sources() for day in archive.days(source)[:1]] + [today])
@@ -64,7 +64,7 @@ def first_day(home: Home, today: date) -> date:
 
 
 def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
-    """The raw and offers assets of the sources, any of which can be made alone."""
+    """Return the raw and offers assets of the sources, which can be made one by one."""
 
     @dg.multi_asset(
         name="capture_and_read",
@@ -107,7 +107,7 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     common: dict[str, Any] = {
         "owners": [PRICES_TEAM],
         "tags": {SOURCE_TAG: config.name},
-        "code_version": code_version(files),
+        "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},
     }
     raw = dg.AssetSpec(
@@ -132,7 +132,7 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
 
 
 def _day_of(context: dg.AssetExecutionContext) -> date:
-    """The partition's day. Raises Failure when it has not begun (UTC)."""
+    """Return the partition's day. Raises Failure if it has not begun (UTC)."""
     day = date.fromisoformat(context.partition_key)
     today = datetime.now(UTC).date()
     if day > today:
@@ -145,7 +145,7 @@ def _day_of(context: dg.AssetExecutionContext) -> date:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One run's day, and why sources failed in it, by name."""
+    """A run: its day, and the reasons of failed sources by name."""
 
     context: dg.AssetExecutionContext
     resource: GpufareHome
@@ -165,12 +165,12 @@ class _Run:
         return not self.context.selected_asset_keys.isdisjoint(keys)
 
     def fail(self, config: SourceConfig, reason: str) -> None:
-        """Report a source's failure, which fails the step once all sources are done."""
+        """Log a source's failure, which fails the step once all sources are done."""
         self.failed[config.name] = f"{config.name}: {reason}"
         self.context.log.error(self.failed[config.name])
 
     def skip(self, config: SourceConfig, reason: str) -> None:
-        """Leave the partition unmaterialized, with the reason where people look for it: on the assets."""
+        """Leave the partition unmaterialized, and show the reason on the assets."""
         self.context.log.warning(f"{config.name} is skipped: {reason}")
         for key in (raw_key(config.name), offers_key(config.name)):
             if self.makes(key):
@@ -180,16 +180,17 @@ class _Run:
                 )
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
-        """Ask the sources side by side; their captures by name. Of a past day only a replay server is asked.
+        """Ask the sources in parallel and return their captures by name. For a past day only a replay server
+        is asked.
 
-        Raises GpufareError where live prices and sample pages would be mixed: nothing is then asked.
+        Raises GpufareError, without asking, if live prices and sample pages would be mixed.
         """
         replay = self.resource.replay_server()
         if not configs or (self.is_past and not replay):
             return {}
         archive = Archive(self.home.archive)
         if not replay:
-            refuse_a_demo(self.home)
+            reject_demo_home(self.home)
         elif live := [config.name for config in configs if _has_live_prices(config, archive)]:
             raise GpufareError(
                 f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
@@ -197,7 +198,7 @@ class _Run:
             )
         try:
             return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
-        except Exception as problem:  # of the server or the client: no source can be asked
+        except Exception as problem:  # with the server or the client: no source can be asked
             failed = partial(Capture, day=self.day, capture_id=None, status="failed")
             return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 
@@ -209,7 +210,7 @@ class _Run:
             why = f"{config.title} was not captured on {self.day}: a live page shows today's prices only"
             self.skip(config, why)
             return
-        # What was not asked or could not be archived cannot be read later: it is recorded in any case.
+        # Captures that were not asked or not archived cannot be read later, so they are recorded in any case.
         readable = not made or (made.capture_id is not None and made.status not in NOT_ASKED)
         if readable and self.makes(raw_key(config.name)):
             metadata = _raw_metadata(captures[-1], self.home)
@@ -235,7 +236,7 @@ class _Run:
 
 
 def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
-    """A failed capture is archived too; reading it records the outcome and fails."""
+    """Return the metadata of a capture, which may have failed: reading it records the outcome and fails."""
     return {
         "status": capture.status or "",
         "capture": _folder(capture, home),
@@ -279,13 +280,14 @@ def _offers_metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
 
 
 def markdown_of(reason: str) -> str:
-    """A reason, which may quote a page, without links or markup: Dagster shows descriptions as Markdown."""
+    """Return a reason, which may quote a page, without links or markup: Dagster shows descriptions as
+    Markdown."""
     return harmless(reason, MAX_DESCRIPTION_CHARACTERS)
 
 
 def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
-    """The last day that was accepted, and of the newest capture the folder and the first address without a
-    usable answer, else the first one."""
+    """Return the last accepted day, and the newest capture's folder and first address without a usable
+    answer, else its first address."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
     entries = captures[-1].entries if captures else ()

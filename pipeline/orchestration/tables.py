@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import dagster as dg
+from rich.filesize import decimal as size_text
 
 from pipeline.health.digest import digest_of
 from pipeline.health.webhook import send_digest
-from pipeline.home.disk import size_text
 from pipeline.home.litter import sweep
 from pipeline.orchestration.keys import (
     MODEL_TEAM,
@@ -40,13 +40,14 @@ REPORTED = (
     "publication", "cheapest_gpu_per_workload", "cost_hours_pareto", "price_history", "price_list",
     "source_health", "rejects", "offers_latest", "model_accuracy", "model_accuracy_summary", "claim_audit",
 )  # fmt: skip
-"""Tables that the report shows."""
+"""Tables shown in the report."""
 
 lineage = table_lineage()
 
 
-def _of_prices() -> set[str]:
-    """The tables that change with the day's prices; the others change with the catalogue and the model."""
+def _daily_tables() -> set[str]:
+    """Return the tables that change with the day's prices; the others change with the catalogue and the
+    model."""
     found = set(_RECORD_TABLES) | {"capture_outcomes", "incidents"}
     for table in lineage:
         if table.reads & found:
@@ -54,18 +55,18 @@ def _of_prices() -> set[str]:
     return found
 
 
-of_prices = _of_prices()
+daily_tables = _daily_tables()
 
 
 def _table_spec(table: PublishedTable) -> dg.AssetSpec:
-    priced = table.name in of_prices
+    priced = table.name in daily_tables
     kind = _RECORD_TABLES.get(table.name)
     sources = [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
     columns = [
         dg.TableColumn(
             column.name,
             column.type,
-            description=column.comment,
+            description=column.meaning,
             constraints=dg.TableColumnConstraints(nullable=column.nullable),
         )
         for column in table.columns
@@ -77,7 +78,7 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
         kinds={"duckdb"},
         owners=[PRICES_TEAM if priced else MODEL_TEAM],
         tags={"changes_with": "prices" if priced else "catalogue_and_model"},
-        code_version=code_version(table.files),
+        code_version=code_version(table.definition),
         description=table.comment,
         metadata={"dagster/column_schema": dg.TableSchema(columns)},
         freshness_policy=dg.FreshnessPolicy.time_window(
@@ -87,7 +88,8 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
 
 
 def _checked_tables() -> dict[str, dg.AssetKey]:
-    """The table of each check: the last of those it reads, which is the nearest to what people ask."""
+    """Return the table of each check: the last one that it reads, which is the nearest to users'
+    questions."""
     order = [table.name for table in lineage]
     with connect() as connection:
         reader = Lineage(connection)
@@ -126,7 +128,7 @@ def _check_result(result: CheckResult) -> dg.AssetCheckResult:
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.MetadataValue:
-    """Rows as JSON: Dagster shows it as text, so that no label of a page becomes markup."""
+    """Return rows as JSON, which Dagster shows as text, so that no label of a page becomes markup."""
     table = [dict(zip(columns, row, strict=True)) for row in rows]
     return dg.MetadataValue.json(json.loads(json.dumps(table, default=str)))
 
@@ -171,7 +173,7 @@ def published_tables(
 def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Write the page of the published file into <home>/report, for a browser or a web server.
 
-    A failure is this asset's own: what was published stays, and so does the page of before.
+    If it fails, the published file and the earlier page stay.
     """
     folders = home.folders()
     page = write_report(folders, folders.report, datetime.now(UTC))
@@ -189,11 +191,11 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
     group_name="morning",
     kinds={"markdown"},
     owners=[PRICES_TEAM],
-    description="What moved, what broke, what is held and why: in the metadata `morning`. Posted once a day "
+    description="Price moves, failed sources and held prices: in the metadata `morning`. Posted once a day "
     "to the webhook in GPUFARE_WEBHOOK_URL.",
 )
 def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Runs after the publishing, also when that failed: then it says so."""
+    """Post the digest after publishing, even if that failed: the digest reports it."""
     this_morning = digest_of(home.folders(), datetime.now(UTC))
     digest = send_digest(home.folders(), this_morning, os.environ)
     context.log.info(f"{this_morning.text()}\n{digest}")
@@ -214,10 +216,10 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
     owners=[MODEL_TEAM],
 )
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Compute plans for jobs that people ask for most, which the next publication has in plan_grid.
+    """Compute plans for frequent jobs, which the next publication has in plan_grid.
 
-    It takes some minutes once for each state of the catalogue and the model; then there is nothing left. It
-    has a job of its own, for which neither the publication nor the report waits.
+    It takes some minutes once for each state of the catalogue and the model. It is a separate job, so that
+    neither the publication nor the report waits for it.
     """
     left = complete(home.folders(), context.log.info)
     return dg.MaterializeResult(metadata={"models left": left})

@@ -4,6 +4,7 @@ Every number of it is what SQL answers; the page only looks answers up. Columns 
 many rows share once, which is what keeps the page small.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby, product
@@ -13,6 +14,7 @@ import duckdb
 
 from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
 from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
+from pipeline.questions.words import way_text, why_not_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10
@@ -160,7 +162,7 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
         first = ranked[0]
         wait = None
         if first["longer_wait_usd"] is not None:
-            text = grid.texts.of(first["longer_wait_way"])
+            text = grid.texts.of(way_text(json.loads(first["longer_wait_way"])))
             wait = [cents(first["longer_wait_usd"]), digits(first["longer_wait_hours"]), text]
         if wait or not first["meets_deadline"]:
             grid.notes.append([variant, *place, int(first["meets_deadline"]), wait])
@@ -211,7 +213,6 @@ CREATE OR REPLACE TEMP TABLE report_why_jobs AS
 SELECT * REPLACE ({kinds} AS price_kinds) FROM {jobs}
 """
 _REASONS = """
-SELECT job, gpu_id, reason, detail
 FROM why_not_for('report_why_jobs', 'report_plans', 'report_ranked_gpus')
 WHERE reason <> 'ranked'
 ORDER BY job, gpu_id
@@ -248,8 +249,8 @@ def _reasons(connection: duckdb.DuckDBPyConnection, kind: str, grid: Grid) -> di
     ask(connection, _RANKED_GPUS, [kind])
     jobs, kinds = ("report_any_jobs", "price_kinds") if kind == ANY_KIND else ("report_jobs", f"['{kind}']")
     ask(connection, _WHY_JOBS.format(kinds=kinds, jobs=jobs))
-    reasons = ask(connection, _REASONS).rows
-    return {(job, gpu): grid.texts.of(f"{reason}: {detail}") for job, gpu, reason, detail in reasons}
+    reasons = ask(connection, _REASONS).dicts()
+    return {(row["job"], row["gpu_id"]): grid.texts.of((row["reason"], why_not_text(row))) for row in reasons}
 
 
 def _each_once(lists: list[list[int]]) -> dict[str, Any]:

@@ -1,56 +1,73 @@
-"""The answers of a source together: one that is refused stops no other, but nothing at all is a failure."""
+"""A source's answers read together: a refused one does not stop the others, but no row at all is a
+failure."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
 from typing import TypeVar
 
 from pipeline.catalog.source_config import SourceConfig
-from pipeline.contracts.listing import Answer, Listing, Reject, Row, SourceChangedError
+from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, Row, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.json_objects import FieldAudit
 
 _T = TypeVar("_T")
 
 Answers = Sequence[Answer]
-"""What a reader is given: the answers to one visit's requests."""
+"""Argument of a reader: the answers to one visit's requests."""
 
 Reading = Iterator[Row]
-"""What ``read`` yields: listings, rejects, and at the end warnings."""
+"""Result of ``read``: listings and rejects, and warnings at the end."""
 
 Rows = Iterator[Listing | Reject]
-"""What a part of a reader yields."""
+"""Result of a part of a reader."""
 
 Listings = Iterator[Listing]
 
 ReadAnswer = Callable[[Answer, FieldAudit], Rows]
+ReadAudited = Callable[[Answers, FieldAudit], Reading]
 ReadAnswers = Callable[[Answers, SourceConfig], Reading]
 
 
 def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
-    """Make a source's ``read`` of a function that reads one of its answers.
+    """Return a decorator that turns a function for one answer into a source's ``read``: see
+    ``joint_reader``."""
 
-    It yields each answer's rows and then the audit's warnings. Raises SourceChangedError with the complaint
-    when no answer has a row; without a complaint, the function itself raises for an answer without rows.
+    def decorated(read_one: ReadAnswer) -> ReadAnswers:
+        @wraps(read_one)
+        def read_each(answers: Answers, audit: FieldAudit) -> Reading:
+            return (row for answer in answers for row in read_one(answer, audit))
+
+        return joint_reader(complaint)(read_each)
+
+    return decorated
+
+
+def joint_reader(complaint: str | None = None) -> Callable[[ReadAudited], ReadAnswers]:
+    """Return a decorator that turns a function for all answers into a source's ``read``.
+
+    It yields the function's rows and then the audit's warnings. Raises SourceChangedError with the complaint
+    when no answer gave a row; without a complaint, the function itself raises for an answer without rows.
     """
 
-    def read_all(read_one: ReadAnswer) -> ReadAnswers:
-        @wraps(read_one)
+    def decorated(read_rows: ReadAudited) -> ReadAnswers:
+        @wraps(read_rows)
         def read(answers: Answers, config: SourceConfig) -> Reading:
             audit = FieldAudit(config)
-            rows = (row for answer in answers for row in read_one(answer, audit))
-            yield from at_least_one(rows, f"{config.name}: {complaint}") if complaint else rows
+            rows = read_rows(answers, audit)
+            yield from _at_least_one(rows, f"{config.name}: {complaint}") if complaint else rows
             yield from audit.warnings()
 
         return read
 
-    return read_all
+    return decorated
 
 
-def at_least_one(rows: Iterable[_T], complaint: str) -> Iterator[_T]:
-    """The rows as they come. Raises SourceChangedError with the complaint when there was none."""
+def _at_least_one(rows: Iterable[Row], complaint: str) -> Reading:
+    """Yield the rows. Raises SourceChangedError if an answer gave none of them."""
     found = False
     for row in rows:
-        found = True
+        is_refusal = isinstance(row, Reject) and row.reason is RejectReason.UNREADABLE_ANSWER
+        found = found or not (is_refusal or isinstance(row, ReaderWarning))
         yield row
     if not found:
         raise SourceChangedError(complaint)
@@ -59,9 +76,9 @@ def at_least_one(rows: Iterable[_T], complaint: str) -> Iterator[_T]:
 def each_answer(
     answers: Answers, read: Callable[[Answer], _T]
 ) -> tuple[list[tuple[Answer, _T]], list[Reject]]:
-    """What ``read`` makes of answers to independent questions, such as one per region.
+    """Return the results of ``read`` for answers to independent questions, such as one per region.
 
-    One that it refuses becomes a reject. Raises SourceChangedError when it refuses all.
+    An answer that it refuses becomes a reject. Raises SourceChangedError when it refuses all.
     """
     known: list[tuple[Answer, _T]] = []
     refused: list[Reject] = []

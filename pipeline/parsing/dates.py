@@ -1,4 +1,4 @@
-"""Dates that price pages write, and when a price holds: "effective January 1, 2027", "before 1 January"."""
+"""Dates on price pages, and when prices are valid: "effective January 1, 2027", "before 1 January"."""
 
 import re
 from collections.abc import Iterable
@@ -27,9 +27,10 @@ _LAST = re.compile(r"\b(?:until|through)\b", re.IGNORECASE)
 
 
 def date_of(text: str) -> date | None:
-    """The date that a text is: ``2026-10-01``, with or without a time, ``October 1, 2026`` or ``1 Oct 2026``.
+    """Return the date in a text: ``2026-10-01``, with or without a time, ``October 1, 2026`` or ``1 Oct
+    2026``.
 
-    None where it is no date.
+    None for any other text.
     """
     text = text.strip()
     iso = _ISO.fullmatch(text)
@@ -42,28 +43,28 @@ def date_of(text: str) -> date | None:
 
 
 def day_of(answer: Answer) -> date:
-    """The day (UTC) on which the answer was observed."""
+    """Return the day (UTC) on which the answer was observed."""
     return answer.observed_at.astimezone(UTC).date()
 
 
 def effective_from(day: date | None, answer: Answer) -> date | None:
-    """The first day of a price announced ahead; None for a price valid on the answer's own day."""
+    """Return the first day of a price announced ahead; None for a price valid on the answer's own day."""
     return day if day is not None and day > day_of(answer) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """When prices hold: from ``first_day`` on, and no longer from ``ended_on`` on; None where not stated."""
+    """Period of validity of prices: from ``first_day`` until before ``ended_on``; None where not stated."""
 
     first_day: date | None = None
     ended_on: date | None = None
 
 
 def validity(header: str, answer: Answer) -> Validity:
-    """What a column's header says about when its prices hold.
+    """Return when a column's prices are valid, by its header.
 
     A day without a year is the nearest one: price pages announce changes weeks ahead. Raises UnreadableError
-    where the header has a date, or the word "effective", but not in a form that is known.
+    for a date, or the word "effective", in an unknown form.
     """
     text = _ORDINAL.sub("", header)
     found = list(_STATED.finditer(text))
@@ -73,15 +74,15 @@ def validity(header: str, answer: Answer) -> Validity:
         raise UnreadableError(f"the date in the column {header!r} cannot be read")
     day = _day(found[0]["day"], day_of(answer))
     if day is None:
-        raise UnreadableError(f"the date in the column {header!r} is no day")
+        raise UnreadableError(f"the date in the column {header!r} is not a day")
     if _BEFORE.search(found[0][0]):
         return Validity(ended_on=day)
     return Validity(ended_on=day + timedelta(days=1)) if _LAST.search(found[0][0]) else Validity(day)
 
 
 def is_superseded(own: Validity, others: Iterable[Validity], answer: Answer) -> bool:
-    """True if a price no longer holds on the answer's day: its last day is over, or another column's prices
-    for the same thing came into effect after its own."""
+    """True if prices are no longer valid on the answer's day: their last day has passed, or another column's
+    prices for the same thing took effect later."""
     today = day_of(answer)
     return (own.ended_on is not None and own.ended_on <= today) or any(
         (own.first_day or date.min) < (other.first_day or date.min) <= today for other in others

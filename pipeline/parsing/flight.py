@@ -1,4 +1,4 @@
-"""The data that a Next.js page carries for its own scripts: texts pushed to ``__next_f``, in pieces."""
+"""Data that a Next.js page has for its own scripts: texts pushed to ``__next_f``, in pieces."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from pipeline.contracts.listing import Answer, read_json
 
 MAX_VALUE_CHARACTERS = 1_000_000
 MAX_VALUES = 500
-"""Far more than any page has: each value is read from a copy of the text after its beginning."""
+"""Bounds far above any page's needs: each value is parsed from a copy of the text after its beginning."""
 
 _PIECE = re.compile(r'self\.__next_f\.push\(\[1,"((?:[^"\\]|\\.)*)"\]\)', re.DOTALL)
 
 
 def flight_text(answer: Answer) -> str:
-    """The pieces of a page's stream joined and without their escapes: one may end inside a word of the next.
+    """Return the pieces of a page's stream, joined and unescaped; a piece may end inside a word.
 
-    An answer without any is taken for a part of a stream that was saved without its page. Raises
+    An answer without pieces counts as part of a stream that was saved without its page. Raises
     SourceChangedError when the text cannot be read.
     """
     body = answer.text()
@@ -30,7 +30,8 @@ def flight_text(answer: Answer) -> str:
 
 
 def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
-    """The JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError."""
+    """Yield the JSON value at each match of ``beginning`` in the text of a stream. Raises
+    SourceChangedError."""
     for number, found in enumerate(beginning.finditer(text)):
         if number == MAX_VALUES:
             raise answer.changed(f"more than {MAX_VALUES} values in the page's data")
@@ -39,4 +40,4 @@ def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iter
             yield read_json(text[start : start + MAX_VALUE_CHARACTERS], answer.url, beginning=True)
         except ValueError as error:
             at = text[start : start + 60]
-            raise answer.changed(f"{at!r} is no JSON value ({error})") from error
+            raise answer.changed(f"{at!r} is not a JSON value ({error})") from error

@@ -1,13 +1,12 @@
-"""Pages: parsed only when they are whole, read by what a visitor sees, selected by exactly-one rules."""
+"""HTML pages: refused if truncated, read as a visitor sees them, selected by exactly-one rules."""
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from bs4 import BeautifulSoup, Tag
 from bs4.element import PreformattedString
 
-from pipeline.contracts.listing import Answer, read_json
+from pipeline.contracts.listing import Answer
 from pipeline.parsing.text import clean_text
 
 HIDDEN_CLASSES = frozenset({"hide", "hidden", "w-condition-invisible"})
@@ -18,9 +17,10 @@ _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 
 
 def page(answer: Answer) -> BeautifulSoup:
-    """The answer as a parsed page.
+    """Parse an answer as a page.
 
-    Raises SourceChangedError for a page that ends inside a text or a tag: a truncated price is a price too.
+    Raises SourceChangedError for a page that ends inside a text or a tag: a truncated price looks like a
+    price.
     """
     text = answer.text().rstrip()
     if "<" in text and not text.endswith(">"):
@@ -28,40 +28,28 @@ def page(answer: Answer) -> BeautifulSoup:
     return BeautifulSoup(text, "lxml")
 
 
-def json_ld(soup: BeautifulSoup, answer: Answer) -> list[Any]:
-    """The content of each JSON-LD script of a page, decimal fractions as Decimal.
-
-    Raises SourceChangedError for a script that is not JSON.
-    """
-    scripts = soup.find_all("script", type="application/ld+json")
-    try:
-        return [read_json(script.get_text(), answer.url) for script in scripts]
-    except ValueError as error:
-        raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
-
-
 def text_of(tag: Tag) -> str:
-    """The clean text of a tag, without superscript footnotes, scripts, styles and comments."""
+    """Return the clean text of a tag, without superscript footnotes, scripts, styles and comments."""
     return clean_text(" ".join(strings_in(tag, lambda part: part.name in _NOT_TEXT)))
 
 
-def strings_in(root: Tag, is_left_out: Callable[[Tag], bool]) -> list[str]:
-    """The texts below a tag that are not empty, without comments, superscript and what is left out.
+def strings_in(root: Tag, is_excluded: Callable[[Tag], bool]) -> list[str]:
+    """Return the non-empty texts below a tag, without comments, superscripts and excluded tags.
 
-    A superscript that may be the cents of the money before it (``$1<sup>39</sup>``) or a footnote makes of it
-    a text that is no price (``$1~39``): which of the two it is, is not certain.
+    Two digits in a superscript may be cents (``$1<sup>39</sup>``) or a footnote: they are joined to the money
+    before them so that it is not a price (``$1~39``).
     """
     found: list[str] = []
     in_sup: set[int] = set()
-    left_out: set[int] = set()
-    for part in root.descendants:  # in one pass: a tag comes before what is in it
+    excluded: set[int] = set()
+    for part in root.descendants:  # in one pass: a tag comes before its content
         parent = id(part.parent)
         if isinstance(part, Tag):
             if parent in in_sup or part.name == "sup":
                 in_sup.add(id(part))
-            if parent in left_out or is_left_out(part):
-                left_out.add(id(part))
-        elif isinstance(part, PreformattedString) or parent in left_out or not (text := str(part)).strip():
+            if parent in excluded or is_excluded(part):
+                excluded.add(id(part))
+        elif isinstance(part, PreformattedString) or parent in excluded or not (text := str(part)).strip():
             continue
         elif parent not in in_sup:
             found.append(text)
@@ -71,28 +59,28 @@ def strings_in(root: Tag, is_left_out: Callable[[Tag], bool]) -> list[str]:
 
 
 def texts_of(tags: Iterable[Tag]) -> list[str]:
-    """The clean text of each tag."""
+    """Return the clean text of each tag."""
     return [text_of(tag) for tag in tags]
 
 
 def exactly_one(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
-    """The single tag there must be. Raises SourceChangedError for none and for several."""
+    """Return the only tag. Raises SourceChangedError for none and for several."""
     tags = list(found)
     if len(tags) != 1:
         raise answer.changed(f"expected exactly one {what}, found {len(tags)}")
     return tags[0]
 
 
-# Selectors of CSS take ten times as long as these loops, and a page is searched for every row and cell.
+# CSS selectors take ten times as long as these loops, and a page is searched for every row and cell.
 
 
 def named(root: Tag, *names: str) -> list[Tag]:
-    """Every tag below another with one of these names, in the page's order."""
+    """Return every tag below another with one of these names, in document order."""
     return [part for part in root.descendants if isinstance(part, Tag) and part.name in names]
 
 
 def with_class(root: Tag, name: str) -> list[Tag]:
-    """Every tag below another that has a class, in the page's order."""
+    """Return every tag below another that has a class, in document order."""
     return [tag for tag in root.descendants if isinstance(tag, Tag) and name in (tag.get("class") or ())]
 
 
@@ -102,7 +90,7 @@ def is_hidden(tag: Tag) -> bool:
 
 
 def hides(tag: Tag) -> bool:
-    """True if the page hides what is in the tag by the tag's own attributes."""
+    """True if the tag's own attributes hide it."""
     if not tag.attrs:
         return False
     style = tag.get("style")

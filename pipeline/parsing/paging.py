@@ -1,4 +1,4 @@
-"""The request for the next page of a list, as ``paging`` in the source's yaml declares it."""
+"""Requests for the next page of a list, as declared by ``paging`` in the source's yaml."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,10 +12,10 @@ from pipeline.parsing.text import UnreadableError, whole_number
 
 
 def next_page(request: Request, answer: Answer, paging: Paging) -> Request | None:
-    """The request for the page after the one that ``request`` was answered with; None after the last.
+    """Return the request for the page after ``answer``; None after the last page.
 
-    An answer that is no JSON object has no next page. Whether an address may be asked, and how often, is for
-    the caller to check. Raises SourceChangedError when the pages cannot be counted.
+    An answer that is not a JSON object has no next page. The caller checks whether an address may be asked,
+    and how often. Raises SourceChangedError when the pages cannot be counted.
     """
     body = answer.json() if answer.is_json else None
     if not isinstance(body, dict):
@@ -32,14 +32,14 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
 
 
 def _linked(request: Request, link: str) -> Request:
-    """The linked page, asked like this one; a link to another origin gets none of its headers."""
+    """Return the request for a linked page, with this one's headers only on the same origin."""
     return replace(request, url=link) if same_origin(link, request.url) else Request(link)
 
 
 def _next_number(
     request: Request, answer: Answer, body: Mapping[str, Any], paging: PageNumberPaging
 ) -> int | None:
-    """The next page's number; where the answer states no total, a full page has another one after it."""
+    """Return the next page's number; if the answer states no total, another page follows each full one."""
     items = _at(body, paging.items)
     if not items:
         return None
@@ -60,7 +60,7 @@ def _next_number(
 
 
 def _at(body: Any, path: str | None) -> Any:
-    """The value at a path such as ``meta.links.next``; None where the body has none there."""
+    """Return the value at a path such as ``meta.links.next``; None without one."""
     if path is None:
         return None
     for name in path.split("."):
@@ -69,7 +69,7 @@ def _at(body: Any, path: str | None) -> Any:
 
 
 def _with_parameter(request: Request, name: str, value: str) -> Request:
-    """The request with one parameter of its query set; the rest of the address is unchanged."""
+    """Return the request with one query parameter set; the rest of the address is unchanged."""
     parts = urlsplit(request.url)
     pieces = parts.query.split("&") if parts.query else []
     kept = [piece for piece in pieces if piece.partition("=")[0] != name]

@@ -1,6 +1,6 @@
-"""A price or the reason why a row has none: what a reader needs to choose between a listing and a reject."""
+"""Prices of rows, or the reason why a row has none."""
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeVar
 
@@ -14,19 +14,19 @@ _T = TypeVar("_T")
 
 
 class RowError(Exception):
-    """A row that becomes no listing or no offer: the reject's reason and, as the message, its detail."""
+    """A row is not a listing or an offer: the reject's reason and, as the message, its detail."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
         self.reason = reason
 
     def reject(self, name: str, raw: Any, answer: Answer) -> Reject:
-        """The row as a reject. ``name`` is what its detail begins with."""
+        """Return the row as a reject, whose detail begins with ``name``."""
         return Reject(self.reason, f"{name}: {self}", raw, answer)
 
 
 def price_of(value: Any) -> Decimal:
-    """The price in a field of a JSON answer, above zero. Raises RowError."""
+    """Return the price in a field of a JSON answer, above zero. Raises RowError."""
     if value is None or (isinstance(value, str) and is_not_offered(value)):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {value!r}")
     try:
@@ -36,18 +36,32 @@ def price_of(value: Any) -> Decimal:
 
 
 class CellPrice(NamedTuple):
-    """A price that a page shows. ``flag_reason`` is set where it is the lowest of several ("from $1.55"),
-    because then the page does not say what the machine of its row costs."""
+    """A price that a page shows. ``flag_reason`` is set if it is the lowest of several ("from $1.55"),
+    because the page then does not state the price of the row's machine."""
 
     amount: Decimal
     currency: str
     flag_reason: FlagReason | None = None
 
+    def listing(self, label: str, gpu_count: float | None, answer: Answer, **columns: Any) -> Listing:
+        """Return the listing of the price: per hour of the whole machine and on demand unless the columns say
+        otherwise. Their ``flag_reason``, if any, comes before the price's own."""
+        usual = {"native_unit": "instance_hour", "price_kind": "on_demand"}
+        columns["flag_reason"] = columns.get("flag_reason") or self.flag_reason
+        return Listing(
+            raw_label=label,
+            gpu_count=gpu_count,
+            native_price=self.amount,
+            native_currency=self.currency,
+            answer=answer,
+            **(usual | columns),
+        )
+
 
 def cell_price(
     text: str, units: Collection[str] = HOURLY, currencies: Iterable[str] = CURRENCIES
 ) -> CellPrice:
-    """The price in a cell of a page and its currency, which the cell must name. Raises RowError."""
+    """Return the price in a cell of a page and its currency, which the cell must name. Raises RowError."""
     if is_not_offered(text):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []
@@ -69,31 +83,31 @@ def gpu_hour_row(
     units: Collection[str] = HOURLY,
     **columns: Any,
 ) -> Listing | Reject:
-    """The price per GPU-hour in a cell as a listing of one GPU, or the reject that says why there is none."""
+    """Return the price per GPU-hour in a cell as a listing of one GPU, or a reject."""
     try:
         price = cell_price(cell, units)
     except RowError as error:
         days = columns.get("term_days")
         detail = f"{label}, {kind}{f' for {days} days' if days else ''}: {error}"
         return Reject(error.reason, detail, raw, answer)
-    columns["flag_reason"] = columns.get("flag_reason") or price.flag_reason
-    return Listing.per_gpu_hour(label, kind, price.amount, price.currency, answer, **columns)
+    return price.listing(label, 1, answer, price_kind=kind, native_unit="gpu_hour", **columns)
 
 
 def gpu_hour_field(
     label: str, kind: PriceKind, value: Any, currency: str, raw: Any, answer: Answer, **columns: Any
 ) -> Listing | Reject:
-    """The price per GPU-hour in a field of a JSON answer as a listing of one GPU, or the reject."""
+    """Return the price per GPU-hour in a field of a JSON answer as a listing of one GPU, or a reject."""
     try:
-        return Listing.per_gpu_hour(label, kind, price_of(value), currency, answer, **columns)
+        price = CellPrice(price_of(value), currency)
+        return price.listing(label, 1, answer, price_kind=kind, native_unit="gpu_hour", **columns)
     except RowError as error:
         return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
 
 
 def agreed(prices: Iterable[_T]) -> _T:
-    """The one price that a source states in several places (an amount, or amount and currency).
+    """Return the price that a source states in several places (an amount, or amount and currency).
 
-    Raises RowError where the statements differ.
+    Raises RowError if the statements differ.
     """
     stated = list(dict.fromkeys(prices))
     if len(stated) != 1:
@@ -103,35 +117,13 @@ def agreed(prices: Iterable[_T]) -> _T:
     return stated[0]
 
 
-def reject_contradictions(
-    rows: Iterable[Listing | Reject], key: Callable[[Listing], Hashable]
-) -> Iterator[Listing | Reject]:
-    """The rows, with a reject for every listing whose ``key`` another listing has at another price.
-
-    Repetitions at the same price are kept: offers are made unique later.
-    """
-    rows = list(rows)
-    prices: dict[Hashable, dict[Decimal, None]] = {}
-    for row in rows:
-        if isinstance(row, Listing):
-            prices.setdefault(key(row), {})[row.native_price] = None
-    for row in rows:
-        if isinstance(row, Listing) and len(prices[key(row)]) > 1:
-            stated = [str(price) for price in prices[key(row)]]
-            raw = {"label": row.raw_label, "kind": row.price_kind, "prices": stated}
-            detail = f"{row.raw_label} ({row.price_kind}): several prices for the same thing: {stated}"
-            yield Reject(RejectReason.CONFLICTING_PRICES, detail, raw, row.answer)
-        else:
-            yield row
-
-
 def spot_flag(spot: Decimal, on_demand: Decimal | None) -> FlagReason | None:
-    """Why a spot price is doubtful: it must be below the on-demand price of the same machine, if known."""
+    """Return a flag for a spot price that is not below the on-demand price of its machine, if known."""
     return FlagReason.SPOT_NOT_BELOW_ON_DEMAND if on_demand is not None and spot >= on_demand else None
 
 
 def optional_number(value: Any) -> float | None:
-    """A number that a row may lack. Unreadable counts as lacking: no price depends on it."""
+    """Return a number that no price depends on; None if missing or unreadable."""
     try:
         return None if value is None else float(number(value))
     except UnreadableError:
@@ -139,12 +131,12 @@ def optional_number(value: Any) -> float | None:
 
 
 def known(**columns: Any) -> dict[str, Any]:
-    """The columns that have a value, without those that are None, 0 or empty."""
+    """Return the columns whose value is not None, 0 or empty."""
     return {name: value for name, value in columns.items() if value}
 
 
 def is_available(free_count: Any) -> bool | None:
-    """True if any are free, from how many are; None where that is not given or unreadable."""
+    """True if the number of free machines is above 0; None if it is missing or unreadable."""
     count = optional_number(free_count)
     return None if count is None else count > 0
 

@@ -4,13 +4,13 @@ import re
 from typing import Any
 
 MAX_CHARACTERS = 300
-"""No name of a GPU, machine or region is longer; exactly as long is accepted."""
+"""Maximum length of the name of a GPU, machine or region."""
 
 LONGEST_ADDRESS = 80
 
 _ADDRESS = re.compile(r"https?://\S+")
 _SPACES = re.compile(r"[\t\n\x0b\f\r\x85\u2028\u2029]")
-# Zero-width and direction marks: they make one text look like another.
+# Zero-width and direction marks, which make one text look like another.
 _INVISIBLE = re.compile(
     r"[\xad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
 )
@@ -19,14 +19,14 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """The text without invisible marks, its line breaks as spaces, control characters shown as U+FFFD."""
+    """Return a text without invisible marks, with line breaks as spaces and control characters as U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", _INVISIBLE.sub("", _SPACES.sub(" ", text)))
 
 
 def short_addresses(text: str) -> str:
-    """The text with every long address cut: the query first, then the rest."""
+    """Return a text in which every long address is cut: first its query, then the rest."""
     return _ADDRESS.sub(lambda found: _short_address(found[0]), text)
 
 
@@ -37,7 +37,7 @@ def _short_address(address: str) -> str:
 
 
 def printable_json(value: Any) -> Any:
-    """The value with every text in it printable, keys included."""
+    """Return the value with every text in it printable, keys included."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

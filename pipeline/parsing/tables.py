@@ -17,11 +17,11 @@ from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
 MAX_SPAN = 50
-"""A cell spans at most this many rows or columns, even if its colspan says more."""
+"""Maximum number of rows or columns that a cell spans."""
 
 
 def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
-    """The one column whose header matches. Raises SourceChangedError for none and for several."""
+    """Return the only column whose header matches. Raises SourceChangedError for none and for several."""
     found = columns(headers, pattern)
     if len(found) != 1:
         raise answer.changed(f"expected one column like {pattern!r}, found {len(found)} in {list(headers)}")
@@ -29,13 +29,13 @@ def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
 
 
 def columns(headers: Sequence[str], pattern: str) -> list[int]:
-    """Every column whose header matches, ignoring case."""
+    """Return every column whose header matches, ignoring case."""
     return [at for at, header in enumerate(headers) if re.search(pattern, header, re.IGNORECASE)]
 
 
 @dataclass(frozen=True, slots=True)
 class PriceColumn:
-    """A column of prices and what they are for. Those that no longer hold on the answer's day are flagged."""
+    """A column of prices and their terms, flagged if they are no longer valid on the answer's day."""
 
     at: int
     header: str
@@ -47,7 +47,8 @@ class PriceColumn:
 
 
 def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
-    """The columns whose header names a kind of price, or the term of a reservation, and when they hold.
+    """Return the columns whose header names a kind of price or the term of a reservation, with their
+    validity.
 
     Raises SourceChangedError for a header with a date that cannot be read.
     """
@@ -74,8 +75,8 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
-    """Raises SourceChangedError unless there is an on-demand column, and one only for each day on which one
-    starts to hold."""
+    """Raise SourceChangedError unless there is an on-demand column, and only one for each day on which one
+    takes effect."""
     days = [price.effective_from for price in prices if price.kind == "on_demand"]
     if not days or len(set(days)) < len(days):
         raise answer.changed(f"not one on-demand column in {list(headers)}")
@@ -84,7 +85,7 @@ def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], ans
 def prices_in_unknown_columns(
     headers: Sequence[str], texts: Sequence[str], known: Collection[int], answer: Answer
 ) -> Iterator[Reject]:
-    """A reject for each price in a column that the reader does not know, so that it is not lost silently."""
+    """Yield a reject for each price in a column that the reader does not know."""
     for at, text in enumerate(texts):
         if at in known:
             continue
@@ -92,41 +93,42 @@ def prices_in_unknown_columns(
             cell_price(text)
         except RowError:
             continue
-        detail = f"{text!r} is a price in the column {headers[at]!r}, which is not known"
+        detail = f"{text!r} is a price in the unknown column {headers[at]!r}"
         yield Reject(RejectReason.UNKNOWN_PRICE_KIND, detail, list(texts), answer)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A grid of cells under headers. A cell that spans columns or rows is listed in each of them."""
+    """A grid of cells under headers. A cell that spans columns or rows is in each of them."""
 
     headers: list[str]
     rows: list[list[Tag]]
 
-    def full_rows(self) -> list[list[Tag]]:
-        """The rows with one cell under each header."""
-        return [row for row in self.rows if len(row) == len(self.headers)]
+    def full_rows(self) -> list[tuple[list[Tag], list[str]]]:
+        """Return the rows with one cell under each header, and the texts of their cells."""
+        return [(row, texts_of(row)) for row in self.rows if len(row) == len(self.headers)]
 
     def other_rows(self, answer: Answer) -> Iterator[Reject]:
-        """A reject for each row with more or fewer cells than headers."""
+        """Yield a reject for each row with more or fewer cells than headers."""
         for row in self.rows:
             if len(row) != len(self.headers):
                 detail = f"the row has {len(row)} cells under {len(self.headers)} headers"
                 yield Reject(RejectReason.UNREADABLE_ROW, detail, texts_of(row), answer)
 
     def text(self, texts: Sequence[str], pattern: str) -> str | None:
-        """A row's text in the one column whose header matches; None where none or several do."""
+        """Return a row's text in the only column whose header matches; None if none or several do."""
         found = columns(self.headers, pattern)
         return texts[found[0]] if len(found) == 1 else None
 
 
 def visible_tables(soup: BeautifulSoup) -> list[Table]:
-    """The tables of a page that it does not hide."""
+    """Return the tables of a page that it does not hide."""
     return [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
 
 
 def table(tag: Tag) -> Table:
-    """A ``<table>`` as a grid; headers of several rows are joined from top to bottom ("Reserved 7-30 days").
+    """Return a ``<table>`` as a grid; the rows of a header are joined from top to bottom ("Reserved 7-30
+    days").
 
     Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
     invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
@@ -137,7 +139,7 @@ def table(tag: Tag) -> Table:
     above, rows = grid[:height], [row for row in grid[height:] if row]
     widths = {len(row) for row in above}
     if len(widths) > 1:
-        # Header rows of different widths are not aligned with the columns that they name: nothing is named.
+        # Header rows of different widths are not aligned with the columns, so none is named.
         return Table([""] * max(widths), rows)
     headers = [" ".join(dict.fromkeys(filter(None, texts_of(cells)))) for cells in zip(*above, strict=True)]
     return Table(headers, rows)
@@ -151,7 +153,7 @@ def _header_rows(trs: list[Tag]) -> int:
 
 
 def _grid(trs: list[Tag]) -> list[list[Tag]]:
-    """The cells of each row by their columns; one that spans columns or rows is in each of them."""
+    """Return the cells of each row; one that spans columns or rows is in each of them."""
     rows: list[dict[int, Tag]] = [{} for _ in trs]
     for at, tr in enumerate(trs):
         start = 0

@@ -1,4 +1,4 @@
-"""What a header, a title or a label says of a price: its kind, and the term that it is committed for."""
+"""Kind and committed term of a price, by a header, title or label."""
 
 import re
 
@@ -7,7 +7,7 @@ from pipeline.contracts.listing import PriceKind
 ON_DEMAND = r"on[ -]?demand|pay as you go"
 
 DAYS_PER = {"day": 1, "week": 7, "month": 30, "year": 365}
-"""Days of a term that is given in these units."""
+"""Length of each unit of a term, in days."""
 
 _TERM = re.compile(
     r"(?P<count>\d{1,4})(?: ?- ?\d{1,4}| ?\+)?[ -]?(?P<unit>day|week|month|year)", re.IGNORECASE
@@ -20,12 +20,12 @@ _KINDS: tuple[tuple[re.Pattern[str], PriceKind], ...] = (
 
 
 def price_kind(text: str) -> PriceKind | None:
-    """The kind of price that a text names; None where it names none."""
+    """Return the kind of price that a text names; None without one."""
     return next((kind for pattern, kind in _KINDS if pattern.search(text)), None)
 
 
 def term_days(text: str) -> int | None:
-    """The first term that a text names ("12-month commitment"), in days; None where it names none.
+    """Return the first term in a text ("12-month commitment"), in days; None without one.
 
     A range ("7-30 days", "2 weeks - 1 year") gives its shortest term.
     """

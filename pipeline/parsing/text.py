@@ -1,7 +1,7 @@
 """Text, marks of absence, numbers and money as price pages write them, read strictly.
 
-Nothing is guessed. Text that is not exactly one readable number raises UnreadableError, and the reader
-turns that into a reject.
+Nothing is guessed. A text that is not exactly one readable number raises UnreadableError, which the reader
+turns into a reject.
 """
 
 import re
@@ -28,9 +28,9 @@ _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,15})?"
 STARTING_AT = r"(?:(?:start(?:s|ing)\s)?from|start(?:s|ing)\sat|as\slow\sas)"
-"""The words before an amount that make it the lowest of several prices."""
+"""Words before an amount that make it the lowest of several prices."""
 AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
-"""An amount of money as pages write it, with or without a space before the point ("$2 .0000")."""
+"""An amount of money, with or without a space before the point ("$2 .0000")."""
 
 _BREAK = r"\s/|()\[\]{};!?\"<>·•"
 _GLUED = rf"(?:[^{_BREAK}.,:'’-]|[.,:'’-]+(?=[^{_BREAK}.,:'’-]))"
@@ -42,12 +42,12 @@ MONEY_IN_TEXT = (
 )
 """Money in running text, up to where it surely ends, with the words that make it a starting price.
 
-Whatever is glued to the amount is part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
-that ``money`` refuses the whole instead of reading the beginning as a smaller price, or another dollar.
+Characters glued to the amount are part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
+that ``money`` refuses the whole instead of reading a smaller price or another dollar.
 """
 
 _MAX_EXPONENT = 18
-# Capitals only: "Contact us$1.49" is no price in US$.
+# Capitals only: "Contact us$1.49" is not a price in US$.
 _SIGNS = {"USD": r"(?:(?-i:US)\s?)?\$", "EUR": "€", "GBP": "£"}
 
 
@@ -56,13 +56,14 @@ class UnreadableError(ValueError):
 
 
 def clean_text(text: str) -> str:
-    """Text in one Unicode form, with single spaces and without invisible characters and footnote marks."""
+    """Return a text in one Unicode form, with single spaces, without invisible characters and footnote
+    marks."""
     text = _MARKDOWN_LINK.sub(r"\1", _FOOTNOTE.sub("", _INVISIBLE.sub("", text)))
     return " ".join(_DASHES.sub("-", unicodedata.normalize("NFKC", text)).split())
 
 
 def is_not_offered(text: str) -> bool:
-    """True if a cell says that there is no list price: empty, a dash, N/A, "Contact sales"."""
+    """True if a cell stands for no list price: empty, a dash, N/A, "Contact sales"."""
     text = clean_text(text).lower()
     return text in _NOT_OFFERED or bool(_CONTACT.search(text))
 
@@ -73,7 +74,7 @@ def is_starting_price(text: str) -> bool:
 
 
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
-    """The amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
+    """Return the amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
 
     ``units`` are the spellings allowed after the amount (lower case, no spaces, without the slash).
     Raises UnreadableError for another currency, another unit, several numbers or none.
@@ -99,7 +100,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
 
 
 def number(value: Any) -> Decimal:
-    """A JSON number or a plain numeric text (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
+    """Return a JSON number or a plain numeric text (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
 
     Raises UnreadableError for anything else, NaN and infinities included.
     """
@@ -121,7 +122,7 @@ def number(value: Any) -> Decimal:
 
 
 def whole_number(value: Any) -> int:
-    """A whole number. Raises UnreadableError for anything else."""
+    """Return a whole number. Raises UnreadableError for anything else."""
     amount = number(value)
     if amount != amount.to_integral_value():
         raise UnreadableError(f"{amount} is not a whole number")

@@ -1,4 +1,4 @@
-"""Price pages without tables: cards, each a block of text, and running text cut at its labels."""
+"""Price pages without tables: cards, which are blocks of text, and running text cut at its labels."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,16 +17,16 @@ from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, STARTING_AT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
 
 MAX_MARK_DEPTH = 4
-"""A mark may be spread over elements nested this deep."""
+"""Maximum nesting of the elements of one mark."""
 
 MAX_CARD_CHARACTERS = 2_000
-"""A block of text longer than this is not a card, and no pattern is tried on it."""
+"""Maximum length of a card; no pattern is tried on a longer block of text."""
 
 MAX_LABEL_CHARACTERS = 60
 MAX_ITEM_TEXTS = 24
 
 HOURLY_ROUNDING_USD = Decimal("0.006")
-"""An hourly price shown next to a finer one is that price rounded to the cent."""
+"""Tolerance of an hourly price shown next to a finer one: it is rounded to the cent."""
 
 TIME_UNITS: Mapping[str, TimeUnit] = {
     "s": "second",
@@ -41,7 +41,7 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
 _NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg")
-# Letters that are glued to the sign stay with it ("A$2.00", "GB$2.00"): it is refused, or it is US$.
+# Letters glued to the sign stay with it ("A$2.00", "GB$2.00"), so that it is refused unless it is US$.
 _BEFORE_PRICE = re.compile(
     rf"(?=\b(?i:{STARTING_AT})\s[^\W\d_]{{0,3}}[$€£])"
     r"|(?<!\b(?i:from)\s)(?<!\b(?i:starts at)\s)(?<!\b(?i:starting at)\s)(?<!\b(?i:as low as)\s)"
@@ -60,12 +60,12 @@ _LEADING_PRICE = re.compile(
 
 
 def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Tag, str]]:
-    """The element and the text of every card.
+    """Yield the element and the text of every card.
 
-    A card is the smallest element with one ``mark`` (what every card has once, with a memory in GB in it:
+    A card is the smallest element with one ``mark`` (a text with a memory in GB that every card has once:
     ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside the element
-    keeps the next card's price out. Where one element contains several cards as running text, that text is
-    cut after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
+    keeps the next card's price out. If one element contains several cards as running text, that text is cut
+    after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
     """
     done: dict[int, Tag] = {}
     for string in soup.find_all(string=_MEMORY_UNIT):
@@ -84,10 +84,10 @@ def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> I
 
 
 def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
-    """The nearest element around a card's heading whose text is a whole card.
+    """Return the nearest element around a card's heading whose text is a whole card.
 
-    None where the page hides the heading, and where another heading of its kind, or more text than a card
-    has, comes in first.
+    None if the page hides the heading, and if a larger element is reached first: one with another heading of
+    its kind, or with more text than a card.
     """
     if is_hidden(heading):
         return None
@@ -100,7 +100,7 @@ def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
 
 
 def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tuple[str, re.Match[str]]:
-    """A card's label, which is all of its text before the mark, and the mark. Raises RowError."""
+    """Return a card's label, which is all of its text before the mark, and the mark. Raises RowError."""
     found = mark.search(text)
     label = text[: found.start()].strip() if found else ""
     if found is None or not label or len(label) > MAX_LABEL_CHARACTERS or price.search(label):
@@ -111,7 +111,7 @@ def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tu
 
 
 def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.Match[str]]]:
-    """Each price of a text and the words between it and the price before, which say what it is for."""
+    """Return each price of a text, after the words between it and the price before."""
     prices = list(price.finditer(text))
     starts = [0, *(found.end() for found in prices)]
     return [
@@ -120,7 +120,7 @@ def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.M
 
 
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
-    """The smallest element around a piece of text that contains a whole mark."""
+    """Return the smallest element around a piece of text that contains a whole mark."""
     for _ in range(MAX_MARK_DEPTH):
         if element is None or element.name in _NEVER_SHOWN or _is_long(element):
             return None
@@ -132,7 +132,7 @@ def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
 
 
 def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
-    """The nearest element around it that has an end, unless a second card comes in first."""
+    """Return the nearest element around a mark that has an end, unless it has a second card."""
     while not end.search(text_of(element)) and element.parent is not None and not _is_long(element.parent):
         if len(mark.findall(text_of(element.parent))) > 1:
             return element
@@ -141,7 +141,7 @@ def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
 
 
 def _is_long(element: Tag) -> bool:
-    """True if the element has more text than a card; stops counting there, however big the page is."""
+    """True if the element has more text than a card. Stops counting there: a page may be big."""
     counted = 0
     for string in element.strings:
         counted += len(string)
@@ -151,7 +151,7 @@ def _is_long(element: Tag) -> bool:
 
 
 def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str]:
-    """Running text cut after each end; pieces without a mark belong to the piece before them."""
+    """Yield running text cut after each end; pieces without a mark belong to the piece before them."""
     pieces: list[str] = []
     start = 0
     for found in end.finditer(text):
@@ -171,19 +171,19 @@ def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A label and everything written between it and the next one, as one line."""
+    """A label and all text between it and the next one, as one line."""
 
     label: str
     rest: str
 
     def reject(self, reason: RejectReason, detail: str, answer: Answer) -> Reject:
-        """The item as a reject, its label before the detail."""
+        """Return the item as a reject, with its label before the detail."""
         return Reject(reason, f"{self.label}: {detail}", f"{self.label} {self.rest[:200]}", answer)
 
 
 @dataclass(frozen=True, slots=True)
 class LeadingPrice:
-    """A price at the start of a text: the amount and the unit as written, and the text after them."""
+    """A price at the start of a text: amount and unit as written, and the text after them."""
 
     amount: str
     unit: str
@@ -191,12 +191,12 @@ class LeadingPrice:
 
     @property
     def time_unit(self) -> TimeUnit | None:
-        """The unit of time that the price is for; None where it names none or another unit."""
+        """The price's unit of time; None without one."""
         return TIME_UNITS.get(self.unit.lower())
 
 
 def visible_texts(page: BeautifulSoup) -> list[str]:
-    """The texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
+    """Return the texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
     strings = strings_in(page, lambda part: part.name in _NOT_ROWS or hides(part))
     return [
         piece.strip()
@@ -207,20 +207,21 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
 
 
 def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) -> Iterator[Item]:
-    """The items whose labels are at ``starts``, with at most ``max_texts`` texts up to the next label."""
+    """Yield the items whose labels are at ``starts``, with at most ``max_texts`` texts up to the next
+    label."""
     for start, following in pairwise([*starts, len(texts)]):
         rest = texts[start + 1 : min(following, start + 1 + max_texts)]
         yield Item(texts[start], " ".join(rest))
 
 
 def leading_price(text: str) -> LeadingPrice | None:
-    """The price that a text begins with, in any currency and unit; None where it begins otherwise."""
+    """Return the price that a text begins with, in any currency and unit; None if it begins otherwise."""
     found = _LEADING_PRICE.match(text)
     return found and LeadingPrice(found["amount"], found["unit"] or "", text[found.end() :])
 
 
 def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
-    """What a price per unit of time is per, of one GPU or of the whole instance."""
+    """Return the unit of a price per unit of time, of one GPU or of the whole instance."""
     return cast(NativeUnit, f"{per}_{unit}")
 
 

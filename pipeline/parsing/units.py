@@ -1,4 +1,4 @@
-"""Units that price pages and APIs use, and what they are in the units of a listing."""
+"""Conversion of units of price pages and APIs into those of a listing."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.parsing.prices import RowError, price_of
 
 HOURS_PER_MONTH = Decimal(730)
-"""8,760 hours a year / 12: what providers multiply by for their monthly prices (Scaleway and Azure do)."""
+"""8,760 hours a year / 12: the factor of monthly prices at providers (Scaleway and Azure among them)."""
 
 MIB_PER_GIB = 1024
 
@@ -23,7 +23,8 @@ _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 
 def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | None:
-    """A disk's price per hour of ``gb`` GB, per GB and month; None where it is not given or unreadable."""
+    """Return a disk's price per GB and month, from that of ``gb`` GB per hour; None if missing or
+    unreadable."""
     try:
         return round(price_of(usd_per_hour) * HOURS_PER_MONTH / gb, 6)
     except RowError:
@@ -31,11 +32,11 @@ def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | N
 
 
 def gigabytes(text: str | None) -> float | None:
-    """The amount in a text such as ``80 GB``, ``80G`` or ``1.5 GiB``; None for any other text."""
+    """Return the amount in a text such as ``80 GB``, ``80G`` or ``1.5 GiB``; None for any other text."""
     found = _GIGABYTES.fullmatch(text or "")
     return float(found[1]) if found else None
 
 
 def gb_from_gib(amount_gib: float) -> float:
-    """A disk's size given in GiB, in GB."""
+    """Return a disk's size in GB, from GiB."""
     return amount_gib * float(GB_PER_GIB)

@@ -1,41 +1,43 @@
 """Does a job fit on a card, how far does its micro-batch go, what else fits, and how do cards compare."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
+from pipeline.catalog.job_settings import default_count
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.session import Session
-from pipeline.questions.words import assumed, percent_text
+from pipeline.questions.words import MEMORY_PARTS, assumed, infeasible_text, percent_text
 from pipeline.warehouse.query import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a job fits on some GPUs: its plan there (a row of ``plans``), its memory in parts that add up
-    (``memory_parts``), and how far the micro-batch goes (``largest_micro_batches``)."""
+    """Whether a job fits on some GPUs: its plan there (``plans``, one row of the table ``plans``), its memory
+    in parts that add up (``memory_parts``), and how far the micro-batch goes (``largest_micro_batches``)."""
 
-    plan: dict[str, Any]
+    plans: Result
     memory: Result
     micro_batches: Result
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        """The plan by column."""
+        return next(self.plans.dicts())
 
     @property
     def fits(self) -> bool:
         """True if it does with the probability that rankings ask for."""
         return bool(self.plan["verdict"] == "fits")
 
-    @property
-    def plan_as_result(self) -> Result:
-        """Return the plan as a table of one row."""
-        return Result(tuple(self.plan), ("",) * len(self.plan), [tuple(self.plan.values())])
-
     def sentences(self) -> list[str]:
         """Return the answer in words: does it fit, how fast is it, what was assumed."""
         plan = self.plan
         job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
+        needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
         if plan["verdict"] == "does_not_fit":
-            lines = [f"{job} does not fit on {where}: {plan['infeasible_reason']}."]
+            lines = [f"{job} does not fit on {where}: {infeasible_text(plan | {'needed_gib': needed})}."]
         else:
-            needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
             lines = [
                 f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
                 f"{percent_text(plan['fit_probability'])}: at least {needed:.2f} of "
@@ -47,14 +49,18 @@ class Fit:
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
                 f"{plan['evidence']}.",
             ]
-        line = assumed(plan["assumptions"], plan["method"])
+        line = assumed(json.loads(plan["assumptions"]), plan["method"])
         return [*lines, line] if line else lines
 
 
 _PLAN = """
-CREATE OR REPLACE TEMP TABLE gpufare_fit AS FROM job_plans('gpufare_jobs') WHERE gpu_id = ? AND gpu_count = ?
+CREATE OR REPLACE TEMP TABLE gpufare_fit AS
+SELECT p.* REPLACE (json_with(j.job_assumptions, json_members(p.assumptions)) AS assumptions)
+FROM job_plans('gpufare_jobs') AS p
+JOIN gpufare_jobs AS j USING (job)
+WHERE p.gpu_id = ? AND p.gpu_count = ?
 """
-_PARTS = "SELECT part, gib, meaning FROM memory_parts('gpufare_fit') ORDER BY place"
+_PARTS = "SELECT part, gib FROM memory_parts('gpufare_fit') ORDER BY place"
 _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_batches('gpufare_fit')"
 
 
@@ -63,21 +69,30 @@ def fit(session: Session, job: Job) -> Fit:
     if job["gpu"] is None:
         raise JobError("name the GPU on which it is to fit")
     gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
-    completed = session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
+    session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
     session.ask(_PLAN, [gpu_id, gpus])
-    plans = list(session.ask("FROM gpufare_fit").dicts())
-    if not plans:
+    plans = session.ask("FROM gpufare_fit")
+    if not plans.rows:
         raise JobError(
             f"{gpus} x {gpu_id} is not planned: plans are of cards with full specifications, and for several "
             "machines only of cards for servers"
         )
-    open_settings = "; ".join(filter(None, (completed["job_assumptions"], plans[0]["assumptions"])))
-    return Fit(plans[0] | {"assumptions": open_settings}, session.ask(_PARTS), session.ask(_MICRO_BATCHES))
+    return Fit(plans, _memory(session, next(plans.dicts())), session.ask(_MICRO_BATCHES))
 
 
-def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int = 2048) -> Result:
+def _memory(session: Session, plan: dict[str, Any]) -> Result:
+    parts = session.ask(_PARTS)
+    rows = []
+    for part, gib in parts.rows:
+        name, meaning = MEMORY_PARTS[part]
+        rows.append((name, gib, meaning.format_map(plan)))
+    return Result((*parts.columns, "meaning"), (*parts.types, "VARCHAR"), rows)
+
+
+def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None) -> Result:
     """Return which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    asked = [one_gpu(session, gpu), _planned(session, gpus), whole("seq_len", seq_len, least=1)]
+    tokens = whole("seq_len", default_count("seq_len") if seq_len is None else seq_len, least=1)
+    asked = [one_gpu(session, gpu), _planned(session, gpus), tokens]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 
 

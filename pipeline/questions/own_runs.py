@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pipeline.home.paths import Home
 
 if TYPE_CHECKING:
-    from pipeline.model.measuring.corrections import Corrections
+    from pipeline.model.corrections import Corrections
 
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
@@ -23,7 +23,7 @@ def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
         return None
     except OSError:
         changed_ns = 0  # reading them says why they cannot be read
-    from pipeline.model.measuring.own_runs import read_own_runs
+    from pipeline.model.own_runs import read_own_runs
 
     own = read_own_runs(home)
     measured = {(run.row["gpu"], run.row["method"]) for run in own.runs if not run.row.get("not_ready")}
@@ -42,7 +42,7 @@ def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
 
 
 def _said(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, Any]) -> str:
-    from pipeline.model.measuring.corrections import Kind
+    from pipeline.model.corrections import Kind
 
     gpu, method, stack = kind
     correction = found.of_kind.get(Kind("speed", *kind))
@@ -58,9 +58,9 @@ def _said(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, An
 @lru_cache(maxsize=4)
 def _learned(home: Home, changed_ns: int) -> "Corrections":
     """What the runs in a file of that age say: estimating them takes a second."""
+    from pipeline.model.corrections import learn
     from pipeline.model.estimate import Estimator
-    from pipeline.model.measuring.corrections import learn
-    from pipeline.model.measuring.own_runs import read_own_runs
+    from pipeline.model.own_runs import read_own_runs
 
     with closing(Estimator()) as estimator:
         return learn(estimator, read_own_runs(home))

@@ -6,14 +6,11 @@ from typing import Any
 
 import duckdb
 
-from pipeline.questions.job import Job, job_error
+from pipeline.questions.job import Job, JobError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
 """Plans of so many jobs are kept: some 700 narrow rows each."""
-
-MOST_GPUS = 64
-"""Plans are for up to so many GPUs."""
 
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
 """Temporary tables of the question that is being answered: the job with its defaults, and all its answers."""
@@ -21,7 +18,7 @@ JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
 _COMPLETED = """
 CREATE OR REPLACE TEMP TABLE {jobs} AS
 WITH gpufare_asked AS (SELECT {columns})
-SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM completed_jobs('gpufare_asked')
+SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_asked')
 """
 
 # All of them fit.
@@ -42,6 +39,7 @@ FROM {plans}
 UNION ALL BY NAME
 FROM job_plans('gpufare_to_plan')
 """
+_UNKNOWN_MODEL = "; or give its config.json, or add it with gpufare model add and refresh"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 
@@ -60,7 +58,7 @@ class Session:
         try:
             return ask(self.connection, query, parameters or [])
         except QueryError as error:
-            raise job_error(error) from error
+            raise _job_error(error) from error
 
     def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
         """Check a job and fill in its defaults, as the one row of ``JOBS``, of whose answers the first
@@ -71,8 +69,12 @@ class Session:
             most_rows="NULL" if most_rows is None else most_rows,
         )
         self.ask(completed, [*job.settings.values()])
-        self._job = next(self.ask(f"FROM {JOBS}").dicts())
-        return self._job
+        row = next(self.ask(f"FROM {JOBS}").dicts())
+        if row["refusal"] is not None:
+            hint = _UNKNOWN_MODEL if row["model"] is None and job["model"] is not None else ""
+            raise JobError(f"{row['refusal']}{hint}")
+        self._job = row
+        return row
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """The temporary table with the plans of the job that was completed last, for as many GPUs as it asks
@@ -80,7 +82,7 @@ class Session:
 
         Where they are planned, it is for the kinds of GPU that an answer can have, or with ``every_gpu`` for
         all. Published plans lack those that do not fit; with ``complete`` they are not used."""
-        wanted = min(max(self._job["max_gpus"], most_gpus), MOST_GPUS)
+        wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
         if kept is not None and kept[0] < wanted:
@@ -101,6 +103,11 @@ class Session:
         return [name for name in names if name != "max_gpus"]
 
     @cached_property
+    def _most_gpus(self) -> int:
+        """The most GPUs that a plan is for."""
+        return int(self.ask("SELECT max_gpus FROM plan_defaults()").rows[0][0])
+
+    @cached_property
     def _rented(self) -> set[str]:
         """The GPUs that are rented out."""
         return {gpu for (gpu,) in self.ask("SELECT DISTINCT gpu_id FROM main.rentals").rows}
@@ -116,10 +123,10 @@ class Session:
         try:
             ask(self.connection, _PUBLISHED.format(table=table, jobs=JOBS))
         except QueryError as error:
-            if "no plans are published" in str(error):
+            if isinstance(error.__cause__, duckdb.InvalidInputException):  # published_plans refuses the job
                 return None
-            raise job_error(error) from error
-        return MOST_GPUS, table
+            raise _job_error(error) from error
+        return self._most_gpus, table
 
     def _planned(self, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
         table = self._new_table()
@@ -134,8 +141,8 @@ class Session:
 
     def nearest(self) -> Result:
         """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
-        plans = self.plans(MOST_GPUS, every_gpu=True)
-        self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=MOST_GPUS))
+        plans = self.plans(self._most_gpus, every_gpu=True)
+        self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=self._most_gpus))
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
@@ -160,3 +167,10 @@ class Session:
         ranked = _RANKED.format(jobs=JOBS, plans=self.plans())
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {ranked}")
         return self.ask(f"FROM {RANKED} ORDER BY rank")
+
+
+def _job_error(error: QueryError) -> JobError:
+    """Return what a macro says of a job that it refuses, in one line."""
+    if isinstance(error.__cause__, duckdb.CatalogException | duckdb.BinderException):
+        return JobError("the published file is of an earlier version of gpufare: run `gpufare refresh`")
+    return JobError(str(error).splitlines()[0])

@@ -7,10 +7,10 @@ from typing import Any
 
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.session import JOBS, RANKED, Session
-from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits
+from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts, why_not_text
 from pipeline.warehouse.query import Result
 
-_PARTS = f"SELECT part, usd, how FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
+_PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
 # A family is judged by its best card: the one ranked first, else the one that came furthest.
 _WHY_NOT = """
@@ -29,8 +29,9 @@ ORDER BY n.rank NULLS LAST, list_position([
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """Why one answer of a job costs what it does: its ``row`` of ``cheapest_for``, the ``parts`` of its total
-    (part, usd, how), ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about, how many
-    answers there are, and where other quotes and own machines of the job rank, in words."""
+    (part, usd, how), ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about and their
+    reason in words (detail), how many answers there are, and where other quotes and own machines of the job
+    rank, in words."""
 
     row: dict[str, Any]
     parts: Result
@@ -48,9 +49,12 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
     if len(ranked.rows) < rank:
         raise JobError(f"the ranking has {len(ranked.rows)} rows, none with rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
+    parts, how = session.ask(_PARTS, [rank]), total_parts(row)
     return Explanation(
         row,
-        session.ask(_PARTS, [rank]),
+        Result(
+            (*parts.columns, "how"), (*parts.types, "VARCHAR"), [(*part, how[part[0]]) for part in parts.rows]
+        ),
         [] if not_gpu is None else _why_not(session, job, not_gpu),
         len(ranked.rows),
         tuple(machine_lines(job, session, 0)),
@@ -59,7 +63,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
 
 def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
     query = _WHY_NOT.format(jobs=JOBS, plans=session.plans(complete=True), ranked=RANKED)
-    rows = list(session.ask(query, [gpu]).dicts())
+    rows = [row | {"detail": why_not_text(row)} for row in session.ask(query, [gpu]).dicts()]
     if rows and rows[0]["reason"] == "not_asked_for":
         for each in session.cheapest(job.but(gpu=rows[0]["gpu_id"], exclude_gpu=None), 1).dicts():
             rows[0]["detail"] += (

@@ -19,8 +19,8 @@ class Damage:
     """A file of the record that cannot be read, and why.
 
     ``table`` is offers, rejects, rankings or journal; ``source`` is empty where the file has more than one;
-    ``stamp`` is the file's when it could not be read. With a ``day``, it is that day alone that is missing:
-    the file is whole or gone.
+    ``stamp`` is the file's when it could not be read. With a ``day``, only that day is missing: the file
+    is whole or gone.
     """
 
     path: Path
@@ -32,7 +32,7 @@ class Damage:
 
 
 class RecordError(GpufareError):
-    """A file of the record cannot be read: says which, why, and what to do."""
+    """A file of the record cannot be read; the text gives the path, the reason and the remedy."""
 
     def __init__(self, damage: Damage) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class RecordError(GpufareError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of an error's text, or its name where it has none."""
+    """Return the first line of an error's text, or the error's name if it has no text."""
     lines = str(error).splitlines()
     return lines[0][:MAX_REASON_CHARACTERS] if lines else type(error).__name__
 
@@ -57,14 +57,14 @@ def damage_by(error: BaseException, path: Path, table: str, source: str) -> Dama
 def readable(path: Path, table: str, source: str) -> Iterator[None]:
     """Raise RecordError for any error that a damaged file makes its reader raise.
 
-    What the disk says no to passes through, and so does a lack of memory, disk space or file handles.
+    Errors of the disk pass through, and so does a lack of memory, disk space or file handles.
     """
     try:
         yield
     except RecordError:
         raise
     except (Exception, PanicException) as error:
-        is_of_disk = isinstance(error, OSError) and not isinstance(error, IsADirectoryError)
-        if is_of_disk or is_exhaustion(error):
+        is_disk_error = isinstance(error, OSError) and not isinstance(error, IsADirectoryError)
+        if is_disk_error or is_exhaustion(error):
             raise
         raise RecordError(damage_by(error, path, table, source)) from error

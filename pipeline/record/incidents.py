@@ -1,4 +1,4 @@
-"""Incidents in the journal: what went wrong outside of a source's own answer."""
+"""Incidents in the journal: problems outside of a source's answer."""
 
 import hashlib
 import json
@@ -22,7 +22,7 @@ _log = logging.getLogger("gpufare")
 
 
 def report_incident(home: Home, incident: Incident) -> bool:
-    """Keep an incident. Never raises: what cannot be kept is logged, on stderr by default.
+    """Keep an incident. Never raises: an incident that cannot be kept is logged, on stderr by default.
 
     A lasting cause (see IncidentKind.lasting) is kept once per path and reason. Return True if it is new.
     """
@@ -56,7 +56,7 @@ def kept_incidents(home: Home) -> list[Incident]:
 
 
 def incident_of(entry: Entry) -> Incident:
-    """Return the incident of an entry. Raises ValueError, KeyError and TypeError when it has none."""
+    """Return the incident of an entry. Raises ValueError, KeyError or TypeError if it is not one."""
     row: Mapping[str, Any] = json.loads(entry.content)
     kinds = {kind.value: kind for kind in IncidentKind}
     return Incident(

@@ -24,14 +24,11 @@ from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 LAYOUT = 2
 """The layout of a home that this version reads and writes, kept as the file's user_version."""
 
-_UNMARKED = ("offers", "outcomes")
-"""Folders of a home that was filled before homes were marked."""
-
 BUSY_SECONDS = 60.0
-"""How long a write waits for those of other processes; each takes milliseconds."""
+"""Time limit for waiting until other processes have written; each takes milliseconds."""
 
 LEAST_ENTRY_BYTES = 32
-"""What an entry takes in the file at least."""
+"""Lower bound for the size of an entry in the file."""
 
 _SCHEMA = """
 CREATE TABLE entries (
@@ -46,7 +43,7 @@ CREATE TABLE entries (
 
 
 class HomeLayoutError(GpufareError):
-    """The home is of another version: says where it is and what to set."""
+    """The home belongs to another version; the text says where it is and what to set."""
 
 
 class Entry(NamedTuple):
@@ -63,7 +60,7 @@ class Entry(NamedTuple):
 
 
 _MENDING = Entry("mending", "", date.min, "", "{}")
-"""In a file that lacks entries of the damaged one before."""
+"""Marks a file that lacks entries of the damaged file it replaced."""
 
 
 class Journal:
@@ -74,18 +71,18 @@ class Journal:
 
     @property
     def path(self) -> Path:
-        """The file."""
+        """Return the path of the file."""
         return self._home.record / JOURNAL
 
     def begin(self) -> None:
-        """Make the file where the home has none yet. Raises UnwritableError."""
+        """Make the file if the home has none yet. Raises UnwritableError."""
         if not self.path.exists():
             self.write_all([])
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Put a file with these entries in the place of a damaged one, in one step.
+        """Replace a damaged file, in one step, with one that has these entries.
 
-        Until ``finish_mending``, ``damage`` says that it lacks entries. Raises UnwritableError.
+        Until ``finish_mending``, ``damage`` reports that entries are missing. Raises UnwritableError.
         """
         with replacing(self.path) as temporary, self._connected(temporary) as connection:
             _create(connection)
@@ -95,7 +92,7 @@ class Journal:
         flush(self.path.parent)
 
     def finish_mending(self) -> None:
-        """Note that what the file lacked has been read again. Raises UnwritableError."""
+        """Record that the missing entries have been read again. Raises UnwritableError."""
         with self._writing() as connection:
             connection.execute("DELETE FROM entries WHERE kind = ?", [_MENDING.kind])
 
@@ -147,7 +144,7 @@ class Journal:
         return {each: found.hexdigest()[:16] for each, found in hashes.items()}
 
     def damage(self) -> Damage | None:
-        """Return what is wrong with the file; None when nothing is, or there is none."""
+        """Return the damage of the file; None if it is sound or missing."""
         try:
             ((found,),) = self._read("PRAGMA integrity_check(1)") or [("ok",)]
             if found == "ok" and self._read("SELECT 1 FROM entries WHERE NOT json_valid(content) LIMIT 1"):
@@ -162,7 +159,7 @@ class Journal:
         return Damage(self.path, "journal", "", reason, stamp_of(self.path))
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return rows; none when there is no file."""
+        """Return rows; none without a file."""
         if self.path.exists():
             with self._connected(self.path) as connection:
                 if self._has_layout(connection):
@@ -202,20 +199,15 @@ class Journal:
         """Return False for a file without tables. Raises HomeLayoutError for another version's."""
         ((layout,),) = connection.execute("PRAGMA user_version")
         if layout not in (0, LAYOUT):
-            raise self._other_layout()
+            raise HomeLayoutError(
+                f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
+                f"{HOME_VARIABLE} to another folder, or move it away"
+            )
         return bool(layout)
 
-    def _other_layout(self) -> HomeLayoutError:
-        return HomeLayoutError(
-            f"{self._home.root} was filled by another version of gpufare and cannot be read: set "
-            f"{HOME_VARIABLE} to another folder, or move it away"
-        )
-
     def _require_nothing_recorded(self) -> None:
-        """Raise RecordError where the home has months, whose journal cannot have been empty, or where a file
-        is in the place of the record, and HomeLayoutError where it was filled before homes were marked."""
-        if any((self._home.root / name).is_dir() for name in _UNMARKED):
-            raise self._other_layout()
+        """Raise RecordError if the home has months, whose journal cannot have been empty, or if a file is in
+        the record's place."""
         problem = "it is empty" if self.path.exists() else "it is gone"
         if self._home.record.exists() and not self._home.record.is_dir():
             problem = f"{self._home.record} is a file: move it away"
@@ -225,7 +217,7 @@ class Journal:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Fill a new file, unless another process did so meanwhile."""
+    """Fill a new file, unless another process has done it meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone() == (0,):
         connection.execute(_SCHEMA)
@@ -234,8 +226,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-    """Insert entries or the new content of those that are there, which keep their rowid: read_each counts on
-    it."""
+    """Insert entries; existing ones get the new content and keep their rowid, which read_each relies on."""
     connection.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET content = excluded.content",
         [(entry.kind, entry.source, f"{entry.day}", entry.name, entry.content) for entry in entries],
@@ -248,7 +239,7 @@ def _entry(row: tuple[str, ...]) -> Entry:
 
 
 def read_each(path: Path) -> list[Entry]:
-    """Return the entries that can still be read of a damaged file, one by one; none when nothing can."""
+    """Return the entries of a damaged file that can still be read, one by one."""
     found: list[Entry] = []
     with (
         suppress(sqlite3.DatabaseError),
@@ -264,7 +255,7 @@ def read_each(path: Path) -> list[Entry]:
     return found
 
 
-_OF_THE_DISK = {
+_DISK_ERRORS = {
     sqlite3.SQLITE_BUSY: EBUSY,
     sqlite3.SQLITE_LOCKED: EBUSY,
     sqlite3.SQLITE_FULL: ENOSPC,
@@ -276,7 +267,7 @@ _OF_THE_DISK = {
 
 
 def _disk_error(error: Exception) -> OSError | None:
-    """Return the error of the disk behind one of SQLite's: extended codes have the basic one in their lowest
-    byte."""
-    code = _OF_THE_DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    """Return the disk error behind an error of SQLite. The lowest byte of an extended code is the basic
+    one."""
+    code = _DISK_ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     return None if code is None else OSError(code, str(error) if code == EIO else os.strerror(code))

@@ -1,5 +1,5 @@
-"""One policy for damage: a file that cannot be read is set aside and named, and its days are read again from
-the archive, which stays as it is. What the archive cannot give back is named in the incident as lost.
+"""One policy for damage: a file that cannot be read is set aside, and its days are read again from the
+archive, which is never changed. An incident names the file, and the days that the archive lacks as lost.
 """
 
 from collections import defaultdict
@@ -28,11 +28,11 @@ from pipeline.record.months import (
 from pipeline.record.records import Records, outcome_row, rate_rows
 
 ReadAgain = Callable[[str, date], Outcome | None]
-"""Reads a source's day again from the archive; None when there is nothing to read."""
+"""Reads a source's day again from the archive; None if it has nothing."""
 
 
 def damages(home: Home) -> list[Damage]:
-    """Return the damaged files of the record, all of which is read for it."""
+    """Read all files of the record and return the damaged ones."""
     found = (damage_of(home, month) for table in TABLES for month in months(home, table))
     return [damage for damage in (Journal(home).damage(), *found) if damage is not None]
 
@@ -40,8 +40,8 @@ def damages(home: Home) -> list[Damage]:
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
     """Set damaged files aside and read their days again, exchange rates first and the oldest days first.
 
-    Returns the incidents, which are kept. A file that cannot be moved has none, nor has a day that was
-    reported missing before.
+    Keeps the incidents and returns them. A file that cannot be moved gets no incident, and neither does a
+    day that was reported missing before.
     """
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
@@ -55,13 +55,13 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
 
 
 def report_strays(home: Home) -> list[Incident]:
-    """Keep an incident for each file among the months that is none of theirs. Returns the new ones."""
+    """Keep an incident for each file among the months that does not belong there. Returns the new ones."""
     found = [
         Incident(
             kind=IncidentKind.STRAY_FILE,
             path=str(path.relative_to(home.root)),
             reason="it is not a file of the record",
-            remedy="left where it is and ignored: move it elsewhere or remove it",
+            remedy="ignored: move it elsewhere or remove it",
         )
         for path in strays(home)
     ]
@@ -73,7 +73,8 @@ def _rate_sources() -> list[str]:
 
 
 def _set_aside(home: Home, damage: Damage) -> str | None:
-    """Return what was done with a damaged file; None when it cannot be moved, or is another one by now."""
+    """Move a damaged file and return a text about it; None if it cannot be moved or was replaced
+    meanwhile."""
     if damage.day is not None:
         return "there was nothing to set aside"
     with lock(home):
@@ -90,15 +91,15 @@ def _set_aside(home: Home, damage: Damage) -> str | None:
 
 
 def _replace_journal(home: Home) -> str:
-    """Put a journal with the entries that can still be read in the place of a damaged one, of which a copy is
-    kept. Raises OSError and UnwritableError."""
+    """Replace a damaged journal with one of the entries that can still be read, keeping a copy of the old
+    one. Raises OSError and UnwritableError."""
     journal = Journal(home)
     kept, done = list[Entry](), "it was gone"
     if journal.path.exists():
         place = set_aside(home, journal.path, copies=journal.path.is_file())
         kept = [entry for entry in read_each(place) if _is_whole(entry)]
         done = f"kept in {place.relative_to(home.root)}; {len(kept)} of its entries could still be read"
-    # SQLite would undo in the new file what was being written into the old one.
+    # SQLite would roll the old file's unfinished write back in the new file.
     journal.path.with_name(f"{journal.path.name}-journal").unlink(missing_ok=True)
     journal.replace(kept)
     return done
@@ -113,7 +114,7 @@ def _is_whole(entry: Entry) -> bool:
 
 
 def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
-    """Return the sources' days of which the archive may have what a damaged file had."""
+    """Return the sources' days that the archive may have for a damaged file."""
     if damage.table == "journal":
         return _days_without_entry(home)
     if damage.day is not None:
@@ -151,7 +152,7 @@ def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) 
 
 
 def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
-    """Return what was read again, and what is lost."""
+    """Return a text about the days that were read again, and the lost ones."""
     if damage.table == "rankings":
         return f"lost: the rankings kept in {damage.path.stem}, as those of past days are not computed again"
     if damage.table == "journal":
@@ -167,7 +168,7 @@ def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
 
 
 def _expected_days(home: Home, damage: Damage) -> set[date]:
-    """Return the days that a file should have, as the outcomes tell; the day that is missing."""
+    """Return the days that a file should have by the outcomes, or the missing day."""
     if damage.day is not None:
         return {damage.day}
     return {

@@ -1,8 +1,8 @@
 """Offers, rejects and rankings on disk: one Parquet file per source and month (rankings: per month).
 
-A file is written whole under another name and swapped in, so a reader sees all of it or the one before. Its
-rows are in the order of their days; its metadata lists each day with its number of rows and their hash, so a
-day without rows is known, and so is a day that changed. The metadata also has a hash of the file itself.
+A file is written whole under another name and swapped in, so a reader sees either the new file or the old
+one. Its rows are ordered by day; its metadata lists each day with its number of rows and their hash, which
+shows days without rows and days that changed. The metadata also has a hash of the file itself.
 """
 
 import hashlib
@@ -10,8 +10,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, suppress
-from datetime import date, datetime
-from decimal import Decimal
+from datetime import date
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -19,50 +18,37 @@ from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from filelock import FileLock
-from pydantic import BaseModel
 
-from pipeline.contracts.offer import Offer, RejectedRow, column_types
+from pipeline.catalog.schema import read_table
 from pipeline.home.disk import Stamp, flush, replacing, stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError, readable
 
-_PARQUET_TYPES: dict[type, Any] = {
-    str: pl.String,
-    bool: pl.Boolean,
-    int: pl.Int32,
-    float: pl.Float64,
-    Decimal: pl.Decimal(18, 8),
-    date: pl.Date,
-    datetime: pl.Datetime("us", "UTC"),
-    tuple: pl.List(pl.Int32),
+_PARQUET_TYPES: Mapping[str, Any] = {
+    "VARCHAR": pl.String,
+    "BOOLEAN": pl.Boolean,
+    "INTEGER": pl.Int32,
+    "INTEGER[]": pl.List(pl.Int32),
+    "DOUBLE": pl.Float64,
+    "DECIMAL(18,8)": pl.Decimal(18, 8),
+    "DECIMAL(18,4)": pl.Decimal(18, 4),
+    "DECIMAL(9,2)": pl.Decimal(9, 2),
+    "DATE": pl.Date,
+    "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
 }
-
-_RANKING: dict[str, Any] = {
-    "workload": pl.String,
-    "price_kind": pl.String,
-    "objective": pl.String,
-    "rank": pl.Int32,
-    "gpu_id": pl.String,
-    "gpu_count": pl.Int32,
-    "node_count": pl.Int32,
-    "source": pl.String,
-    "provider": pl.String,
-    "tier": pl.String,
-    "term_days": pl.Int32,
-    "total_usd": pl.Decimal(18, 4),
-    "hours": pl.Decimal(9, 2),
-}
+"""The polars type of each DuckDB type in the record."""
 
 
-def _schema(contract: type[BaseModel]) -> dict[str, Any]:
-    """Return the columns of a contract as polars types, in its order."""
-    return {name: _PARQUET_TYPES[kind] for name, kind in column_types(contract).items()}
+def _schema(table: str) -> dict[str, Any]:
+    """Return the columns of a published table but its day as polars types, in order."""
+    columns = read_table(table).described()
+    return {column.name: _PARQUET_TYPES[column.type] for column in columns if column.name != "day"}
 
 
 SCHEMAS: Mapping[str, Mapping[str, Any]] = {
-    "offers": _schema(Offer),
-    "rejects": _schema(RejectedRow),
-    "rankings": _RANKING,
+    "offers": _schema("offers"),
+    "rejects": _schema("rejects"),
+    "rankings": _schema("ranking_history"),
 }
 """The columns of each table as polars types; a file has the column ``day`` besides."""
 
@@ -74,16 +60,17 @@ DAYS_KEY = "gpufare:days"
 
 JOURNAL = "journal.sqlite"
 BESIDE = (JOURNAL, f"{JOURNAL}-journal", "lock")
-"""What the folder of the record has besides the tables' folders: the journal, which SQLite writes through a
-second file, and the lock."""
+"""Files in the folder of the record besides the tables' folders: the journal, SQLite's second file for it,
+and the lock."""
 
 SEAL_KEY = "gpufare:sha256"
-"""Also in the metadata: the hash of all bytes of the file, with ``_UNSEALED`` in the place of this hash."""
+"""Also in the metadata: the hash of all bytes of the file, computed with ``_UNSEALED`` in place of this
+hash."""
 
 _UNSEALED = b"unsealed".ljust(64, b"-")
 
 CACHED_FILES = 4
-"""Months whose rows are kept in memory: a reading asks for one day after the other."""
+"""Months whose rows are kept in memory: a reading asks for consecutive days."""
 
 _NAME = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 
@@ -141,12 +128,12 @@ def file_of(home: Home, month: Month) -> Path:
 
 
 def days_of(home: Home, month: Month) -> Mapping[date, Day]:
-    """Return the days that a month's file has; none where there is no file. Raises RecordError."""
+    """Return the days of a month's file; none without a file. Raises RecordError."""
     return _read(home, month, _days)
 
 
 def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
-    """Return the rows of each day of a month's file, without the column ``day``; none where there is no file.
+    """Return the rows of each day of a month's file, without the column ``day``; none without a file.
 
     Raises RecordError for a file that is not as it was written, or is another source's or month's.
     """
@@ -164,7 +151,7 @@ def _read(
 
 
 def damage_of(home: Home, month: Month) -> Damage | None:
-    """Return what is wrong with a month's file, all of which is read; None when nothing is."""
+    """Read a whole month's file and return its damage; None if it is sound."""
     try:
         rows_of(home, month)
     except RecordError as error:
@@ -199,13 +186,13 @@ def remove_source(home: Home, source: str) -> None:
 
 
 def lock(home: Home) -> AbstractContextManager[object]:
-    """Hold this while files of months are written, or read by name more than once."""
+    """Return the lock to hold while files of months are written, or read by name more than once."""
     home.record.mkdir(parents=True, exist_ok=True)
     return FileLock(home.record / "lock", is_singleton=True)
 
 
 def strays(home: Home) -> list[Path]:
-    """Return the files and folders of the record's folder that are no part of it."""
+    """Return the files and folders in the record's folder that do not belong to the record."""
     known = {home.record / name for name in (*TABLES, *BESIDE)}
     known |= {file_of(home, month) for table in TABLES for month in months(home, table)}
     known |= {path for table in BY_SOURCE for path in _entries(home.record / table) if path.is_dir()}
@@ -220,7 +207,7 @@ def strays(home: Home) -> list[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Return what a folder has, without files that are being written; nothing where there is none."""
+    """Return the entries of a folder, without files that are being written; none without a folder."""
     try:
         return [path for path in folder.iterdir() if not path.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
@@ -228,7 +215,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> bytes:
-    """Return a month's file. It is made in memory: of a full disk polars says little."""
+    """Return a month's file. It is made in memory, because polars reports a full disk poorly."""
     rows = pl.concat(
         [frame.with_columns(day=pl.lit(day)) for day, frame in sorted(frames.items())],
         how="diagonal_relaxed",
@@ -245,7 +232,7 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
 
 
 def _digest(rows: pl.DataFrame) -> str:
-    """Return a hash of rows, which tells a day that changed."""
+    """Return a hash of rows, which shows that a day changed."""
     buffer = BytesIO()
     rows.write_ndjson(buffer)
     return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]
@@ -259,7 +246,7 @@ def _days(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, Day]:
 def _index(text: str, name: str) -> Mapping[date, Day]:
     found = {date.fromisoformat(day): Day(rows, digest) for day, (rows, digest) in json.loads(text).items()}
     if foreign := [day for day in found if f"{day:%Y-%m}" != name]:
-        raise ValueError(f"it lists {foreign[0]}, which is not of its month")
+        raise ValueError(f"it lists {foreign[0]}, which is in another month")
     return found
 
 

@@ -29,7 +29,7 @@ from pipeline.record.months import (
 )
 
 MAX_RATE_AGE_DAYS = 7
-"""Exchange rates older than this convert nothing: foreign prices then have no dollars."""
+"""Older exchange rates are not used: foreign prices then have no price in dollars."""
 
 _OUTCOME = TypeAdapter(Outcome)
 
@@ -37,7 +37,7 @@ _OUTCOME = TypeAdapter(Outcome)
 class Records:
     """Reads and writes the record of one home.
 
-    What is read raises RecordError when its file is damaged, what is written UnwritableError; both raise
+    Reading raises RecordError for a damaged file, writing raises UnwritableError, and both raise
     HomeLayoutError for a home of another version.
     """
 
@@ -73,7 +73,7 @@ class Records:
         self._journal.write("exchange_rates", "", day, "", json.dumps(list(rows), default=str))
 
     def remove(self, source: str) -> None:
-        """Remove what was recorded of a source. Raises UnwritableError and OSError."""
+        """Remove a source's record. Raises UnwritableError and OSError."""
         remove_source(self._home, source)
         self._journal.remove(source)
 
@@ -84,7 +84,7 @@ class Records:
             return [outcome_row(entry) for entry in entries]
 
     def outcome(self, source: str, day: date) -> dict[str, Any] | None:
-        """Return the outcome row of the day's newest attempt; None when the source was not asked that day."""
+        """Return the outcome row of the day's newest attempt; None if the source was not asked."""
         return next(reversed(self.outcomes(source, day)), None)
 
     def outcome_days(self, source: str | None = None) -> list[date]:
@@ -92,18 +92,18 @@ class Records:
         return self._journal.days("outcome", source)
 
     def recorded_days(self) -> set[date]:
-        """Return the days on which anything was recorded but incidents."""
+        """Return the days with a record other than incidents."""
         return {*self.outcome_days(), *self.rate_days(), *self.days_with_offers()}
 
     def exchange_rates(self, day: date) -> list[dict[str, Any]]:
-        """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; none when no
-        rates were kept that day."""
+        """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; none if no
+        rates were kept."""
         entries = self._journal.entries("exchange_rates", day=day)
         with readable(self._journal.path, "journal", ""):
             return [row for entry in entries for row in rate_rows(entry)]
 
     def usd_rates(self, day: date) -> dict[str, Rate]:
-        """Return dollars per unit of each currency, from the newest rates up to ``day``; none when they are
+        """Return dollars per unit of each currency, from the newest rates up to ``day``; none if they are
         older than MAX_RATE_AGE_DAYS."""
         newest = max((each for each in self.rate_days() if each <= day), default=None)
         if newest is None or (day - newest).days > MAX_RATE_AGE_DAYS:
@@ -114,7 +114,7 @@ class Records:
         }
 
     def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
-        """Return the accepted offers of the last day before ``before``; None when there are none."""
+        """Return the last accepted day before ``before`` and its offers; None without one."""
         days = [day for day in self.accepted_days(source) if day < before]
         return (days[-1], self.offers(source, days[-1])) if days else None
 
@@ -123,8 +123,7 @@ class Records:
         return self._days("offers", source)
 
     def days_with_offers(self, source: str | None = None) -> set[date]:
-        """Return the days with accepted offers of a source, or of any, as far as they can be told: damaged
-        months are skipped."""
+        """Return the days with accepted offers of a source, or of any; damaged months are skipped."""
         found: set[date] = set()
         for month in months(self._home, "offers", source):
             with suppress(RecordError):
@@ -144,7 +143,7 @@ class Records:
         return self._journal.days("exchange_rates")
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """Return the accepted offers of one source and day. Raises FileNotFoundError when there are none."""
+        """Return the accepted offers of one source and day. Raises FileNotFoundError without any."""
         month = Month.of("offers", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:
@@ -153,7 +152,7 @@ class Records:
             return [Offer.model_validate(row) for row in rows.iter_rows(named=True)]
 
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
-        """Return the rejects of one source and day, none when nothing was kept; ``raw`` is decoded."""
+        """Return the rejects of one source and day, with ``raw`` decoded."""
         month = Month.of("rejects", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:
@@ -171,7 +170,7 @@ class Records:
 
 
 def outcome_row(entry: Entry) -> dict[str, Any]:
-    """Return the row of an outcome. Raises ValueError when it is none, or another attempt's."""
+    """Return the row of an outcome. Raises ValueError if it is invalid or belongs to another attempt."""
     row = dict(json.loads(entry.content))
     place = {"source": entry.source, "day": f"{entry.day}", "attempt": entry.name}
     if any(row.get(name) != value for name, value in place.items()):
@@ -181,7 +180,8 @@ def outcome_row(entry: Entry) -> dict[str, Any]:
 
 
 def rate_rows(entry: Entry) -> list[dict[str, Any]]:
-    """Return the rows of a day's exchange rates. Raises ValueError, KeyError or TypeError without any."""
+    """Return the rows of a day's exchange rates. Raises ValueError, KeyError or TypeError if they are
+    invalid."""
     rows = list(json.loads(entry.content))
     for row in rows:
         Rate(Decimal(row["usd_per_unit"]), date.fromisoformat(row["rate_date"]))

@@ -1,16 +1,11 @@
-"""Why sources failed and what to do about it: the next step of one source, and the cause that many share."""
+"""Advice on failed sources: the next step for each, and the cause that many share."""
 
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pipeline.capture.http.user_network import (
-    ALLOW_VARIABLE,
-    DOCUMENT,
-    OPENABLE_NETWORKS,
-    PROXY_VARIABLE,
-)
+from pipeline.capture.http.proxy_settings import DOCUMENT, PROXY_VARIABLE
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 
@@ -24,8 +19,8 @@ _PATH = re.compile(r"/\S+")
 
 
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
-    """Return what to do about a source's result; None where nothing is to be done."""
-    # Of a source that gave prices, the code is of a request that did not decide.
+    """Return the next step for a source's result; None if nothing is to be done."""
+    # If the source gave prices, the code belongs to a request that did not decide.
     advice = _BY_CODE.get(code) if code and code.result is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
     if step is None:
@@ -36,19 +31,19 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """Return what to do about an attempt; None where nothing is to be done."""
+    """Return the next step for an attempt; None if nothing is to be done."""
     return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
 def key_text(config: SourceConfig) -> str:
-    """The variables to set for a source's key, and where a user gets one."""
+    """Return the variables to set for a source's key, and where to get one."""
     origin = config.coverage.key_from
     return " and ".join(config.key_variables) + (f": {origin}" if origin else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What sources that failed alike have in common, and what to do about it."""
+    """The cause that failed sources share, and the next step."""
 
     what: str
     step: str
@@ -56,8 +51,8 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """Return the diagnosis in one line; ``asked`` is the number of all sources asked, ``where`` says
-        where the sources' own errors are."""
+        """Return the diagnosis in one line; ``asked`` is the number of sources asked, ``where`` tells
+        where each source's error is."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
@@ -65,7 +60,7 @@ class Diagnosis:
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
     """Return the cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None
-    when there is no such cause. ``replay_url``: the server that was asked in place of the providers."""
+    without such a cause. ``replay_url``: the server that was asked instead of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
@@ -83,8 +78,8 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
 
 
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
-    """Why a source failed, and what to do where many fail so; None where it did not fail, or where its own
-    answer is the reason."""
+    """Return why a source failed, and the next step if many fail that way; None if it did not fail, or failed
+    because of its answer."""
     result, code, error = outcome.result, outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
@@ -103,10 +98,10 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """What to do about a source whose request ended with a code; what it means that many end so, and what to
-    do then where that is not each source's step.
+    """The next step for a source whose request ended with a code; if many end that way, the cause, and the
+    step if it differs from each source's.
 
-    In steps stand ``{c.name}`` and other facts of a source, ``{key}`` and ``{check_key}``.
+    Steps may have ``{c.name}`` and other fields of a source's config, ``{key}`` and ``{check_key}``.
     """
 
     step: str | None = None
@@ -130,19 +125,12 @@ _SERVER_IS_DOWN = {*_UNCONNECTED, OutcomeCode.DNS_ERROR, OutcomeCode.TLS_ERROR}
 
 _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     **_UNCONNECTED,
-    **{
-        code: _Advice(
-            f"if you are behind {each.whose}, set {ALLOW_VARIABLE}={each.network} ({DOCUMENT})",
-            f"the resolver gives addresses in {each.network} for public hosts: {each.whose}",
-        )
-        for code, each in OPENABLE_NETWORKS.items()
-    },
     OutcomeCode.HTTP_403: _Advice(_ANOTHER_NETWORK, "the hosts forbid the requests (403)"),
     OutcomeCode.HTTP_404: _Advice("look for its new address, from {c.homepage}, and report it"),
     OutcomeCode.HTTP_429: _Advice("wait an hour before you refresh again"),
     OutcomeCode.HTTP_4XX: _Advice("{check_key}the request has to change: " + _REPORT),
     OutcomeCode.ROBOTS_DISALLOWED: _Advice(
-        "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is kept to"
+        "save the page in a browser and read it with `gpufare read {c.name} FILE`: robots.txt is respected"
     ),
     OutcomeCode.WRONG_CONTENT_TYPE: _Advice(
         of_many="the answers are not prices but pages of another type, as hosts send to addresses that they "
@@ -150,9 +138,10 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
         step_of_many=_ANOTHER_NETWORK,
     ),
     OutcomeCode.ADDRESS_REFUSED: _Advice(
-        "log in to the network if it asks for that, or choose another resolver: host names must lead to "
-        "public addresses",
-        "host names lead to addresses that are not public: a captive portal, or a resolver that blocks them",
+        "log in to the network if it asks for that, or choose another resolver; in a VPN with fake addresses "
+        f"set {PROXY_VARIABLE} to its HTTP proxy ({DOCUMENT})",
+        "host names lead to addresses that are not public: a captive portal, a resolver that blocks them, or "
+        "a VPN with fake addresses",
     ),
     OutcomeCode.TLS_ERROR: _Advice(
         f"check this machine's clock; behind a proxy that opens TLS, set {CERTIFICATES} to a file with its "
@@ -167,7 +156,7 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
     ),
     OutcomeCode.DNS_ERROR: _Advice(
         "check this machine's network and resolver, and refresh again",
-        "no host name could be resolved: there is no network, or no resolver",
+        "no host name could be resolved: no network, or no resolver",
         "connect this machine, check its DNS, and refresh again",
     ),
     OutcomeCode.REQUEST_LIMIT: _Advice("its list has grown beyond the limit: " + _REPORT),

@@ -19,16 +19,16 @@ FOLDER = "gpufare-demo"
 
 
 def demo_home(environment: Mapping[str, str]) -> Home:
-    """Where the demonstration is kept: $GPUFARE_HOME, else a folder of its own in the current one. Sample
-    prices stay out of the home that a refresh fills by default."""
+    """Return the home of the demonstration: $GPUFARE_HOME, else a folder in the current one. Sample prices
+    stay out of the home that a refresh fills by default."""
     return Home(Path(environment.get(HOME_VARIABLE) or FOLDER).expanduser().absolute())
 
 
 def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
     """Serve the pages, refresh from them, and report the outcome and its place; ``step`` follows the work.
-    Raises GpufareError, also where the home has prices of other days."""
+    Raises GpufareError, also if the home has prices of other days."""
     day, first, last = sample_days(pages)
-    _refuse_a_home_in_use(home, day)
+    _require_unused_home(home, day)
     _mark(home, day)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
     with PagesServer(pages) as server:
@@ -40,24 +40,24 @@ def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_prog
     report_line(f"\nThe database: {home.published}\nThe archived answers: {home.archive}")
 
 
-def _refuse_a_home_in_use(home: Home, day: date) -> None:
+def _require_unused_home(home: Home, day: date) -> None:
     days = set(Records(home).outcome_days()) - {day}
     if days:
         raise GpufareError(
-            f"{home.root} has prices of {max(days)}, beside which sample prices of {day} have no place: "
+            f"{home.root} already has prices of {max(days)}, and sample prices of {day} do not belong there: "
             f"unset {HOME_VARIABLE}, and the demo makes a folder {FOLDER} here, or set it to a new folder"
         )
 
 
 def _mark(home: Home, day: date) -> None:
-    """Before the first sample price: a refresh that asks the providers then refuses the home."""
+    """Mark the home before the first sample price, so that no refresh asks the providers into it."""
     about = {"about": f"gpufare's demo: sample prices of {day}. No refresh asks the providers into it."}
     with replacing(home.demo) as temporary:
         temporary.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 
 def sample_days(pages: Path) -> tuple[date, date, date]:
-    """The day of the sample pages, and the first and last day on which their prices were published."""
+    """Return the day of the sample pages, and the first and last day on which their prices were published."""
     entries = [
         entry
         for index in sorted(pages.glob(f"*/{INDEX_NAME}"))
@@ -65,7 +65,7 @@ def sample_days(pages: Path) -> tuple[date, date, date]:
     ]
     days = {datetime.fromisoformat(entry["observed_at"]).date() for entry in entries}
     if not days:
-        raise GpufareError(f"{pages}: there are no sample pages: no folder in it has an {INDEX_NAME}")
+        raise GpufareError(f"{pages}: no sample pages: no folder has an {INDEX_NAME}")
     if len(days) != 1:
         raise GpufareError(f"{pages}: sample pages must all be of one day, not of {sorted(map(str, days))}")
     dates = " ".join(entry.get("prices_of") or "" for entry in entries)

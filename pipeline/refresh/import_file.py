@@ -1,7 +1,7 @@
 """A CSV file of dated prices, archived day by day and read into the record as the source ``imported``.
 
-A day's capture has the answers of every file that stated prices of that day, so that no file takes the place
-of another; a file that was imported before adds none, and its days are read again.
+A day's capture has the answers of every file with prices of that day, so that no file replaces another; a
+file that was imported before adds none, and its days are read again.
 """
 
 import shutil
@@ -37,8 +37,7 @@ MAX_ROWS = 500_000
 @dataclass(slots=True)
 class ImportReport:
     """The outcome of each of a file's days, and how many of them have a new answer. ``skipped`` has the lines
-    that belong to no day, each with its reason; ``rejects`` the details of these days' rejects, of all
-    files."""
+    without a day, each with its reason; ``rejects`` the details of these days' rejects, of all files."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     skipped: list[tuple[int, str]] = field(default_factory=list)
@@ -47,15 +46,15 @@ class ImportReport:
 
     @property
     def refused(self) -> list[Outcome]:
-        """The days whose prices were not accepted."""
+        """The outcomes of days whose prices were not accepted."""
         return [outcome for outcome in self.outcomes if not outcome.accepted]
 
 
 def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
     """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
 
-    Raises GpufareError where the file is not one of dated prices or an archived answer of the same day is
-    damaged, and OSError where the archive cannot be written.
+    Raises GpufareError if the file does not have dated prices or an archived answer of the same day is
+    damaged, and OSError if the archive cannot be written.
     """
     table = read_csv(path, lower_case=True)
     try:
@@ -104,7 +103,7 @@ def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> 
 
 
 def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
-    """The heading and some rows as the file has them, each behind the number of its line."""
+    """Return the heading and some rows as in the file, each prefixed with its line number."""
     heading = table.heading.lstrip("\r\n")
     lines = [f"{LINE}{table.separator}{heading}"]
     lines += [f"{row.line}{table.separator}{row.text}" for row in rows]
@@ -112,9 +111,9 @@ def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
 
 
 def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
-    """The day's capture that has an answer besides those of earlier files, and whether it is new.
+    """Return the day's capture with this answer and those of earlier files, and whether it is new.
 
-    Raises GpufareError where an earlier capture is damaged, whose answers would be lost.
+    Raises GpufareError if an earlier capture is damaged, whose answers would be lost.
     """
     complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
     if damaged := next((capture for capture in complete if capture.damaged), None):

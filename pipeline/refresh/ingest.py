@@ -22,7 +22,7 @@ from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
-from pipeline.gates.thresholds import MAX_RATE_CHANGE
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -42,10 +42,10 @@ MAX_WARNING_CHARACTERS = 300
 def read_answers(
     answers: Sequence[Answer], config: SourceConfig, rates: Mapping[str, Rate] | None = None
 ) -> Built:
-    """One source's answers as offers and rejects.
+    """Return one source's answers as offers and rejects.
 
-    Raises SourceChangedError when the answers are not in the shape that the reader knows, whatever the
-    reader itself raised: an answer may be anything, and one source never stops the others.
+    Raises SourceChangedError for every error of the reader: an answer may be anything, and one source never
+    stops the others.
     """
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
@@ -59,8 +59,8 @@ def read_answers(
 
 
 def read_again(source: str, day: date, home: Home) -> Outcome | None:
-    """Read a source's day again from the archive; None when the archive has no complete capture of it, or the
-    catalogue no such source."""
+    """Read a source's day again from the archive; None if the archive has no complete capture of it, or the
+    catalogue lacks the source."""
     captures = Archive(home.archive).captures(source, day)
     if source not in configs() or all(capture.status is None for capture in captures):
         return None
@@ -71,10 +71,9 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
     """Read a source's captures of a day into the record. The newest one gives the outcome.
 
     ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
-    those of the archive that the record lacks are read, too. Of all accepted attempts of the day the best one
-    (see Outcome.preference) gives the day's offers and rejects. A file of the record that proves damaged is
-    mended, and the day read once more. Never raises for the content of an answer, for a damaged file, or for
-    one that cannot be written.
+    archived ones that the record lacks are read, too. The best accepted attempt of the day (see
+    Outcome.preference) gives its offers and rejects. A damaged file of the record is mended, and the day read
+    again. Never raises for an answer's content, a damaged file or a failed write.
     """
     mended: set[Path] = set()
     try:
@@ -93,12 +92,12 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
 
 
 def mend_record(home: Home, found: Sequence[Damage]) -> list[Incident]:
-    """Set damaged files of the record aside, and read again from the archive what they had."""
+    """Set damaged files of the record aside, and read their days again from the archive."""
     return mend(home, found, lambda source, day: read_again(source, day, home)) if found else []
 
 
 def mend_journal(home: Home) -> None:
-    """Mend the journal, where it is damaged."""
+    """Mend the journal if it is damaged."""
     if damage := Journal(home).damage():
         mend_record(home, [damage])
 
@@ -131,7 +130,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
 def _to_read(
     config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
 ) -> list[Capture]:
-    """The captures and those of the archive whose attempts are not ``kept``, oldest first."""
+    """Return the captures and the archived ones whose attempts are not ``kept``, oldest first."""
     given = {capture.capture_id for capture in captures}
     # A run that failed before it could archive anything is only recorded.
     others = [] if given == {None} else Archive(home.archive).captures(config.name, day, without=kept)
@@ -142,16 +141,18 @@ def _to_read(
 
 
 _Write = Callable[[], None]
-"""Writes what one attempt's answers say: rejects and accepted offers, or exchange rates."""
+"""Writes one attempt's rejects and accepted offers, or exchange rates."""
 
 _Read = tuple[Acceptance, dict[str, int], _Write]
-"""A reading of answers: whether it is accepted, the counts of its outcome, and what writes it."""
+"""A reading of answers: whether it is accepted, the counts of its outcome, and the function that writes
+it."""
 
 
 def _attempts_kept(
     config: SourceConfig, day: date, captures: Sequence[Capture], home: Home
 ) -> dict[str, dict[str, Any]]:
-    """The outcomes of the day's other attempts; none when their offers are gone: all are read again."""
+    """Return the outcomes of the day's other attempts; none if their offers are gone and must be read
+    again."""
     records = Records(home)
     rows = records.outcomes(config.name, day)
     is_rates = config.kind == "exchange_rates"
@@ -173,21 +174,21 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
 
 
 def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
-    """Read one capture; without the second there is nothing to write. Never raises for its content: that is
-    the outcome. Raises RecordError."""
+    """Read one capture; return its outcome and the function that writes it, if any. Content never raises: it
+    is in the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
     if not answers:
         refused = Acceptance(False, error or capture.status)
         return _outcome(capture, refused, error, failed_here=capture.damaged), None
     records, is_rates = Records(home), config.kind == "exchange_rates"
-    read = _rates_of if is_rates else _offers_of
+    read = _read_rates if is_rates else _read_offers
     try:
         acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
         raise
     except SourceChangedError as problem:
-        # Of a partial capture, the request that failed is the likelier cause.
+        # In a partial capture, the failed request is the likelier cause.
         error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
         refused = Acceptance(False, "the answer could not be read")
         outcome = _outcome(capture, refused, error, changed=True)
@@ -199,7 +200,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
-    """The answers of a capture; a damaged one has failed, and is an incident."""
+    """Return a capture and its answers; a damaged capture becomes a failed one and an incident."""
     archive = Archive(home.archive)
     answers: Sequence[Answer] = []
     damage = capture.error if capture.damaged else None
@@ -224,7 +225,7 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
 
 
 def _with_rows_written(outcome: Outcome, write: _Write, home: Home) -> Outcome:
-    """Write what an attempt says. What cannot be written is not accepted. Raises RecordError."""
+    """Write an attempt's rows; if that fails, it is not accepted. Raises RecordError."""
     try:
         write()
     except RecordError:
@@ -238,7 +239,7 @@ def _with_rows_written(outcome: Outcome, write: _Write, home: Home) -> Outcome:
 
 
 def _written(outcome: Outcome, home: Home) -> Outcome:
-    """Write an outcome; a warning says where it cannot be written."""
+    """Write an outcome and return it, with a warning if it cannot be written."""
     try:
         Records(home).write_outcome(outcome)
     except (UnwritableError, RecordError) as problem:
@@ -301,7 +302,7 @@ def _failed_here(capture: Capture, problem: Exception) -> Outcome:
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
-    """Warnings that can be kept and shown: they quote pages and addresses, which have no end."""
+    """Return warnings with a bounded number and length: they quote pages and addresses."""
     shown = [printable(text) for text in warnings[:MAX_WARNINGS]]
     cut = [
         text if len(text) <= MAX_WARNING_CHARACTERS else f"{text[: MAX_WARNING_CHARACTERS - 1]}…"
@@ -312,27 +313,27 @@ def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _printable(text: str | None) -> str | None:
-    """An error may quote a page, and is shown in terminals."""
+    """Return a text safe for terminals: an error may quote a page."""
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
-def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
-    """Read exchange rates, by which every source that does not price in dollars is converted.
+def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
+    """Read exchange rates, which convert every price that is not in dollars.
 
-    Raises GpufareError where a rate moved too far, RecordError, and whatever the reader raises.
+    Raises GpufareError if a rate moved too far, RecordError, and the reader's errors.
     """
     rates = source_module(config.name).read_rates(answers, config)
     before = records.usd_rates(capture.day - timedelta(days=1))
     usd = dict(sorted(rates.usd_per_unit.items()))
     for currency in usd:
-        if currency in before and abs(usd[currency] / before[currency].usd - 1) > MAX_RATE_CHANGE.value:
+        if currency in before and abs(usd[currency] / before[currency].usd - 1) > THRESHOLDS.max_rate_change:
             raise GpufareError(
                 f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
-                f"{MAX_RATE_CHANGE.value:.0%} in a week"
+                f"{THRESHOLDS.max_rate_change:.0%} in a week"
             )
-    # Each converted price carries its rate's day, so an old rate is shown and not refused.
+    # Each converted price has its rate's day, so an old rate is accepted and shown.
     is_old = (capture.day - rates.date).days > MAX_RATE_AGE_DAYS
-    acceptance = Acceptance(True, warnings=(f"the rates are of {rates.date}",) if is_old else ())
+    acceptance = Acceptance(True, warnings=(f"the rates are from {rates.date}",) if is_old else ())
     rows = [
         {"day": capture.day, "currency": currency, "usd_per_unit": each, "rate_date": rates.date}
         for currency, each in usd.items()
@@ -340,7 +341,9 @@ def _rates_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer],
     return acceptance, {"rows": len(rows)}, partial(records.write_exchange_rates, capture.day, rows)
 
 
-def _offers_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
+def _read_offers(
+    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
+) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
     built = read_answers(answers, config, records.usd_rates(capture.day))
     built, acceptance = judge(
@@ -357,7 +360,7 @@ def _offers_of(config: SourceConfig, capture: Capture, answers: Sequence[Answer]
     }
 
     def write() -> None:
-        """The rejects come first: without them no new price is believed."""
+        """Write the rejects first: without them no new price is believed."""
         records.write_rejects(capture.day, config.name, built.rejects)
         if acceptance.accepted:
             records.write_accepted(capture.day, config.name, built.offers)

@@ -1,7 +1,7 @@
-"""The inputs of a refresh: which sources, which day, and their captures.
+"""The inputs of a refresh: the sources, the day, and the captures.
 
-Captures come from the providers, a replay server, a folder of pages or the archive; whichever it is, they are
-in the archive when they are read.
+Captures come from the providers, a replay server, a folder of pages or the archive; all of them are archived
+before they are read.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,8 +23,8 @@ ARCHIVE = "archive"
 """The value of ``pages`` that reads a day of the archive again with today's readers."""
 
 
-def refuse_a_demo(home: Home) -> None:
-    """Raise GpufareError for the home of a demo: prices of today would be filed beside sample prices."""
+def reject_demo_home(home: Home) -> None:
+    """Raise GpufareError for the home of a demo, where today's prices would be filed beside sample prices."""
     if home.demo.exists():
         raise GpufareError(
             f"{home.root} is the demo's: today's prices do not belong beside its sample prices. Unset "
@@ -43,13 +43,13 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
     if (folder := _folder(pages)) is None:
         return chosen
     if not folder.is_dir():
-        raise GpufareError(f"--pages {folder}: there is no such folder")
+        raise GpufareError(f"--pages {folder}: no such folder")
     if files := [config.name for config in chosen if (folder / config.name).is_file()]:
         raise GpufareError(f"--pages {folder}: {', '.join(files)} must be a folder of pages, not a file")
     found = [config for config in chosen if (folder / config.name).is_dir()]
     missing = [config.name for config in chosen if config not in found]
     if names and missing:
-        raise GpufareError(f"--pages {folder}: there is no folder for {', '.join(missing)} in it")
+        raise GpufareError(f"--pages {folder} has no folder for {', '.join(missing)}")
     if not found:
         raise GpufareError(f"--pages {folder}: none of its folders has the name of a source")
     return found
@@ -58,8 +58,8 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
     """Return the day that was asked for; by default the day on which saved answers were observed, else today.
 
-    Raises GpufareError for a day after today (UTC): its prices cannot have been seen yet, and once in the
-    record they would pass for newer than all that is captured until then.
+    Raises GpufareError for a day after today (UTC): its prices would be newer in the record than all that
+    is captured until then.
     """
     folder, where = _folder(pages), "--day"
     if day is None and folder is not None:
@@ -102,7 +102,7 @@ def captures_of(
 
 
 def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
-    """Import a folder of pages; a capture that cannot be archived has failed, and stops no other source."""
+    """Import a folder of pages. If the capture cannot be archived, it has failed, without stopping others."""
     try:
         return capture_pages(folder, config, day=day, archive=archive)
     except OSError as error:
@@ -132,7 +132,7 @@ def capture_live(
 
 
 def is_url(pages: str | None) -> bool:
-    """Whether ``pages`` is the URL of a replay server."""
+    """True if ``pages`` is the URL of a replay server."""
     return bool(pages) and str(pages).startswith(("http://", "https://"))
 
 

@@ -1,4 +1,4 @@
-"""Enabling and disabling sources, and which of them are off and why."""
+"""Enabling and disabling sources, and why sources are off."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ LOCK_SECONDS = 30
 
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
-    """Ask the sources from now on, whatever their terms; ``today`` is in UTC. Returns what to tell the user:
-    what the terms say, where they are, and how to undo it.
+    """Ask the sources from now on, regardless of their terms; ``today`` is in UTC. Return lines for the user
+    on the terms, their address, and how to undo it.
 
-    A source that is asked by default needs no permission: only an earlier "never" is forgotten.
-    Raises GpufareError, with nothing changed where a source is unknown or retired.
+    A source that is asked by default needs no permission: only an earlier "never" is deleted.
+    Raises GpufareError for an unknown or retired source, with nothing changed.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     for config in chosen:
@@ -43,20 +43,20 @@ def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[s
 
 
 def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
-    """Never ask the sources until they are enabled again, also with a key. Returns what to tell the user.
+    """Never ask the sources until they are enabled again, even if a key is set. Return lines for the user.
 
     Raises UnknownSourceError, with nothing changed, and UnwritableError.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
-    said = _change(home, {config.name: Choice(asked=False, since=today) for config in chosen})
-    return said + [
-        f"{config.name}: not asked any more, also with a key{_what_stays(config, home, today)}. "
+    lines = _change(home, {config.name: Choice(asked=False, since=today) for config in chosen})
+    return lines + [
+        f"{config.name}: disabled, even if a key is set{_remaining_prices(config, home, today)}. "
         f"To undo it: gpufare sources enable {config.name}"
         for config in chosen
     ]
 
 
-def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
+def _remaining_prices(config: SourceConfig, home: Home, today: date) -> str:
     last = max(Records(home).days_with_offers(config.name), default=None)
     if last is None or (today - last).days > config.stale_after_days:
         return ""
@@ -64,7 +64,7 @@ def _what_stays(config: SourceConfig, home: Home, today: date) -> str:
 
 
 class Off(StrEnum):
-    """Why a live refresh does not ask a source."""
+    """Reasons for not asking a source in a live refresh."""
 
     BY_TERMS = auto()
     BY_CHOICE = auto()
@@ -73,7 +73,7 @@ class Off(StrEnum):
 
 
 def reason_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> Off | None:
-    """Return why a live refresh does not ask a source; None where it does. While the user's choices cannot be
+    """Return why a live refresh does not ask a source; None if it does. While the user's choices cannot be
     read, every source that is not retired is off by its terms."""
     if config.disabled is not None:
         return Off.RETIRED
@@ -108,7 +108,7 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
 
 
 def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
-    """Whether the user's choice is older than what the catalogue has of the terms."""
+    """True if the user's choice is older than the last reading of the terms in the catalogue."""
     choice, read_on = choices.by_source.get(config.name), config.terms.read_on
     return choice is not None and choice.asked and read_on is not None and choice.since < read_on
 
@@ -123,8 +123,8 @@ def off_sources(
 
 
 def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
-    """Keep choices in place of earlier ones; None forgets one. Says so where a file was damaged."""
-    said: list[str] = []
+    """Replace choices; None deletes one. Return a line if the file was damaged."""
+    lines: list[str] = []
     home.root.mkdir(parents=True, exist_ok=True)
     with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
         choices = read_choices(home)
@@ -132,11 +132,11 @@ def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
             place = ""
             with suppress(OSError):
                 place = f": it is now {set_aside(home, home.permissions)}"
-            said.append(f"{home.permissions} was damaged{place}, and what it said before is forgotten")
+            lines.append(f"{home.permissions} was damaged{place}; earlier choices are lost")
         kept = {name: choice for name, choice in {**choices.by_source, **wanted}.items() if choice}
         with replacing(home.permissions) as temporary:
             temporary.write_bytes(CHOICES.dump_json(dict(sorted(kept.items())), indent=2) + b"\n")
-    return said
+    return lines
 
 
 def _enabled(config: SourceConfig, environment: Mapping[str, str]) -> Iterator[str]:
@@ -152,9 +152,9 @@ def _enabled(config: SourceConfig, environment: Mapping[str, str]) -> Iterator[s
 
 _VERDICTS = {
     "allowed": "they allow automated reading",
-    "silent": "they say nothing of automated reading",
+    "silent": "they do not mention automated reading",
     "forbidden": "they forbid automated reading: whether you may is between you and the provider",
-    "unknown": "nobody is known to have read them",
+    "unknown": "they have not been read",
 }
 
 

@@ -1,4 +1,4 @@
-"""Publishes a day from the record, after mending what can be mended, and sends it to the bucket."""
+"""Publishes a day from the record, after mending damaged files, and sends it to the bucket."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -44,10 +44,10 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
 def store_published(
     home: Home, environment: Mapping[str, str], progress: Progress = no_progress
 ) -> str | None:
-    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; None where no
-    bucket is set, or nothing was ever published.
+    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; None without a
+    bucket or a published file.
 
-    Never raises: what could not be sent is an incident, and the next refresh sends it.
+    Never raises: a failure is an incident, and the next refresh sends the file.
     """
     try:
         address = store_address(environment)

@@ -1,10 +1,11 @@
 """The daily job in one call: capture, read, build, publish. Dagster runs the same steps as assets.
 
-One broken source never stops the rest: whatever goes wrong with it is in its outcome row, and its last
-accepted offers stay published with their age.
+One broken source never stops the rest: its outcome row has the reason, and its last accepted offers stay
+published with their age.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -15,11 +16,12 @@ from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.offer import Offer
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gates.prices import price_key
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.offers.changes import changes
 from pipeline.record.damage import RecordError
 from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.records import Records
@@ -29,7 +31,7 @@ from pipeline.refresh.inputs import (
     chosen_sources,
     day_to_read,
     is_url,
-    refuse_a_demo,
+    reject_demo_home,
 )
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.publishing import publish_day, store_published
@@ -54,8 +56,8 @@ def refresh(
     """Capture and read the chosen sources (all of them by default) and publish.
 
     ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
-    or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError when the
-    job cannot begin; what goes wrong in one source is in the report, and so is a failed build. ``now`` is
+    or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError if the
+    job cannot begin; the report has the failures of single sources and of the build. ``now`` is
     the present moment; no day after it is read or published.
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
@@ -63,12 +65,12 @@ def refresh(
     replay_url = pages if is_url(pages) else None
     report = RefreshReport(day_to_read(day, chosen, pages, now.date()), replay_url=replay_url)
     if pages is None:
-        refuse_a_demo(home)
+        reject_demo_home(home)
     _check_writable(home)
     report.swept_files = len(sweep(home))
     mend_journal(home)
     known: list[Incident] = []
-    with suppress(RecordError):  # what cannot be moved is named when it is read below
+    with suppress(RecordError):  # a file that cannot be moved is reported when it is read below
         known = kept_incidents(home)
     if pages is None:
         report.off = off_lines(chosen, home, environment)
@@ -84,22 +86,21 @@ def refresh(
     _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
     new = [incident for incident in kept_incidents(home) if incident not in known]
-    report.incidents = [*new, *left_out_again(new, report.published)]
+    report.incidents = [*new, *unknown_sources_again(new, report.published)]
     return report
 
 
-def left_out_again(new: Sequence[Incident], published: Report | None) -> list[Incident]:
-    """What publications leave out of sources that are not in the catalogue, where it is not among the ``new``
-    incidents: whole sources are missing from the answers, which is said every day."""
-    said = {incident.path for incident in new}
+def unknown_sources_again(new: Sequence[Incident], published: Report | None) -> list[Incident]:
+    """Return the incidents of sources missing from the catalogue that are not among the ``new`` ones: every
+    refresh reports them, since whole sources are missing from the answers."""
+    reported = {incident.path for incident in new}
     every = published.incidents if published else ()
-    return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in said]
+    return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in reported]
 
 
 def _future_days(home: Home, now: datetime) -> list[date]:
-    """The days after that of ``now`` (UTC) that the home has, left by a clock that was ahead. No reading and
-    no publication looks at them; each is an incident once, and is named in each report, so that someone
-    removes it."""
+    """Return the days in the home after the day of ``now`` (UTC), which a clock that was ahead left. They are
+    neither read nor published; each is an incident once, and every report names it."""
     archive = Archive(home.archive)
     archived = {day for name in archive.sources() for day in archive.days(name)}
     found = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())
@@ -112,7 +113,8 @@ def _future_days(home: Home, now: datetime) -> list[date]:
 
 
 def _check_writable(home: Home) -> None:
-    """Before any request is sent: those whose answers cannot be stored would only burden the providers."""
+    """Raise GpufareError if the home cannot be written: requests whose answers cannot be stored would only
+    burden the providers."""
     try:
         home.root.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=home.root):
@@ -145,23 +147,33 @@ def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, repor
         earlier = None
     outcome = record_day(config, report.day, captures, home)
     report.outcomes.append(outcome)
-    # What could not be written or read is in the outcome or an incident.
+    # Failures to write or read are in the outcome or an incident.
     with suppress(FileNotFoundError, RecordError):
         if outcome.rejects and (held := _held(records, config.name, report.day)):
             report.held[config.name] = held
-        if earlier is not None and (changed := changes(earlier, records.offers(config.name, report.day))):
+        again = records.offers(config.name, report.day) if earlier else []
+        if earlier and (changed := _differences(earlier, again)):
             report.changes[config.name] = changed
 
 
+def _differences(before: Sequence[Offer], after: Sequence[Offer]) -> int:
+    """Return the number of offers by which two readings of a day differ."""
+    old, new = (
+        Counter((*price_key(o), o.gpu_id, o.native_price, o.usd_per_hour, o.flag_reason) for o in offers)
+        for offers in (before, after)
+    )
+    return max((old - new).total(), (new - old).total())
+
+
 def _held(records: Records, source: str, day: date) -> list[str]:
-    """The details of a day's rejects that a second reading or a person may release."""
+    """Return the details of a day's rejects that hold a price."""
     reasons = {reason for reason in RejectReason if reason.held}
     return [row["detail"] for row in records.rejects(source, day) if row["reason"] in reasons]
 
 
 def _publish(home: Home, now: datetime, report: RefreshReport, progress: Progress) -> None:
-    """Publish as of the newest day that is not after ``now``: reading a past day again does not turn the
-    clock back, and future days are ignored."""
+    """Publish as of the newest day that is not after ``now``: reading a past day again does not
+    publish an older day, and future days are ignored."""
     records = Records(home)
     recorded = {day for name in asked_configs() for day in records.days_with_offers(name)}
     days = [day for day in recorded if day <= now.date()]

@@ -1,15 +1,16 @@
-"""What a refresh prints: whom it is about to ask, then what it did."""
+"""The output of a refresh: which sources it is about to ask, then what it did."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
+from rich.filesize import decimal as size_text
+
 from pipeline.capture.permissions import read_choices
 from pipeline.catalog.source_config import SourceConfig, asked_configs, source_config
 from pipeline.contracts.incidents import Incident
 from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.home.disk import size_text
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
@@ -18,21 +19,21 @@ from pipeline.refresh.permissions import off_lines, reason_off
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
-"""Changes, held prices and incidents are listed up to this number each."""
+"""Held prices and incidents are listed up to this number each."""
 
 
 # ---------------------------------------------------------------- before the first request
 
 
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """How many sources are asked; until there is a first accepted day also which are off, and what keys would
-    add."""
+    """Return a line on the number of sources asked, and before the first accepted day also lines on the
+    sources that are off and on what keys would add."""
     choices = read_choices(home)
     asked = [config for config in chosen if reason_off(config, choices, environment) is None]
     lines = [_asking_text(asked, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return lines
-    # The key of a source that is off by its terms turns it on, as the line of what is off says.
+    # off_lines names the keys of sources that are off by their terms.
     keys = [
         f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"
         for config in chosen
@@ -57,14 +58,14 @@ def _asking_text(asked: Sequence[SourceConfig], environment: Mapping[str, str]) 
 class RefreshReport:
     """The outcome of each source, and what was published.
 
-    ``replay_url`` is that of the server that was asked in place of the providers. ``off`` names the sources
-    that were not asked, which then have no line each; ``announced`` was said before the first request.
-    ``stored`` is a line on the bucket that has what is published, None where none is set.
+    ``replay_url`` is the server that was asked instead of the providers. ``off`` has lines on the sources
+    that were not asked, which then have no line each; ``announced`` has the lines printed before the first
+    request. ``stored`` is a line on the bucket with the published file, None if no bucket is set.
     """
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
-    changes: dict[str, list[str]] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
     published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
@@ -81,7 +82,8 @@ class RefreshReport:
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked: not those retired, or without their key or permission."""
+        """The outcomes of sources that were asked, without retired ones and those that lack a key or
+        permission."""
         return [each for each in self.outcomes if each.result.asked]
 
     @property
@@ -90,25 +92,24 @@ class RefreshReport:
         return [outcome for outcome in self.asked if not outcome.accepted]
 
     @property
-    def nobody_answered(self) -> bool:
-        """Whether sources were asked and not one of them gave an answer that can be read."""
+    def no_answers(self) -> bool:
+        """True if sources were asked and none gave an answer that can be read."""
         return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """What most of the sources that failed have in common."""
+        """The cause that most failed sources share."""
         return diagnosis(self.outcomes, self.replay_url)
 
     def lines(self) -> list[str]:
-        """The sources by their result, each in one line or in the diagnosis that they share, and one line on
-        what was published."""
+        """Return the report: the sources by their result, then changes, problems and the publication."""
         lines = [*self.source_lines(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
-        for source, changed in self.changes.items():
-            lines += _shown(
-                f"{source}: {len(changed)} changes against what was published of {self.day}", changed
-            )
+        lines += [
+            f"{source}: {changed} offers differ from the earlier reading of {self.day}"
+            for source, changed in self.changes.items()
+        ]
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
         lines += [f"ignored: data of {day}, a future date" for day in self.future_days]
@@ -123,13 +124,13 @@ class RefreshReport:
                 lines.append(f"among them, replayed from saved pages and no live prices: {self.replayed}")
             if not self.published.rows.get("rentals"):
                 lines.append("no price is recent enough to be ranked: the rankings are empty")
-            if self.failed == self.asked and not self.nobody_answered:
+            if self.failed == self.asked and not self.no_answers:
                 lines.append(self._nothing_new())
         return [*lines, *filter(None, [self.stored])]
 
     def source_lines(self, *, recorded: bool = True) -> list[str]:
-        """The sources by their result, each in one line or in the diagnosis that they share; where outcomes
-        are not ``recorded``, with the number of requests, bytes and seconds."""
+        """Return the sources by their result, each in one line or in the diagnosis that they share. Lines on
+        outcomes that are not ``recorded`` have the number of requests, bytes and seconds."""
         shared = self.diagnosis
         where = "`gpufare sources` has each error" if recorded else "--format json has each error"
         lines = [shared.line(len(self.asked), where)] if shared else []
@@ -150,10 +151,9 @@ class RefreshReport:
         return lines
 
     def failure(self) -> str | None:
-        """That the run failed, in one line beside ``lines``, which say why: nothing was published, or nobody
-        answered; else None."""
+        """Return why the run failed, in one line: nothing was published, or no source answered; else None."""
         if self.published:
-            return self._nothing_new() if self.nobody_answered else None
+            return self._nothing_new() if self.no_answers else None
         return f"nothing was published: {self.publish_error or self._no_source()}"
 
     def _nothing_new(self) -> str:
@@ -165,7 +165,7 @@ class RefreshReport:
         if not any(each.requests for each in self.asked):
             what = "no answer could be kept"
         else:
-            what = "no source answered" if self.nobody_answered else "no source was accepted"
+            what = "no source answered" if self.no_answers else "no source was accepted"
         return f"{what} ({len(self.asked)} asked)"
 
 
@@ -181,16 +181,16 @@ def _shown(heading: str, details: Sequence[str]) -> list[str]:
 def _summary(outcome: Outcome, *, measured: bool) -> str:
     step = next_step_of(outcome)
     if not outcome.result.asked:
-        said = f"not asked  {'needs a key' if step else outcome.reason}"
+        line = f"not asked  {'needs a key' if step else outcome.reason}"
     elif outcome.accepted:
-        said = _accepted_text(outcome, source_config(outcome.source))
+        line = _accepted_text(outcome, source_config(outcome.source))
     else:
         detail = f" ({outcome.error})" if outcome.error and outcome.error != outcome.reason else ""
-        said = f"NOT ACCEPTED  {outcome.reason}{detail}"
+        line = f"NOT ACCEPTED  {outcome.reason}{detail}"
     if measured and outcome.result.asked:
         requests = f"{outcome.requests} {'request' if outcome.requests == 1 else 'requests'}"
-        said += f"; {requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
-    return short_addresses(f"{said}{f' -> {step}' if step else ''}")
+        line += f"; {requests}, {size_text(outcome.bytes)} in {outcome.duration_seconds:.1f} s"
+    return short_addresses(f"{line}{f' -> {step}' if step else ''}")
 
 
 def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
@@ -205,7 +205,7 @@ def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
 
 
 def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:
-    """How much of what the provider sells the offers are: counted where its regions are known, else as the
+    """Return which share of the provider's offers was read: counted if its regions are known, else as the
     yaml estimates."""
     if config.coverage.regions is not None and outcome.regions:
         return f", regions {outcome.regions} of {config.coverage.regions}"

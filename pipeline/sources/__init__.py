@@ -7,7 +7,7 @@ from pipeline.catalog.source_config import source_config
 
 
 def source_module(name: str) -> ModuleType:
-    """The reader of one source. ``lambda`` is a Python keyword, so its module ends in an underscore.
+    """Return the reader of a source. ``lambda`` is a Python keyword, so its module ends in an underscore.
 
     Raises UnknownSourceError.
     """

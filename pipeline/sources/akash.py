@@ -11,14 +11,14 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _read_model(model: kit.JsonObject) -> kit.Listings:
     if model.get("price") is None:
-        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "nobody bid for it in the last month")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no bid for it in the last month")
     price = model.object("price")
-    yield kit.Listing.per_gpu_hour(
+    yield model.listing(
         " ".join(filter(None, (model.optional_text("vendor"), model.text("model")))),
-        "on_demand",
+        1,
         price.price("min"),
-        price.text("currency"),
-        model.answer,
+        native_currency=price.text("currency"),
+        native_unit="gpu_hour",
         context=kit.known(
             form_factor=model.optional_text("interface"),
             vram_gb=kit.gigabytes(f"{model.optional_text('ram')}B"),  # 80Gi

@@ -1,39 +1,24 @@
-"""AWS EC2: on-demand lists per region (JSON), spot prices of all regions (JSON or JSONP) and the bulk CSV.
+"""AWS EC2: on-demand lists, one per region, and spot prices of all regions.
 
-The content of an answer says which of them it is. Only GPU instance types (settings.gpu_instance_types) under
-Linux are read; the GPU itself follows from the instance type. Other instance types, operating systems and
-tenancies are skipped.
+Only GPU instance types (settings.gpu_instance_types) under Linux are read; the GPU follows from the instance
+type. Other instance types and operating systems are skipped.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
 from functools import partial
-from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
 from pipeline.sources import kit
 
-_BULK = re.compile(rb'(?:\xef\xbb\xbf)?\s*"?(?:FormatVersion|SKU)\b')
-_JSONP = re.compile(rb"\s*(?:/\*.{0,2000}?\*/\s*)?callback\s*\((.*)\)\s*;?\s*", re.DOTALL)
-_HOURS = ("Hrs", "Hours")
-_LEASE_DAYS = {"1yr": 365, "1 yr": 365, "3yr": 1095, "3 yr": 1095}
 _PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
-_CSV_COLUMNS = (
-    "SKU", "OfferTermCode", "TermType", "Unit", "PricePerUnit", "Currency", "EffectiveDate",
-    "LeaseContractLength", "PurchaseOption", "OfferingClass", "Instance Type", "Region Code", "Tenancy",
-    "Operating System", "CapacityStatus", "Pre Installed S/W",
-)  # fmt: skip
-_CSV_MARKET = "MarketOption"
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The on-demand list of each region that is open to everybody, and the spot prices of all regions. The
-    yaml's first request is the pattern of the others, which are optional."""
+    """Return requests for the on-demand list of each region that is open to everyone, and for the spot prices
+    of all regions. The yaml's first request is the pattern of the others, which are optional."""
     first, *further = (kit.Request(facts.url, optional=facts.optional) for facts in config.requests)
     restricted = tuple(config.settings["restricted_region_prefixes"])
     names: dict[str, str] = {}
@@ -44,7 +29,7 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The same region's list under the next spelling of its name: Europe is EU in some addresses."""
+    """Return the request for the same region under the next spelling: Europe is EU in some addresses."""
     regions = config.settings["regions"]
     failed = _region_of_url(answer)
     spellings = [name for name, code in regions.items() if code == regions.get(failed)]
@@ -57,22 +42,18 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
     return pattern.replace(pattern.split("/")[-3], quote(region, safe="()"))
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every GPU price of every answer. Raises SourceChangedError for an answer of no known kind."""
-    audit = kit.FieldAudit(config)
+@kit.joint_reader("no GPU instance type in any answer")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every GPU price of every answer. An answer of an unknown kind is a reject."""
     known, refused = kit.each_answer(answers, partial(_rows_of, audit=audit))
     yield from refused
-    rows = (row for _, found in known for row in found)
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU instance type in any answer")
-    yield from audit.warnings()
+    for _, rows in known:
+        yield from rows
 
 
 def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """The rows of an answer, read as they are asked for: the bulk CSV line by line."""
-    if _BULK.match(answer.body):
-        return _read_bulk(answer, audit.config)
-    wrapped = _JSONP.fullmatch(answer.body)
-    body = replace(answer, body=wrapped[1]).json() if wrapped else answer.json()
+    """Return the rows of an answer. Raises SourceChangedError for one that is neither kind of list."""
+    body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
         return _read_on_demand(body["regions"], answer, audit)
     if rows := _bare_rows(body):
@@ -84,7 +65,7 @@ def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _bare_rows(body: Any) -> dict[str, Any]:
-    """The rows of an on-demand list that came without their envelope: by name, or one after the other."""
+    """Return the rows of an on-demand list without its envelope: by name, or as a list."""
     rows = dict(enumerate(body)) if isinstance(body, list) else body if isinstance(body, dict) else {}
     is_list = any(isinstance(row, dict) and "Instance Type" in row for row in rows.values())
     return {str(name): row for name, row in rows.items()} if is_list else {}
@@ -95,29 +76,18 @@ def _is_gpu(instance_type: Any, config: kit.SourceConfig) -> bool:
 
 
 def _listing(
-    instance_type: str,
-    kind: kit.PriceKind,
-    price: Decimal,
-    region: str | None,
-    answer: kit.Answer,
-    config: kit.SourceConfig,
-    unit: kit.NativeUnit = "instance_hour",
-    **more: Any,
+    item: kit.JsonObject, instance_type: str, price: Decimal, region: str | None, **columns: Any
 ) -> kit.Listing:
-    restricted = tuple(config.settings["restricted_region_prefixes"])
-    return kit.Listing(
-        raw_label=instance_type,
+    restricted = tuple(item.config.settings["restricted_region_prefixes"])
+    return item.listing(
+        instance_type,
+        None,
+        price,
         instance_type=instance_type,
         label_kind="instance_type",
-        gpu_count=None,
-        price_kind=kind,
-        native_price=price,
-        native_currency=config.currency,
-        native_unit=unit,
-        answer=answer,
         region=region,
         flag_reason=kit.FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
-        **more,
+        **columns,
     )
 
 
@@ -134,7 +104,7 @@ def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.F
             raise answer.changed(f"no row of {region} has an Instance Type and a price")
         for key, raw in rows.items():
             if not isinstance(raw, dict):
-                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"no row of {region}", raw, answer)
+                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"not a row of {region}", raw, answer)
             elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
                 yield _on_demand(audit.item(raw, answer), key, region)
 
@@ -151,12 +121,10 @@ def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.
             raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
         location = str(row.get("Location") or region or _region_of_url(row.answer))
         return _listing(
+            row,
             row.text("Instance Type"),
-            "on_demand",
             row.price("price"),
             row.config.settings["regions"].get(location, location) or None,
-            row.answer,
-            row.config,
             vcpus=_leading_number(row.get("vCPU")),
             ram_gib=_leading_number(row.get("Memory"), "GiB"),
             local_disk_gb=_disk_gb(row.get("Storage")),
@@ -167,19 +135,20 @@ def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.
 
 
 def _region_of_url(answer: kit.Answer) -> str:
-    """The region's name in the address of an on-demand list, "" where it names none."""
+    """Return the region's name in the address of an on-demand list, or ""."""
     found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
     return found[1] if found else ""
 
 
 def _leading_number(text: Any, unit: str = "") -> float | None:
-    """The number of ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit", which promises nothing."""
+    """Return the number in ``2048 GiB`` or ``3200 Gigabit``; None for "Up to 20 Gigabit"."""
     found = re.fullmatch(rf"([\d,]{{1,12}}(?:\.\d{{1,4}})?) ?{unit}", str(text).strip(), re.IGNORECASE)
     return float(kit.number(found[1])) if found else None
 
 
 def _disk_gb(text: Any) -> float | None:
-    """The instance's own disks, from ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for EBS only."""
+    """Return the total of local disks in ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for EBS
+    only."""
     found = re.match(r"(\d{1,3}) x (\d{1,6})\b", str(text))
     return float(int(found[1]) * int(found[2])) if found else None
 
@@ -188,14 +157,12 @@ def _disk_gb(text: Any) -> float | None:
 
 
 def _read_spot(regions: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    legacy_names = audit.config.settings["legacy_spot_regions"]
     for region in regions:
         if not isinstance(region, dict) or not isinstance(region.get("region"), str):
             raise answer.changed("a region without a name in config.regions")
-        name = str(legacy_names.get(region["region"], region["region"]))
         sizes = (audit.item(size, answer, "spot.") for size in _sizes(region, answer))
         gpu_sizes = (size for size in sizes if _is_gpu(size.peek("size"), audit.config))
-        yield from kit.read_rows(gpu_sizes, partial(_spot, region=name), "size")
+        yield from kit.read_rows(gpu_sizes, partial(_spot, region=region["region"]), "size")
 
 
 def _sizes(region: Mapping[str, Any], answer: kit.Answer) -> Iterator[Mapping[str, Any]]:
@@ -214,85 +181,4 @@ def _spot(size: kit.JsonObject, region: str) -> kit.Listings:
         detail = f"no single Linux column with a price in {size.config.currency}"
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, detail)
     price = kit.price_of(prices[size.config.currency])
-    yield _listing(size.text("size"), "spot", price, region, size.answer, size.config)
-
-
-# The bulk list
-
-
-def _read_bulk(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """One row per offer: its lines are an hourly rate, and for some reservations a sum upfront."""
-    offers: dict[tuple[str, str], list[dict[str, str]]] = {}
-    for line in _gpu_csv_rows(answer, config):
-        offers.setdefault((line["SKU"], line["OfferTermCode"]), []).append(line)
-    for first, *more in offers.values():
-        try:
-            yield _bulk_listing([first, *more], answer, config)
-        except kit.RowError as error:
-            yield error.reject(f"{first['Instance Type']} in {first['Region Code']}", first, answer)
-
-
-def _gpu_csv_rows(answer: kit.Answer, config: kit.SourceConfig) -> Iterator[dict[str, str]]:
-    """The wanted rows, one at a time: the list has millions, and only GPU rows are kept."""
-    is_gpu = re.compile(config.settings["gpu_instance_types"])
-    lines = csv.reader(io.TextIOWrapper(io.BytesIO(answer.body), encoding="utf-8-sig", newline=""))
-    try:
-        # Five lines about the list itself come before the header.
-        header = next((cells for cells in islice(lines, 10) if "SKU" in cells), [])
-        if missing := [name for name in _CSV_COLUMNS if header.count(name) != 1]:
-            raise answer.changed(f"the bulk list has no single column {', '.join(missing)}")
-        at = {name: header.index(name) for name in (*_CSV_COLUMNS, _CSV_MARKET) if name in header}
-        for cells in lines:
-            if len(cells) > max(at.values()) and is_gpu.fullmatch(cells[at["Instance Type"]]):
-                row = {name: cells[place] for name, place in at.items()}
-                if _is_wanted(row, config):
-                    yield row
-    except (csv.Error, UnicodeDecodeError) as error:
-        raise answer.changed(f"the bulk list is not CSV in UTF-8 ({error})") from error
-
-
-def _is_wanted(row: Mapping[str, str], config: kit.SourceConfig) -> bool:
-    return (
-        row["TermType"] in ("OnDemand", "Reserved")
-        and row["Tenancy"] == "Shared"
-        and row["Operating System"] == "Linux"
-        and row["CapacityStatus"] == "Used"
-        and row["Pre Installed S/W"] in _PLAIN_SOFTWARE
-        and row["Currency"] == config.currency
-        and row.get(_CSV_MARKET, "OnDemand") in ("OnDemand", "")
-    )
-
-
-def _bulk_listing(lines: list[dict[str, str]], answer: kit.Answer, config: kit.SourceConfig) -> kit.Listing:
-    hourly, upfront = _parts(lines, _HOURS), _parts(lines, ("Quantity",))
-    row = lines[0]
-    is_lease = row["TermType"] == "Reserved"
-    if len(hourly) != 1 or len(upfront) > is_lease or len(hourly) + len(upfront) < len(lines):
-        units = sorted(line["Unit"] for line in lines)
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"prices per {', '.join(units)} for one offer")
-    days = _LEASE_DAYS.get(row["LeaseContractLength"].strip().lower()) if is_lease else None
-    if is_lease and days is None:
-        detail = f"a lease of {row['LeaseContractLength']!r}"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, detail)
-    # "All Upfront" has an hourly price of 0, "No Upfront" no upfront part.
-    price = hourly[0] * days * 24 + upfront[0] if days and upfront else hourly[0]
-    return _listing(
-        row["Instance Type"],
-        "reserved" if is_lease else "on_demand",
-        kit.price_of(price),
-        row["Region Code"],
-        answer,
-        config,
-        "instance_term" if upfront else "instance_hour",
-        term_days=days,
-        tier=f"{row['OfferingClass']} {row['PurchaseOption']}".strip().lower() if is_lease else None,
-        effective_from=kit.effective_from(kit.date_of(row["EffectiveDate"]), answer),
-    )
-
-
-def _parts(lines: list[dict[str, str]], units: tuple[str, ...]) -> list[Decimal]:
-    """The prices of an offer's lines that are per one of these units. Raises RowError."""
-    try:
-        return [kit.number(line["PricePerUnit"]) for line in lines if line["Unit"] in units]
-    except kit.UnreadableError as error:
-        raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, str(error)) from error
+    yield _listing(size, size.text("size"), price, region, price_kind="spot")

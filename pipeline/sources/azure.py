@@ -1,12 +1,11 @@
 """Azure: items of the Retail Prices API, in pages. The GPU follows from the size (armSkuName).
 
-An item's texts say what it is for: Windows in productName, Spot and Low Priority at the end of meterName. An
-on-demand item also has the hourly prices of its savings plans. Sizes other than GPU sizes
+An item's texts say what it prices: Windows in productName, Spot and Low Priority at the end of meterName. An
+on-demand item also has the hourly prices of its savings plans. Sizes that are not GPU sizes
 (settings.gpu_sizes) are skipped.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from pipeline.sources import kit
@@ -20,7 +19,7 @@ _MANDATORY = (
     "productName",
     "type",
 )
-_FORESEEN = frozenset(
+_ORDINARY = frozenset(
     {
         kit.RejectReason.DISCONTINUED,
         kit.RejectReason.NOT_LINUX,
@@ -33,7 +32,8 @@ _SKIP = re.compile(r"&\$skip=(\d+)")
 
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The linked page. A full page whose link is empty hides the rest: it is asked for by its position."""
+    """Return the request for the linked page. A full page without a link hides the rest, which is requested
+    by its position."""
     linked = kit.next_page(kit.Request(answer.url), answer, _NEXT_LINK)
     if linked is not None:
         return [linked]
@@ -46,24 +46,20 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
     return [kit.Request(f"{_SKIP.sub('', answer.url)}&$skip={position}")]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every Linux price of a GPU size. Raises SourceChangedError when no item has the mandatory fields."""
-    audit = kit.FieldAudit(config)
-    rows = (row for answer in answers for row in _read_page(answer, audit))
-    yield from _one_per_size(kit.at_least_one(rows, f"{config.name}: no item of a GPU size"))
-    yield from audit.warnings()
+@kit.joint_reader("no item of a GPU size")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every Linux price of a GPU size, and one reject for each size and ordinary reason: meters of other
+    products outnumber the offers and would crowd out the rejects that a person should see.
 
-
-def _one_per_size(rows: Iterable[kit.Listing | kit.Reject]) -> kit.Rows:
-    """The rows, with one reject for all meters of a size that are foreseen and no offer: there are more of
-    them than of offers, and they would crowd out the rejects that a person should see."""
-    foreseen: dict[tuple[kit.RejectReason, str], list[kit.Reject]] = {}
-    for row in rows:
-        if isinstance(row, kit.Reject) and row.reason in _FORESEEN:
-            foreseen.setdefault((row.reason, str(row.raw.get("armSkuName"))), []).append(row)
+    Raises SourceChangedError when no item has the mandatory fields.
+    """
+    ordinary: dict[tuple[kit.RejectReason, str], list[kit.Reject]] = {}
+    for row in (row for answer in answers for row in _read_page(answer, audit)):
+        if isinstance(row, kit.Reject) and row.reason in _ORDINARY:
+            ordinary.setdefault((row.reason, str(row.raw.get("armSkuName"))), []).append(row)
         else:
             yield row
-    for first, *more in foreseen.values():
+    for first, *more in ordinary.values():
         yield replace(first, detail=f"{first.detail} (and {len(more)} more)") if more else first
 
 
@@ -84,24 +80,23 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
     missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
     if missing:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
-    _refuse_other_products(item)
+    _reject_other_product(item)
     starts = kit.date_of(item.optional_text("effectiveStartDate") or "")
     ends = kit.date_of(item.optional_text("effectiveEndDate") or "")
     if ends is not None and ends < max(kit.day_of(item.answer), starts or ends):
-        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price is of {starts} to {ends}")
+        raise kit.RowError(kit.RejectReason.DISCONTINUED, f"the price was valid from {starts} to {ends}")
     term_days = _term_days(item, "reservationTerm") if item.get("type") == "Reservation" else None
     size, region = item.text("armSkuName"), item.text("armRegionName")
     restricted = region.startswith(tuple(item.config.settings["restricted_region_prefixes"]))
-    listing = kit.Listing(
-        raw_label=size,
+    listing = item.listing(
+        size,
+        None,
+        item.price("retailPrice"),
         instance_type=size,
         label_kind="instance_type",
-        gpu_count=None,
         price_kind="reserved" if term_days else "spot" if _is_spot(item) else "on_demand",
-        native_price=item.price("retailPrice"),
         native_currency=item.optional_text("currencyCode") or currency,
         native_unit="instance_term" if term_days else "instance_hour",
-        answer=item.answer,
         term_days=term_days,
         region=region,
         max_nodes=1 if re.fullmatch(item.config.settings["sizes_without_rdma"], size) else None,
@@ -114,10 +109,10 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
 
 
 def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listing | kit.Reject:
-    """The same machine under a savings plan: an hourly price, unlike a reservation's total."""
+    """Return the same machine under a savings plan, at an hourly price unlike a reservation's total."""
     try:
         if listing.price_kind != "on_demand":
-            detail = f"a savings plan for a price that is {listing.price_kind}"
+            detail = f"a savings plan for a {listing.price_kind} price"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
         return replace(
             listing,
@@ -130,24 +125,16 @@ def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listin
         return plan.reject(error, f"{listing.raw_label}, {listing.region}")
 
 
-def _refuse_other_products(item: kit.JsonObject) -> None:
-    """Meters that have the same size but are not a Linux machine that anyone can rent."""
+def _reject_other_product(item: kit.JsonObject) -> None:
+    """Raise RowError for a meter that has a GPU size but is not of a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
     kind, unit, service = item.get("type"), item.get("unitOfMeasure"), item.get("serviceName")
     reasons, units_from = kit.RejectReason, item.get("tierMinimumUnits") or 0
     for is_refused, reason, detail in (
         (service not in (None, "Virtual Machines"), reasons.OTHER_PRODUCT, f"of the service {service!r}"),
         ("windows" in product, reasons.NOT_LINUX, f"a Windows meter: {product!r}"),
-        (
-            "cloudservices" in product.replace(" ", ""),
-            reasons.OTHER_PRODUCT,
-            f"a meter of Cloud Services: {product!r}",
-        ),
-        (
-            meter.endswith("low priority"),
-            reasons.OTHER_PRICE_KIND,
-            f"Low Priority is for Azure Batch only: {meter!r}",
-        ),
+        ("cloudservices" in product.replace(" ", ""), reasons.OTHER_PRODUCT, f"Cloud Services: {product!r}"),
+        (meter.endswith("low priority"), reasons.OTHER_PRICE_KIND, f"for Azure Batch only: {meter!r}"),
         (meter.endswith("expired"), reasons.DISCONTINUED, f"an expired meter: {meter!r}"),
         (kind == "DevTestConsumption", reasons.OTHER_PRODUCT, "only for Dev/Test subscriptions"),
         (kind not in ("Consumption", "Reservation"), reasons.OTHER_PRICE_KIND, f"of type {kind!r}"),

@@ -15,18 +15,18 @@ _SPECS = re.compile(
     r"(?P<price>$|(?<![^\W\d_]).*)",
     re.IGNORECASE,
 )
-"""No letter may be glued to the price: "RAM$2.50" is no price of the row."""
+"""No letter may be glued to the price: "RAM$2.50" is not the row's price."""
 
 
 @kit.reader('no instance with "GiB VRAM"')
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One offer per instance with GPU memory."""
-    rows = [_read_item(item, audit.config, answer) for item in _items(kit.visible_texts(kit.page(answer)))]
-    return kit.reject_contradictions(rows, lambda row: row.raw_label)
+    """Yield one offer per instance with GPU memory."""
+    for item in _items(kit.visible_texts(kit.page(answer))):
+        yield _read_item(item, audit.config, answer)
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:
-    """Rows around "80 GiB VRAM"; the name is before it, in the same text or in the one before."""
+    """Yield the rows around "80 GiB VRAM", whose name is in the text before it or in the previous one."""
     parts: list[str] = []
     starts: list[int] = []
     for text in texts:
@@ -51,17 +51,14 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
         gpu_count = kit.gpu_count_in(label) or 1
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    # The memory of a MIG slice is the slice's, and says what share of the GPU the price is for.
+    # The memory of a MIG slice is the slice's, and gives its share of the GPU.
     is_slice = re.search(r"MIG\b", label, re.IGNORECASE) is not None
-    return kit.Listing(
-        raw_label=label,
-        gpu_count=None if is_slice and gpu_count == 1 else gpu_count,
+    return price.listing(
+        label,
+        None if is_slice and gpu_count == 1 else gpu_count,
+        answer,
         price_kind="serverless",
-        native_price=price.amount,
-        native_currency="USD",
         native_unit=kit.native_unit(unit, "gpu" if gpu_count == 1 and not is_slice else "instance"),
-        answer=answer,
-        flag_reason=price.flag_reason,
         context={"vram_gb" if gpu_count == 1 else "vram_total_gb": Decimal(specs["vram"])},
         vcpus=kit.optional_number(specs["vcpus"]),
         ram_gib=kit.optional_number(specs["ram"]),
@@ -69,7 +66,7 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
 
 
 def _price(text: str, config: kit.SourceConfig) -> tuple[kit.CellPrice, kit.TimeUnit]:
-    """Amount and unit. A second amount has to be the same price per hour. Raises RowError."""
+    """Return the price and its unit. A second amount must be the same price per hour. Raises RowError."""
     if kit.is_not_offered(" ".join(text.split()[:2])):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {text[:40]!r}")
     price = kit.leading_price(text)
@@ -81,6 +78,6 @@ def _price(text: str, config: kit.SourceConfig) -> tuple[kit.CellPrice, kit.Time
     found = kit.cell_price(price.amount, currencies=["USD"])
     hourly = kit.leading_price(price.rest) if price.rest.startswith("$") else None
     if hourly is not None and not kit.agrees_with_hourly(found.amount, unit, hourly.amount):
-        detail = f"{price.amount} and {hourly.amount} are not one price per {unit} and hour"
+        detail = f"{price.amount} and {hourly.amount} are not the same price per {unit} and per hour"
         raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return found, unit

@@ -1,7 +1,7 @@
 """Civo: the GPU tables of the price page, per machine-hour, on demand and for terms of 6 to 36 months.
 
 The page hides the terms and the monthly prices until a visitor selects them, so hidden cells are read. A
-price is given per hour and per month of 730 hours: where the two disagree, neither is believed.
+price is given per hour and per month of 730 hours; if the two disagree, both are rejected.
 """
 
 import re
@@ -13,7 +13,7 @@ from bs4 import Tag
 from pipeline.sources import kit
 
 MONTH_TOLERANCE = Decimal("0.005")
-"""Monthly prices are 730 hours of the hourly one; one of those captured is 0.14% off."""
+"""Monthly prices are 730 times the hourly ones; a captured one is 0.14% off."""
 
 _CAPTION = re.compile(r"(?P<model>NVIDIA .{1,60}) GPU pricing", re.IGNORECASE)
 _DETAIL = re.compile(
@@ -24,12 +24,9 @@ _TERM = re.compile(r"(\d{1,2})_months")
 _LEADING_NUMBER = re.compile(r"(\d{1,4})(?: ?cores)?", re.IGNORECASE)
 
 
-@kit.reader()
+@kit.reader("no table of GPU prices")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per machine and term. Tables of other products are not read.
-
-    Raises SourceChangedError when there is no GPU table.
-    """
+    """One listing per machine and term. Tables of other products are skipped."""
     tables = [
         (found["model"], table)
         for table in kit.named(kit.page(answer), "table")
@@ -39,8 +36,8 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     for _, table in tables:
         audit.columns(kit.texts_of(kit.named(table, "th")))
         audit.columns(str(td.get("data-title") or "") for td in kit.named(table, "td"))
-    rows = (row for model, table in tables for row in _read_table(model, table, answer, audit.config))
-    yield from kit.at_least_one(rows, f"{answer.url}: no table of GPU prices")
+    for model, table in tables:
+        yield from _read_table(model, table, answer, audit.config)
 
 
 def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
@@ -59,7 +56,7 @@ def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceCo
 
 
 def _cell(tr: Tag, name: str) -> Tag:
-    """The one cell of a row with that class. Raises RowError."""
+    """Return the only cell of a row with that class. Raises RowError."""
     cells = kit.with_class(tr, name)
     if len(cells) != 1:
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")
@@ -67,7 +64,7 @@ def _cell(tr: Tag, name: str) -> Tag:
 
 
 def _machine(model: str, tr: Tag) -> dict[str, Any]:
-    """The columns of a row's machine, which the table's caption must confirm. Raises RowError."""
+    """Return the columns of a row's machine, which the table's caption must confirm. Raises RowError."""
     cells = {str(td.get("data-title")): td for td in kit.named(tr, "td")}
     details = [
         found
@@ -75,7 +72,7 @@ def _machine(model: str, tr: Tag) -> dict[str, Any]:
         if (found := _DETAIL.fullmatch(kit.text_of(tag)))
     ]
     if len(details) != 1 or "Size" not in cells:
-        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not one machine: {kit.text_of(tr)[:80]!r}")
+        raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not a machine: {kit.text_of(tr)[:80]!r}")
     (found,) = details
     chip, stated = found["model"].casefold(), [memory[1] for memory in _MEMORY.finditer(model)]
     if not model.casefold().startswith(chip) or any(memory != found["vram"] for memory in stated):
@@ -86,10 +83,9 @@ def _machine(model: str, tr: Tag) -> dict[str, Any]:
     cpus = _LEADING_NUMBER.fullmatch(texts.get("vCPU", ""))
     size = texts["Size"].removesuffix(kit.text_of(kit.with_class(tr, "product-detail")[0])).strip()
     return {
-        "raw_label": model,
+        "label": model,
         "instance_type": size or None,
         "gpu_count": int(found["count"]),
-        "native_unit": "instance_hour",
         "context": {"vram_gb": float(found["vram"])},
         "vcpus": kit.optional_number(cpus[1]) if cpus else None,
         "ram_gib": kit.gigabytes(texts.get("RAM")),
@@ -103,7 +99,7 @@ def _read_terms(machine: dict[str, Any], cell: Tag, answer: kit.Answer, config: 
     stray = [tag for tag in kit.with_class(cell, "price-value") if id(tag) not in inside]
     if not terms or stray:
         error = kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, "prices of a commitment without its term")
-        yield error.reject(f"{machine['raw_label']}, {machine['instance_type']}", kit.text_of(cell), answer)
+        yield error.reject(f"{machine['label']}, {machine['instance_type']}", kit.text_of(cell), answer)
     for found, tag in terms:
         days = int(found[1]) * kit.DAYS_PER["month"]
         yield _read_price(machine, days, tag, answer, config)
@@ -119,20 +115,13 @@ def _read_price(
         if count < 1:
             raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{count} GPUs")
     except kit.RowError as error:
-        name = f"{count} x {machine['raw_label']}, {kind}{f' for {days} days' if days else ''}"
+        name = f"{count} x {machine['label']}, {kind}{f' for {days} days' if days else ''}"
         return error.reject(name, kit.text_of(cell), answer)
-    return kit.Listing(
-        **machine,
-        price_kind=kind,
-        term_days=days,
-        native_price=price.amount,
-        native_currency=price.currency,
-        flag_reason=price.flag_reason,
-    )
+    return price.listing(**machine, price_kind=kind, term_days=days)
 
 
 def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
-    """The price per hour, which a price per month, where one is given, must confirm. Raises RowError."""
+    """Return the price per hour, which the price per month, if any, must confirm. Raises RowError."""
     texts: dict[str, list[str]] = {"hourly": [], "monthly": []}
     for tag in kit.with_class(cell, "price-value"):
         texts.setdefault(str(tag.get("data-option")), []).append(_bare(kit.text_of(tag)))
@@ -150,6 +139,6 @@ def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
 
 
 def _bare(text: str) -> str:
-    """A price's text, without the unit where it says that there is no price ("N/A per hour")."""
+    """Return a price's text, without its unit if it stands for no price ("N/A per hour")."""
     bare = re.sub(r" ?per (?:hour|month)$", "", text)
     return bare if kit.is_not_offered(bare) else text

@@ -7,14 +7,14 @@ from pipeline.sources import kit
 
 HOURS_PER_DAY = 24
 DOLLARS = "USD-Blockchain"
-"""What the marketplace calls balances in dollars, whose coins renters pay in."""
+"""The marketplace's name for balances in dollars, which renters pay in coins."""
 
 _THREADS = re.compile(r"\d{1,4}/(\d{1,4})")
 
 
 @kit.reader("no server")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One flagged listing per server that can be paid in dollars. Spot prices are bids, and not read."""
+    """One flagged listing per server that can be paid in dollars. Spot prices are bids and are skipped."""
     return kit.read_rows(audit.items(answer, "servers"), _read_server, "id")
 
 
@@ -32,13 +32,13 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
         vcpus=_threads(specs.get("cpus")),
         ram_gib=specs.optional_number("ram") or None,
         reliability=server.optional_number("reliability"),
-        # The marketplace's fee and that of an order are added to it.
+        # The fees of the marketplace and of an order are added to it.
         flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 
 
 def _gpu_count(label: str, gpus: Any) -> int:
-    """What the label states, which the list of GPUs must confirm where there is one. Raises RowError."""
+    """Return the label's count, which the list of GPUs, if any, must confirm. Raises RowError."""
     stated = kit.gpu_count_in(label)
     listed = (
         [name for gpu in gpus for name in (gpu if isinstance(gpu, list) else [gpu])]
@@ -51,7 +51,7 @@ def _gpu_count(label: str, gpus: Any) -> int:
 
 
 def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
-    """Not when it is rented, not even in part: the price is that of all GPUs."""
+    """False if the server is rented, even in part: the price is that of all GPUs."""
     rented = server.get("rented")
     free = server.object("partial_gpu_rental").optional_number("available_gpus")
     if rented is True or (free is not None and free < gpu_count):
@@ -60,6 +60,6 @@ def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
 
 
 def _threads(cpus: Any) -> float | None:
-    """The threads in ``8/16``."""
+    """Return the threads in ``8/16``."""
     found = _THREADS.fullmatch(cpus) if isinstance(cpus, str) else None
     return kit.optional_number(found[1]) if found else None

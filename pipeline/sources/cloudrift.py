@@ -9,10 +9,10 @@ CENTS_PER_DOLLAR = 100
 
 @kit.reader("no instance type with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per variant with GPUs and data centre; one without a region where there is none."""
+    """One listing per variant with GPUs and data centre, or one without a region."""
     page = audit.envelope(answer, "instance_types")
     for kind in page.object("data").items("instance_types"):
-        # Types for CPUs only have variants without GPUs, which are not ours.
+        # CPU types have variants without GPUs.
         variants = [variant for variant in kind.objects("variants") if variant.peek("gpu_count") != 0]
         yield from kit.read_rows(variants, partial(_read_variant, kind=kind), "name")
 
@@ -37,7 +37,7 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
 
 
 def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
-    """Where there are machines of the variant, and whether any is free there."""
+    """Return the regions with machines of the variant, and whether any is free there."""
     machines, free = variant.get("nodes_per_dc"), variant.get("available_nodes_per_dc")
     free = free if isinstance(free, dict) else {}
     names = dict.fromkeys([*(machines if isinstance(machines, dict) else ()), *free])
@@ -45,7 +45,7 @@ def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
         available = kit.is_available(variant.get("available_nodes"))
         if available is None:
             raise kit.RowError(
-                kit.RejectReason.NOT_OFFERED, "neither a place nor a number of machines is given"
+                kit.RejectReason.NOT_OFFERED, "neither a region nor a number of machines is given"
             )
         return [(None, available)]
     return [(name, (kit.optional_number(free.get(name)) or 0) > 0 if free else None) for name in names]

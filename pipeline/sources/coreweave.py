@@ -1,8 +1,8 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
-Columns are found by the header row's text, because they differ by region. The price for inference on a single
-GPU is skipped: that is not a machine to train on. Tables whose header names no GPU (storage, and CPU
-instances, which have the GPU tables' classes too) are skipped.
+Columns are found by the header row's text, because they differ by region. Skipped are the price for inference
+on a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage, and CPU
+instances, which share the GPU tables' classes).
 """
 
 import re
@@ -22,7 +22,7 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""The classes of a price that the row repeats for narrow screens, and of the element around it."""
+"""Classes of the element around a price that the row repeats for narrow screens, and of that price."""
 
 
 @kit.reader()
@@ -40,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         elif own_headers or "gpu-pricing" not in tag.get_attribute_list("class"):
             audit.table(own_headers, is_read=False)
             continue
-        # A table without a header has the columns of the one before it, the first one those of the yaml.
+        # A table without a header has the columns of the previous one, the first table those of the yaml.
         headers = headers or _usual_headers(tag, answer, audit.config)
         yield from _read_table(tag, headers, answer)
     if not headers:
@@ -48,7 +48,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _cells(row: Tag) -> list[Tag]:
-    """The cells of a row's grid itself: the mobile copy repeats them one level deeper."""
+    """Return the cells of a row's grid itself: the mobile copy repeats them one level deeper."""
     return [
         cell
         for grid in kit.with_class(row, "table-grid")[:1]
@@ -58,7 +58,7 @@ def _cells(row: Tag) -> list[Tag]:
 
 
 def _usual_headers(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> list[str]:
-    """The columns of a table that came without its header, known by how many cells its first row has."""
+    """Return the columns of a table without a header, by the number of cells in its first row."""
     rows = tag.find_all(role="listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
@@ -79,12 +79,10 @@ def _read_table(tag: Tag, headers: list[str], answer: kit.Answer) -> kit.Rows:
         raise answer.changed(f"no row of {region} has the {len(headers)} cells of its header")
     known = {price.at for price in prices} | set(kit.columns(headers, _NOT_PRICES))
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for cells, texts in grid.full_rows():
         yield from kit.prices_in_unknown_columns(headers, texts, known, answer)
         disk_tb = kit.optional_number(grid.text(texts, r"^local storage"))
-        machine = {
-            "raw_label": texts[label_at],
+        machine: dict[str, Any] = {
             "context": kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^vram"))),
             "region": region,
             "vcpus": kit.optional_number(grid.text(texts, r"^vcpus")) or None,
@@ -93,37 +91,28 @@ def _read_table(tag: Tag, headers: list[str], answer: kit.Answer) -> kit.Rows:
         }
         for price in prices:
             try:
-                yield _listing(machine, texts[count_at], cells[price.at], price, answer)
+                yield _price(cells[price.at], price.kind).listing(
+                    texts[label_at],
+                    kit.gpu_count(texts[count_at]),
+                    answer,
+                    price_kind=price.kind,
+                    effective_from=price.effective_from,
+                    flag_reason=price.flag_reason,
+                    **machine,
+                )
             except kit.RowError as error:
                 yield error.reject(f"{texts[label_at]} in {region}, {price.kind}", texts, answer)
 
 
 def _region(tag: Tag) -> str | None:
-    """The region that the line above the table names ("REGION: EUROPE"), if it names one."""
+    """Return the region in the line above the table ("REGION: EUROPE"), if any."""
     eyebrow = tag.find_previous("strong", class_="eyebrow")
     named = _REGION.fullmatch(kit.text_of(eyebrow)) if eyebrow else None
     return named[1] if named else None
 
 
-def _listing(
-    machine: dict[str, Any], count: str, cell: Tag, price: kit.PriceColumn, answer: kit.Answer
-) -> kit.Listing:
-    found = _price(cell, price.kind)
-    return kit.Listing(
-        **machine,
-        gpu_count=kit.gpu_count(count),
-        price_kind=price.kind,
-        native_price=found.amount,
-        native_currency=found.currency,
-        native_unit="instance_hour",
-        answer=answer,
-        effective_from=price.effective_from,
-        flag_reason=price.flag_reason or found.flag_reason,
-    )
-
-
 def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
-    """The price in a cell, which may have a link next to it; the row's mobile copy must state the same."""
+    """Return the price in a cell, which may also have a link; the row's mobile copy must confirm it."""
     value = cell.find("div", recursive=False)
     priced = kit.cell_price(
         kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)

@@ -1,7 +1,7 @@
 """Crusoe: the GPU section of the price page, per GPU-hour.
 
-Each GPU is one list item with its own price cells, so that a "Contact sales" cell cannot give its place to
-the next row's price. The headings above the list say what each cell prices.
+Each GPU is one list item with its own price cells, so a "Contact sales" cell cannot shift the prices of the
+next row. The headings above the list say what each cell prices.
 """
 
 import re
@@ -28,15 +28,16 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         if tag.get("role") == "listitem" and kit.with_class(tag, "pricing-item-heading")
     ]
     audit.columns(headers)
-    # Without a heading that says what is priced, each price must say itself that it is per hour.
+    # Without headings, each price must itself say that it is per hour.
     units = kit.HOURLY if headers else kit.HOURLY - {""}
     yield from _read_table(kit.Table(headers or audit.config.settings["usual_columns"], rows), units, answer)
 
 
 def _section(answer: kit.Answer) -> list[Tag]:
-    """Every tag from the GPU heading up to the next heading of the page.
+    """Return every tag from the GPU heading up to the next heading of the page.
 
-    Other sections repeat the GPUs at the prices of other products: a page with headings must have this one.
+    Other sections list the same GPUs at the prices of other products, so a page with headings must have this
+    one.
     """
     document = kit.page(answer)
     headings = document.find_all(SECTION_HEADINGS)
@@ -59,8 +60,8 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
     prices = kit.price_columns(grid.headers, answer)
     kit.require_on_demand(prices, grid.headers, answer)
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        label, texts = _label(cells[0]), kit.texts_of(cells)
+    for cells, texts in grid.full_rows():
+        label = _label(cells[0])
         yield from kit.prices_in_unknown_columns(
             grid.headers, texts, {0, *(price.at for price in prices)}, answer
         )
@@ -80,7 +81,7 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
 
 
 def _label(name: Tag) -> str:
-    """Name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) distinguish the two."""
+    """Return name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) differ."""
     row = name.find_parent(role="listitem")
     tags = kit.texts_of(kit.with_class(row, "pricing-tag")) if row else []
     return " ".join([kit.text_of(name), *filter(None, tags)])

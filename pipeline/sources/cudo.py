@@ -1,4 +1,4 @@
-"""CUDO Compute: machine types whose parts are priced one by one."""
+"""CUDO Compute: machine types whose parts are priced separately."""
 
 import math
 from decimal import Decimal
@@ -9,11 +9,8 @@ from pipeline.sources import kit
 
 @kit.reader("no machine type with a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Machine types with GPUs, as the price of a machine with one GPU that can feed it: with the vCPUs and
-    memory of the settings, or the nearest within the answer's limits.
-
-    Machine types without a GPU are skipped.
-    """
+    """Machine types with GPUs, each at the price of a machine with one GPU and the vCPUs and memory of the
+    settings, or the nearest within the answer's limits. Machine types without a GPU are skipped."""
     machines = audit.items(answer, "machineTypes")
     with_gpu = [machine for machine in machines if machine.peek("gpuModelId") or machine.peek("gpuModel")]
     return kit.read_rows(with_gpu, _read_machine, "machineType", "dataCenterId")
@@ -43,8 +40,8 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[int, ...] | None:
-    """How many times one GPU with its vCPUs and memory fits on the host with most room; None where nothing
-    is free or the answer does not say. (``total...Free`` counts all hosts together, so it says nothing.)"""
+    """Return the numbers of GPUs, each with its vCPUs and memory, that fit on the host with most room; None
+    if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
     room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
     fitting = [
         machine.whole_number(name) // part for name, part in room.items() if machine.get(name) is not None
@@ -54,7 +51,7 @@ def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[i
 
 
 def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
-    """The price of a part. Raises RowError naming the part."""
+    """Return the price of a part. Raises RowError naming the part."""
     try:
         return kit.price_of(_part(machine, part))
     except kit.RowError as error:
@@ -62,20 +59,20 @@ def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
 
 
 def _part(machine: kit.JsonObject, part: str) -> Any:
-    """The price of a part as the answer has it: ``{"value": "0.0025"}`` or only the value."""
+    """Return the price of a part as it is in the answer: ``{"value": "0.0025"}`` or only the value."""
     price = machine.get(part)
     return price.get("value") if isinstance(price, dict) else price
 
 
 def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
-    """The wanted vCPUs of one GPU, within the limits that the answer states. Raises RowError."""
+    """Return the wanted vCPUs of one GPU, within the answer's limits. Raises RowError."""
     most = wanted if machine.get("maxVcpuPerGpu") is None else machine.whole_number("maxVcpuPerGpu")
     return max(1, machine.whole_number("minVcpuPerGpu"), min(wanted, most))
 
 
 def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
-    """The wanted GiB, within minVcpuPerMemoryGib and maxVcpuPerMemoryGib: the fewest and most vCPUs that a
-    GiB may have. Raises RowError."""
+    """Return the wanted GiB, within the answer's limits: minVcpuPerMemoryGib and maxVcpuPerMemoryGib are the
+    fewest and most vCPUs per GiB. Raises RowError."""
     most_per_gib = _limit(machine, "maxVcpuPerMemoryGib")
     least_per_gib = _limit(machine, "minVcpuPerMemoryGib")
     least = math.ceil(vcpus / most_per_gib) if most_per_gib else 1
@@ -84,7 +81,7 @@ def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
 
 
 def _limit(machine: kit.JsonObject, name: str) -> Decimal | None:
-    """A limit above zero; None where the answer states none. Raises RowError."""
+    """Return a limit above zero; None without one. Raises RowError."""
     if machine.get(name) is None:
         return None
     limit = machine.decimal(name)

@@ -1,4 +1,4 @@
-"""Denvr Dataworks: the machines of the price page, per GPU-hour, from the data that Wix adds to it."""
+"""Denvr Dataworks: machines of the price page, per GPU-hour, from the data that Wix adds to it."""
 
 import re
 
@@ -6,19 +6,16 @@ from pipeline.sources import kit
 
 SCRIPT = "wix-warmup-data"
 PATH = ("appsWarmupData", "dataBinding", "dataStore", "recordsByCollectionId", "GPUInstances")
-"""Where in that data the machines are, by the id of their record."""
+"""Path of the machines in that data, by the id of their record."""
 
 PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
-"""A price without one of these could be of a whole machine, and is refused."""
+"""Units that a price must have: another price could be of a whole machine."""
 
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per machine. Raises SourceChangedError when the page's data has no machine."""
-    rows = kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
-    return kit.reject_contradictions(
-        rows, lambda row: (row.raw_label, row.context.get("vram_gb"), row.gpu_count)
-    )
+    """One listing per machine. Raises SourceChangedError when the page's data has none."""
+    return kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
 
 
 def _machines(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
@@ -44,18 +41,13 @@ def _read_machine(machine: kit.JsonObject) -> kit.Rows:
     count, price = machine.gpu_count("gpuCount"), str(machine.get("price") or "")
     if not re.search(r"\d", price):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {price!r}")
-    amount, currency, flag = kit.cell_price(price, PER_GPU, [machine.config.currency])
-    yield kit.Listing(
-        raw_label=label,
-        gpu_count=count,
-        gpu_counts=(count,),
-        price_kind="on_demand",
-        native_price=amount,
-        native_currency=currency,
+    yield kit.cell_price(price, PER_GPU, [machine.config.currency]).listing(
+        label,
+        count,
+        machine.answer,
         native_unit="gpu_hour",
-        answer=machine.answer,
+        gpu_counts=(count,),
         context=kit.known(vram_gb=vram_gb),
-        flag_reason=flag,
         vcpus=vcpus,
         ram_gib=ram_gib,
     )

@@ -12,10 +12,9 @@ _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 
 @kit.reader("no GPU droplet in any answer")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Droplets with GPUs: prices are per droplet, not per GPU.
+    """Droplets with GPUs, priced per droplet. CPU sizes and tables without a GPU column are skipped.
 
-    CPU sizes and tables without a GPU column are skipped. Raises SourceChangedError for a page without an
-    on-demand price.
+    Raises SourceChangedError for a page without an on-demand price.
     """
     return _read_sizes(answer, audit) if answer.is_json else _read_page(answer, audit)
 
@@ -29,12 +28,11 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
             rows += _read_table(grid, *_section(tag, audit.config), answer, audit.config)
     if not any(isinstance(row, kit.Listing) and row.price_kind == "on_demand" for row in rows):
         raise answer.changed(f"no on-demand price under {audit.config.settings['sections']}")
-    # A table may be on the page twice, but not with two prices for one droplet.
-    return kit.reject_contradictions(rows, lambda row: (row.price_kind, row.raw_label))
+    return iter(rows)
 
 
 def _section(tag: Tag, config: kit.SourceConfig) -> tuple[str | None, str]:
-    """The section that a table is in: that of the nearest heading above it, or of the heading above that."""
+    """Return the section of a table, by the nearest heading above it that names one, and that heading."""
     nearest, levels = "", ["h1", "h2", "h3", "h4"]
     while levels and isinstance(heading := tag.find_previous(levels), Tag):
         text = kit.text_of(heading)
@@ -52,27 +50,17 @@ def _read_table(
     headers = config.settings["headers"]
     gpu_at, price_at = (kit.column(grid.headers, headers[name], answer) for name in ("gpu", "price"))
     is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
-    # A price per GPU, or without "per hour" in cell or header, is not what this table has.
+    # A price per GPU, or one without "per hour" in cell or header, is refused.
     units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        raw = kit.texts_of(cells)
+    for _, raw in grid.full_rows():
         label = raw[gpu_at]
         try:
-            price, currency, flag = kit.cell_price(raw[price_at], units)
+            price = kit.cell_price(raw[price_at], units)
             if section not in _KINDS:
-                detail = f"a price under {heading!r}, whose terms are not known"
+                detail = f"a price under {heading!r}, whose terms are unknown"
                 raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-            yield kit.Listing(
-                raw_label=label,
-                gpu_count=kit.gpu_count_in(label) or 1,
-                price_kind=_KINDS[section],
-                native_price=price,
-                native_currency=currency,
-                native_unit="instance_hour",
-                answer=answer,
-                flag_reason=flag,
-            )
+            yield price.listing(label, kit.gpu_count_in(label) or 1, answer, price_kind=_KINDS[section])
         except kit.RowError as error:
             yield error.reject(label, raw, answer)
 
@@ -83,20 +71,16 @@ def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_size(size: kit.JsonObject) -> kit.Listings:
-    """One listing per region: a size is created in a region, and its list of regions changes by the hour."""
+    """One listing per region: a size's list of regions changes by the hour."""
     gpu, regions, available = size.object("gpu_info"), size.get("regions"), size.get("available")
     total_vram_gib = gpu.object("vram").optional_number("amount")
     disks_gib = [disk.object("size").optional_number("amount") or 0 for disk in size.objects("disk_info")]
     for region in (isinstance(regions, list) and regions) or [None]:
-        yield kit.Listing(
-            raw_label=gpu.text("model"),
+        yield size.listing(
+            gpu.text("model"),
+            gpu.gpu_count("count"),
+            size.price("price_hourly"),
             instance_type=size.text("slug"),
-            gpu_count=gpu.gpu_count("count"),
-            price_kind="on_demand",
-            native_price=size.price("price_hourly"),
-            native_currency="USD",
-            native_unit="instance_hour",
-            answer=size.answer,
             context={} if total_vram_gib is None else {"vram_total_gb": total_vram_gib},
             region=region,
             available=False if regions == [] else available if isinstance(available, bool) else None,

@@ -1,7 +1,8 @@
 """E2E Networks: the table of GPU machines on the price page, by the hour, the month and the year.
 
-Buttons above the table multiply its machines: the page comes with that of one GPU pressed. A line under the
-table says that prices are per GPU-hour. Both are checked, because a multiplied table looks the same.
+Buttons above the table multiply its machines; the page arrives with the button of one GPU pressed. A line
+under the table says that prices are per GPU-hour. Both are checked, because a multiplied table looks the
+same.
 """
 
 import re
@@ -26,10 +27,10 @@ _COUNT_BUTTON = re.compile(r"(\d{1,2}) ?x")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and term.
 
-    Raises SourceChangedError without the one table of GPUs, and when it may be of more than one GPU.
+    Raises SourceChangedError without a single table of GPUs, and if it may be of more than one GPU.
     """
     soup = kit.page(answer)
-    tables = [table for table in kit.visible_tables(soup) if _is_of_gpus(table)]
+    tables = [table for table in kit.visible_tables(soup) if _lists_gpus(table)]
     if len(tables) != 1:
         raise answer.changed(f"{len(tables)} tables of GPUs")
     if PER_GPU.search(kit.text_of(soup)) is None:
@@ -39,12 +40,12 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     yield from _read_table(tables[0], answer, audit.config)
 
 
-def _is_of_gpus(table: kit.Table) -> bool:
+def _lists_gpus(table: kit.Table) -> bool:
     return all(kit.columns(table.headers, pattern) for pattern in ("^item$", "^vRAM", "^hourly"))
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
-    """The button that looks unlike the others is the pressed one."""
+    """Raise SourceChangedError unless the button of one GPU is pressed: the one unlike the others."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")
@@ -61,23 +62,19 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
     label, memory = (kit.column(table.headers, pattern, answer) for pattern in ("^item$", "^vRAM"))
     known = {*at.values(), *kit.columns(table.headers, "^item$|^vRAM|^vCPUs?$|^RAM")}
     yield from table.other_rows(answer)
-    for row in table.full_rows():
-        texts = kit.texts_of(row)
+    for _, texts in table.full_rows():
         yield from kit.prices_in_unknown_columns(table.headers, texts, known, answer)
         for pattern, kind, days, unit, spellings in PRICES:
             try:
-                price, currency, flag = kit.cell_price(texts[at[pattern]], spellings, [config.currency])
-                yield kit.Listing(
-                    raw_label=_label(texts[label]),
-                    gpu_count=1,
+                price = kit.cell_price(texts[at[pattern]], spellings, [config.currency])
+                yield price.listing(
+                    _label(texts[label]),
+                    1,
+                    answer,
                     price_kind=kind,
-                    native_price=price,
-                    native_currency=currency,
                     native_unit=unit,
-                    answer=answer,
                     context=kit.known(vram_gb=kit.optional_number(texts[memory])),
                     term_days=days,
-                    flag_reason=flag,
                     vcpus=kit.optional_number(table.text(texts, "^vCPUs?$")),
                     ram_gib=kit.optional_number(table.text(texts, "^RAM, GB$")),
                 )
@@ -86,9 +83,9 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
 
 
 def _label(text: str) -> str:
-    """The name of the GPU. Raises RowError without one, and for one that states a number of GPUs."""
+    """Return the name of the GPU. Raises RowError without one, and for one with a number of GPUs."""
     if not text:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, "the row names no GPU")
     if kit.gpu_count_in(text) is not None:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, "a number of GPUs in a table of one")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, "a number of GPUs in a table of single GPUs")
     return text

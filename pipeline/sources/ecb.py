@@ -10,20 +10,21 @@ from lxml import etree  # type: ignore[import-untyped]
 from pipeline.sources import kit
 
 _RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
-"""An attribute of this file is a number or nothing: no sign, exponent, separator or footnote is read."""
+"""A rate has no sign, exponent, separator or footnote."""
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
-    """Raises SourceChangedError: this source has no offers, only rates (``read_rates``)."""
+    """Raise SourceChangedError: this source has no offers, only rates (``read_rates``)."""
     raise kit.SourceChangedError(
         f"{config.title} has exchange rates, not offers; to set a rate yourself, use --fx EUR=1.17"
     )
 
 
 def read_rates(answers: kit.Answers, config: kit.SourceConfig) -> kit.ExchangeRates:
-    """The latest day's rates among the answers. Raises SourceChangedError when none is certain."""
+    """Return the latest day's rates among the answers. Raises SourceChangedError when they are not
+    certain."""
     if not answers:
-        raise kit.SourceChangedError("there is no answer of the ECB to read rates from")
+        raise kit.SourceChangedError("the ECB gave no answer to read rates from")
     return max((_rates(answer, config) for answer in answers), key=lambda rates: rates.date)
 
 

@@ -7,25 +7,26 @@ from typing import Any
 from pipeline.sources import kit
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per type with GPUs and zone; a type or a price without its counterpart is a reject.
 
-    Raises SourceChangedError without either of the two lists, and when no type has GPUs.
+    Raises SourceChangedError without both lists, and when no type has GPUs.
     """
-    audit = kit.FieldAudit(config)
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
-    (prices, of_prices), types = _prices(pages, config), _types(pages, config)
+    (prices, of_prices), types = _prices(pages, audit.config), _types(pages, audit.config)
     read_type = partial(_read_type, prices=prices)
-    rows = kit.read_rows([kind for kind in types if kind.peek("gpus")], read_type, "family", "size")
-    yield from kit.at_least_one(rows, f"{config.name}: no type with GPUs")
-    yield from _without_type(prices, {_price_name(kind) for kind in types}, of_prices, config)
-    yield from audit.warnings()
+    with_gpus = [kind for kind in types if kind.peek("gpus")]
+    if not with_gpus:
+        raise kit.SourceChangedError(f"{audit.config.name}: no type with GPUs")
+    yield from kit.read_rows(with_gpus, read_type, "family", "size")
+    yield from _without_type(prices, {_price_name(kind) for kind in types}, of_prices, audit.config)
 
 
 def _prices(
     pages: Sequence[kit.JsonObject], config: kit.SourceConfig
 ) -> tuple[Mapping[str, Any], kit.Answer]:
-    """The list in the wanted currency, and the answer that it is from."""
+    """Return the list in the wanted currency, and its answer."""
     currency = config.settings["currency"]
     for page in pages:
         if currency in page and isinstance(page.get(currency), dict):
@@ -41,7 +42,7 @@ def _types(pages: Sequence[kit.JsonObject], config: kit.SourceConfig) -> list[ki
 
 
 def _price_name(kind: kit.JsonObject) -> str:
-    """What the price list calls a type: ``running_gpu3_small``."""
+    """Return a type's name in the price list: ``running_gpu3_small``."""
     return f"running_{kind.peek('family')}_{kind.peek('size')}".replace("-", "_")
 
 
@@ -52,7 +53,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
     listed = kind.get("zones")
     zones = [zone for zone in listed if isinstance(zone, str)] if isinstance(listed, list) else []
     if not zones:
-        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no zone has it")
+        raise kit.RowError(kit.RejectReason.NOT_OFFERED, "it is in no zone")
     instance_type = f"{kind.text('family')}.{kind.text('size')}"
     memory_gib = kind.optional_number("memory", per=kit.BYTES_PER_GIB)
     for zone in dict.fromkeys(zones):
@@ -72,7 +73,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
 def _without_type(
     prices: Mapping[str, Any], known: set[str], answer: kit.Answer, config: kit.SourceConfig
 ) -> Iterator[kit.Reject]:
-    """Prices of GPU types that no zone lists any more."""
+    """Yield a reject for each price of a GPU type that is not listed."""
     for name, price in prices.items():
         if name.startswith(config.settings["gpu_price"]) and name not in known:
             detail = f"{name}: no such type is in the list of types"

@@ -1,4 +1,5 @@
-"""Google Cloud: machines of the accelerator-optimized page, or the sum of their catalogue parts."""
+"""Google Cloud: machines of the accelerator-optimized page, or sums of their parts in the billing
+catalogue."""
 
 import re
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
 ON_DEMAND_COLUMN = r"^(?:on-demand )?price\b"
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 DWS_TIERS = {"flex_start": r"flex-start", "calendar_mode": r"calendar mode"}
-"""The two ways of the Dynamic Workload Scheduler, by the words of a column's header."""
+"""The two tiers of the Dynamic Workload Scheduler, by the words of a column's header."""
 
 KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
     "OnDemand": "on_demand",
@@ -22,7 +23,7 @@ KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
 }
 
 _MODEL_ID = re.compile(r" ?(?:info )?Consumption model ID\b.*", re.IGNORECASE)
-"""What a header says behind its caption: an identifier in Google's billing."""
+"""Identifier of Google's billing after a header's caption."""
 
 _IDENTIFIER = re.compile(r"(?<=Consumption model ID)[: ]{1,3}[0-9A-Z]{1,8}(?:-[0-9A-Z]{1,8})*", re.IGNORECASE)
 
@@ -36,29 +37,28 @@ _COMPONENT_SUFFIX = re.compile(
 )
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Machines of the page, and those of the catalogue that the page does not have.
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Machines of the page, and those of the catalogue that are not on the page.
 
-    Raises SourceChangedError when there is no price table, or no GPU in a catalogue.
+    Raises SourceChangedError without a price table, and for a catalogue without GPUs.
     """
-    audit = kit.FieldAudit(config)
     on_page = [row for answer in answers if not answer.is_json for row in _read_page(answer, audit)]
     yield from on_page
-    here = config.attributes.region
-    of_today = [row for row in on_page if isinstance(row, kit.Listing) and _holds_today(row)]
-    known = {(*_machine_and_kind(row), here) for row in of_today}
+    here = audit.config.attributes.region
+    valid = [row for row in on_page if isinstance(row, kit.Listing) and _is_valid_today(row)]
+    known = {(*_machine_and_kind(row), here) for row in valid}
     catalog = [answer for answer in answers if answer.is_json]
     for row in _read_catalog(catalog, audit) if catalog else ():
         if not isinstance(row, kit.Listing) or (*_machine_and_kind(row), row.region) not in known:
             yield row
-    yield from audit.warnings()
 
 
 def _machine_and_kind(row: kit.Listing) -> tuple[str, kit.PriceKind, str | None]:
     return row.raw_label, row.price_kind, row.tier
 
 
-def _holds_today(row: kit.Listing) -> bool:
+def _is_valid_today(row: kit.Listing) -> bool:
     starts_later = row.effective_from is not None and row.effective_from > kit.day_of(row.answer)
     return not starts_later and row.flag_reason is not kit.FlagReason.SUPERSEDED
 
@@ -77,9 +77,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     rows = [row for grid in priced for row in _read_table(grid, answer, audit.config)]
     if not rows:
         raise answer.changed("the price tables have no machine")
-    yield from kit.reject_contradictions(
-        rows, lambda row: (row.raw_label, row.price_kind, row.term_days, row.tier, row.effective_from)
-    )
+    yield from rows
 
 
 def _is_priced(grid: kit.Table) -> bool:
@@ -98,36 +96,33 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         grid.headers, [cells for cells in grid.rows if not _is_section(kit.texts_of(cells), gpu_at)]
     )
     yield from machines.other_rows(answer)
-    for cells in machines.full_rows():
-        texts = kit.texts_of(cells)
+    for _, texts in machines.full_rows():
         name = texts[machine_at]
         try:
             machine = _machine(name, texts[gpu_at], texts[parts_at]) | {"answer": answer}
         except kit.UnreadableError as error:
             yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{name}: {error}", texts, answer)
         else:
-            yield from _read_prices(machine, texts, prices, config)
+            yield from _read_prices(name, machine, texts, prices, config)
         for at in other_dws:
             if not kit.is_not_offered(texts[at]):
-                detail = f"{name}: {grid.headers[at]} is an unknown kind of price"
+                detail = f"{name}: {grid.headers[at]} is of an unknown kind"
                 yield kit.Reject(kit.RejectReason.OTHER_PRICE_KIND, detail, texts, answer)
 
 
 def _is_section(texts: list[str], gpu_at: int) -> bool:
-    """True if a row only names a family of machines: in one wide cell, or with nothing in the GPU's."""
+    """True if a row only names a family of machines: in one wide cell, or with an empty GPU cell."""
     is_name = len(set(texts)) == 1 or texts[gpu_at : gpu_at + 1] == [""]
     return is_name and not any("$" in text for text in texts)
 
 
 def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
-    """The columns of a machine's listings. Raises UnreadableError."""
+    """Return the columns of a machine's listings. Raises UnreadableError."""
     parts = _components(components)
     return {
-        "raw_label": name,
         "label_kind": "instance_type",
         "instance_type": name,
         "gpu_count": parts["gpus"],
-        "native_unit": "instance_hour",
         "context": {"gpu_name": gpu},
         "vcpus": parts.get("vcpus"),
         "ram_gib": parts.get("memory"),
@@ -136,8 +131,8 @@ def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """The columns of prices, and when they hold. Raises SourceChangedError for one whose term or day cannot
-    be read, and unless one on-demand column holds on each day."""
+    """Return the columns of prices with their validity. Raises SourceChangedError for a term or day that
+    cannot be read, and unless exactly one on-demand column is valid on each day."""
     on_demand, dws = kit.columns(headers, ON_DEMAND_COLUMN), kit.columns(headers, DWS_COLUMN)
     found = [kit.PriceColumn(at, headers[at], "on_demand") for at in on_demand]
     for price in kit.price_columns(headers, answer):
@@ -151,57 +146,60 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
         tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, headers[at], re.IGNORECASE)]
         if len(tiers) == 1:
             found.append(kit.PriceColumn(at, headers[at], "flex_start", tier=tiers[0]))
-    found = _when_they_hold(found, answer)
+    found = _dated(found, answer)
     kit.require_on_demand(found, headers, answer)
     return found
 
 
-def _when_they_hold(prices: list[kit.PriceColumn], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """The columns with the days that their headers name. Flexible commitments do not supersede others."""
+def _dated(prices: list[kit.PriceColumn], answer: kit.Answer) -> list[kit.PriceColumn]:
+    """Return the columns with the days in their headers. Flexible commitments do not supersede others."""
     try:
         stated = [(price, kit.validity(price.header, answer)) for price in prices]
     except kit.UnreadableError as error:
         raise answer.changed(str(error)) from error
-    dated = []
+    columns = []
     for price, valid in stated:
         thing = (price.kind, price.term_days, price.tier)
         alike = [other for each, other in stated if (each.kind, each.term_days, each.tier) == thing]
         flag = kit.FlagReason.SUPERSEDED if kit.is_superseded(valid, alike, answer) else None
-        dated.append(replace(price, effective_from=valid.first_day, flag_reason=flag))
-    return dated
+        columns.append(replace(price, effective_from=valid.first_day, flag_reason=flag))
+    return columns
 
 
 def _read_prices(
-    machine: dict[str, Any], texts: list[str], prices: list[kit.PriceColumn], config: kit.SourceConfig
+    name: str,
+    machine: dict[str, Any],
+    texts: list[str],
+    prices: list[kit.PriceColumn],
+    config: kit.SourceConfig,
 ) -> kit.Rows:
     for price in prices:
         if price.kind == "flex_start" and kit.is_not_offered(texts[price.at]):
             continue  # few machines have these prices
         try:
-            amount, currency, flag = kit.cell_price(texts[price.at], currencies=["USD"])
+            found = kit.cell_price(texts[price.at], currencies=["USD"])
         except kit.RowError as error:
-            yield error.reject(f"{machine['raw_label']}, {price.kind}", texts, machine["answer"])
+            yield error.reject(f"{name}, {price.kind}", texts, machine["answer"])
             continue
-        yield kit.Listing(
+        yield found.listing(
+            name,
             **machine,
             price_kind=price.kind,
             term_days=price.term_days,
             tier=price.tier,
-            native_price=amount,
-            native_currency=currency,
             effective_from=price.effective_from,
-            flag_reason=price.flag_reason or flag,
+            flag_reason=price.flag_reason,
             **_dws_terms(price.tier, config),
         )
 
 
 def _dws_terms(tier: str | None, config: kit.SourceConfig) -> dict[str, Any]:
-    """How long machines of one of the scheduler's ways run, and in what steps they are charged."""
+    """Return the maximum run time and billing increment of one of the scheduler's tiers."""
     return dict(config.settings["dws"][tier]) if tier in DWS_TIERS else {}
 
 
 def _components(text: str) -> dict[str, float]:
-    """Amounts of a cell such as "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError without GPUs."""
+    """Return the amounts in "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError without GPUs."""
     found: dict[str, float] = {}
     for name, amount, share in re.findall(
         r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12}) ?(?:/ ?(\d{1,3})|(?:[GT]i?B)?)(?![\w,.]*\w| ?/)", text
@@ -217,14 +215,14 @@ def _components(text: str) -> dict[str, float]:
 
 
 _Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
-"""By part, usage type and region: each price in USD per hour (local SSD: per GiB-month), and its SKU. Several
+"""Each price in USD per hour (local SSD: per GiB-month) and its SKU, by part, usage type and region. Several
 prices contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
     settings = audit.config.settings
     families = settings["families"].values()
-    # The GPU part may have several names: its rates stand under the first.
+    # A GPU part may have several names: its rates are kept under the first.
     gpu_parts = {part: family["gpu"][0] for family in families for part in family["gpu"]}
     other_parts = {family[name] for family in families for name in ("core", "ram") if name in family}
     other_parts.add(settings["local_ssd"])
@@ -265,7 +263,7 @@ def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
 
 
 def _usage(sku: kit.JsonObject) -> str:
-    """What the part is rented as: the catalogue's usage type, or the scheduler's way in the description."""
+    """Return the catalogue's usage type of a part, or the scheduler's tier in its description."""
     description = kit.clean_text(str(sku.peek("description")))
     dws = next((tier for tier, words in _DWS_USAGE.items() if words.search(description)), None)
     return dws or str(sku.peek("category", "usageType"))
@@ -274,7 +272,7 @@ def _usage(sku: kit.JsonObject) -> str:
 def _machines(
     name: str, amounts: list[int], family: Mapping[str, Any], rates: _Rates, config: kit.SourceConfig
 ) -> kit.Rows:
-    """One machine type, in every region and usage type in which the catalogue prices all its parts."""
+    """Yield a machine type in every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
     for part, usage, region in sorted(rates):
         if part != family["gpu"][0] or usage not in family.get("usage_types", KIND_BY_USAGE):
@@ -284,7 +282,7 @@ def _machines(
             _rate(rates, each, usage, region)
             for each in (part, family.get("core", ""), family.get("ram", ""), config.settings["local_ssd"])
         )
-        # The price of a whole machine's share includes its CPU, memory and disk.
+        # The GPU price of a "whole" family includes CPU, memory and disk.
         is_whole = family.get("whole", False)
         if gpu is None or not (is_whole or (core and ram)):
             detail = "not every part has exactly one price in the catalogue"
@@ -297,16 +295,13 @@ def _machines(
         if local_ssd_gib and not is_whole:
             flag = None if ssd else kit.FlagReason.LOCAL_SSD_NOT_PRICED
             total += local_ssd_gib * (ssd or 0) / kit.HOURS_PER_MONTH
-        yield kit.Listing(
-            raw_label=name,
+        yield sku.listing(
+            name,
+            gpus,
+            total,
             label_kind="instance_type",
             instance_type=name,
-            gpu_count=gpus,
             price_kind=KIND_BY_USAGE[usage],
-            native_price=total,
-            native_currency="USD",
-            native_unit="instance_hour",
-            answer=sku.answer,
             context={"gpu_name": part},
             region=region,
             vcpus=vcpus,
@@ -319,18 +314,18 @@ def _machines(
 
 
 def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
-    """The price of a part; None where there is none, or several that differ."""
+    """Return the price of a part; None without one, and for several that differ."""
     found = rates.get((part, usage, region), {})
     return next(iter(found)) if len(found) == 1 else None
 
 
 def _component(description: str) -> str:
-    """The part that a SKU describes, without its place and without the words for spot."""
+    """Return the part that a SKU describes, without its place and the words for spot."""
     return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", kit.clean_text(description)), count=1)
 
 
 def _unit_price(pricing: Any) -> Decimal:
-    """USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises RowError."""
+    """Return USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises RowError."""
     try:
         price = pricing[0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
         currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)

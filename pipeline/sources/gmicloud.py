@@ -1,7 +1,7 @@
 """GMI Cloud: the GPU cards of the price page, each with the lowest price per GPU-hour ("from $2.00").
 
-The page says itself that on-demand and committed prices differ and does not say which of them a card has: a
-card's price is flagged, and so not ranked. A card without "from" is of no known kind, and a reject.
+The page says that on-demand and committed prices differ, but not which of them a card has: a card's price is
+flagged, so it is not ranked. A price without "from" is of an unknown kind, and a reject.
 """
 
 import re
@@ -19,8 +19,8 @@ _NOT_SOLD_YET = re.compile(r"\bpre-?\s?order\b|coming soon", re.IGNORECASE)
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per card. Raises SourceChangedError for a page without cards, and when a price per GPU-hour
-    is outside of them."""
+    """One listing per card. Raises SourceChangedError for a page without cards, and for a price per GPU-hour
+    outside of the cards."""
     soup = kit.page(answer)
     cards = [(kit.text_of(title), card) for title in kit.named(soup, "h3") if (card := _card(title))]
     if not cards:
@@ -33,7 +33,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _card(title: Tag) -> Tag | None:
-    """The element around a GPU's heading that has a price's unit."""
+    """Return the element around a GPU's heading that has a price's unit."""
     return kit.card_around(title, lambda text: UNIT in text) if _VENDOR.match(kit.text_of(title)) else None
 
 
@@ -47,10 +47,10 @@ def _read_card(
             raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not a price and its unit: {texts}")
         if _NOT_SOLD_YET.search(texts[0]):
             raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"not sold yet: {texts[0]!r}")
-        price, currency, flag = kit.cell_price(f"{texts[0]}{UNIT}", PER_GPU_HOUR, [config.currency])
-        if flag is None:
+        price = kit.cell_price(f"{texts[0]}{UNIT}", PER_GPU_HOUR, [config.currency])
+        if price.flag_reason is None:
             detail = f"{texts[0]!r} may be an on-demand or a committed price"
             raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
     except kit.RowError as error:
         return error.reject(label, raw, answer)
-    return kit.Listing.per_gpu_hour(label, "on_demand", price, currency, answer, flag_reason=flag)
+    return price.listing(label, 1, answer, native_unit="gpu_hour")

@@ -3,22 +3,18 @@
 from pipeline.sources import kit
 
 KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
-"""Values of ``tier``, which is the kind of price there."""
+"""Kinds of price by the field ``tier``."""
 
 CLASSES = {True: "community", False: "secure"}
-"""The class of capacity, by its boolean twin."""
+"""Class of capacity by the field ``community``."""
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every offer once: the list may move on while its pages are asked for.
-
-    Raises SourceChangedError when there is no offer.
-    """
-    audit = kit.FieldAudit(config)
+@kit.joint_reader("no offer")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every offer once: the list may change while its pages are requested."""
     seen: set[str] = set()
-    rows = (row for answer in answers for row in _read_page(answer, audit, seen))
-    yield from kit.at_least_one(rows, f"{config.name}: no offer")
-    yield from audit.warnings()
+    for answer in answers:
+        yield from _read_page(answer, audit, seen)
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit, seen: set[str]) -> kit.Rows:
@@ -49,11 +45,11 @@ def _listing(offer: kit.JsonObject) -> kit.Listing:
         region=offer.optional_text("region"),
         available=kit.is_available(offer.get("available")),
         tier=f"marketplace_{_capacity(offer)}",
-        # 0 is a specification that is not known.
+        # 0 stands for an unknown specification.
         vcpus=offer.optional_number("cpu_cores") or None,
         ram_gib=offer.optional_number("ram_gb") or None,
         local_disk_gb=offer.optional_number("instance_disk_gb") or None,
-        # What more disk than the included costs, where more can be had.
+        # The price of additional disk, if it is sold.
         storage_usd_per_gb_month=(
             round(disk_usd * kit.HOURS_PER_MONTH, 6) if has_more is True and disk_usd is not None else None
         ),
@@ -70,13 +66,13 @@ def _kind(offer: kit.JsonObject) -> kit.PriceKind:
 
 
 def _capacity(offer: kit.JsonObject) -> str:
-    """Whose hardware it is, and how it is rented: ``secure_vm``.
+    """Return the owner's class and the type of rental: ``secure_vm``.
 
-    Raises RowError where the two fields that say whose it is contradict each other.
+    Raises RowError if the two fields for the class contradict each other.
     """
     community, stated = offer.get("community"), offer.optional_text("capacity_class")
     by_twin = CLASSES.get(community) if isinstance(community, bool) else None
     if by_twin is None or stated not in (None, by_twin):
-        detail = f"capacity_class {stated!r} and community {community!r} do not agree on whose hardware it is"
+        detail = f"capacity_class {stated!r} and community {community!r} contradict each other"
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return "_".join(filter(None, (by_twin, offer.optional_text("deployment_type"))))

@@ -1,7 +1,7 @@
 """Hot Aisle: the plan cards of the price page, per GPU-hour.
 
 A card is the element around one plan's heading. Prices outside of the cards are not read: the page repeats
-the cards' prices above them and in its description, and says there what existing customers keep paying.
+the cards' prices there, and states those of existing customers.
 """
 
 import re
@@ -24,7 +24,7 @@ _VM, _BARE_METAL = "vm", "bare metal"
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per card and number of GPUs. Raises SourceChangedError when there is no card."""
+    """One listing per card and number of GPUs. Raises SourceChangedError without a card."""
     soup = kit.page(answer)
     plans = [(heading, card) for heading in kit.named(soup, "h2") if (card := _card(heading)) is not None]
     if not plans:
@@ -38,7 +38,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _card(heading: Tag) -> Tag | None:
-    """The element around a plan's heading with a GPU and a price; where there is no price, with a GPU."""
+    """Return the element around a plan's heading with a GPU and a price, or else with a GPU."""
     return kit.card_around(heading, lambda text: bool(GPU.search(text)) and "$" in text) or kit.card_around(
         heading, lambda text: bool(GPU.search(text))
     )
@@ -50,32 +50,28 @@ def _read_card(plan: str, card: Tag, answer: kit.Answer, config: kit.SourceConfi
         kind, tier, term_days = _terms(card, text)
         label, counts = _machines(card)
         prices = _PRICE.findall(text) or [""]
-        price, currency, flag = kit.agreed(
-            kit.cell_price(found, PER_GPU_HOUR, [config.currency]) for found in prices
-        )
+        price = kit.agreed(kit.cell_price(found, PER_GPU_HOUR, [config.currency]) for found in prices)
     except kit.RowError as error:
         yield error.reject(plan, text, answer)
         return
     for count in counts:
-        yield kit.Listing(
-            raw_label=label,
+        yield price.listing(
+            label,
+            count,
+            answer,
             instance_type=plan,
-            gpu_count=count,
             min_gpu_count=count,
             price_kind=kind,
             term_days=term_days,
-            native_price=price,
-            native_currency=currency,
             native_unit="gpu_hour",
-            answer=answer,
             tier=tier,
-            flag_reason=flag,
             billing_increment_seconds=config.settings["increment_seconds"].get(tier),
         )
 
 
 def _terms(card: Tag, text: str) -> tuple[kit.PriceKind, str, int | None]:
-    """What a card sells: virtual machines on demand, or bare metal for at least a month. Raises RowError."""
+    """Return a card's terms: virtual machines on demand, or bare metal for at least a month. Raises
+    RowError."""
     if _FORMER.search(text):
         raise kit.RowError(kit.RejectReason.DISCONTINUED, "only existing customers pay this")
     words = {line.casefold() for line in kit.texts_of(kit.named(card, "p", "span"))} & {_VM, _BARE_METAL}
@@ -89,7 +85,7 @@ def _terms(card: Tag, text: str) -> tuple[kit.PriceKind, str, int | None]:
 
 
 def _machines(card: Tag) -> tuple[str, list[int]]:
-    """The card's GPU and the numbers of it that are one machine ("2x & 4x"). Raises RowError."""
+    """Return the card's GPU and the numbers of GPUs per machine ("2x & 4x"). Raises RowError."""
     texts = list(dict.fromkeys(kit.texts_of(kit.named(card, "span", "p"))))
     labels = [text for text in texts if GPU.fullmatch(text)]
     counts = [text for text in texts if _COUNTS.fullmatch(text)]
@@ -98,5 +94,5 @@ def _machines(card: Tag) -> tuple[str, list[int]]:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     found = [int(count) for count in _COUNT.findall(counts[0])]
     if 0 in found or len(set(found)) != len(found):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{counts[0]!r} are no numbers of GPUs")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{counts[0]!r} are not numbers of GPUs")
     return labels[0], found

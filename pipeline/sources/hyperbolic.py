@@ -1,4 +1,4 @@
-"""Hyperbolic: the options that can be rented at present, in cents per hour of the whole option."""
+"""Hyperbolic: the rental options of the moment, in cents per hour of the whole option."""
 
 from pipeline.sources import kit
 
@@ -34,20 +34,20 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
 
 
 def _check_terms(option: kit.JsonObject) -> None:
-    """Raises RowError for an option with a price or a term that is new: the known price may be for less."""
+    """Raise RowError for an option with an unknown price or term: the known price may be for less."""
     terms = {name for name in option.raw if name.endswith(_PRICE_SUFFIX) or name == _LEAST_HOURS}
     if new := sorted(terms - set(_KNOWN_PRICES)):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"what {new} means for the price is not known")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"the effect of {new} on the price is unknown")
     if (machine_type := option.get("machineType")) not in MACHINE_TYPES:
         raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"a machine of type {machine_type!r}")
 
 
 def _machine(option: kit.JsonObject) -> kit.JsonObject:
-    """The one machine of an option. Raises RowError for several: how they are joined is not stated, and for
-    one with another number of GPUs."""
+    """Return the only machine of an option. Raises RowError for several, whose connection is not stated, and
+    for one with another number of GPUs."""
     machines = option.objects("nodes")
     if len(machines) != 1:
-        detail = f"an option of {len(machines)} machines, which are only rented together"
+        detail = f"an option of {len(machines)} machines, which are rented together only"
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     (machine,), gpu_count = machines, option.gpu_count("gpuCount")
     if machine.gpu_count("gpuCount") != gpu_count:

@@ -1,9 +1,9 @@
 """Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
-key the API's stock.
+key, also the API's stock.
 
-Prices are per GPU-hour. A card prices GPUs when one of its headings names them; CPU and AI Studio cards look
-alike otherwise. The stock says in which regions a GPU is free, and as machines of how many: each on-demand
-price of a GPU that it lists is given once per region.
+Prices are per GPU-hour. A card prices GPUs if one of its headings names them; CPU and AI Studio cards look
+the same otherwise. The stock gives the regions in which a GPU is free, and the sizes of its machines: each
+on-demand price of a GPU that it lists is given once per region.
 """
 
 import re
@@ -21,14 +21,14 @@ _LEADING_NUMBER = re.compile(r"\d{1,7}(?=\+?$)")
 _SIZE = re.compile(r"(\d{1,3})x")
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region where the stock
     lists the GPU.
 
-    A reservation is priced "starting from", without its term: it is flagged and so not ranked. A stock that
-    cannot be read is a reject, and the prices stay without regions.
+    A reservation is priced "starting from", without its term: it is flagged, so it is not ranked. A stock
+    that cannot be read is a reject, and the prices stay without regions.
     """
-    audit = kit.FieldAudit(config)
     stock: dict[str, list[dict[str, Any]]] = {}
     for answer in filter(_is_stock, answers):
         try:
@@ -37,7 +37,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
             yield kit.Reject(
                 kit.RejectReason.UNREADABLE_ANSWER, f"the stock: {error}", answer.text()[:200], answer
             )
-    models = config.settings["stock_models"]
+    models = audit.config.settings["stock_models"]
     for answer in answers:
         if _is_stock(answer):
             continue
@@ -50,7 +50,6 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
                 yield row
     if unknown := sorted(stock.keys() - set(models.values())):
         yield kit.ReaderWarning(f"stock_models of the yaml lacks GPUs of the stock: {', '.join(unknown)}")
-    yield from audit.warnings()
 
 
 def _is_stock(answer: kit.Answer) -> bool:
@@ -61,8 +60,8 @@ def _is_stock(answer: kit.Answer) -> bool:
 
 
 def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dict[str, Any]]]:
-    """The stock by the API's name of the GPU: of each region, whether any is free and the sizes of machine
-    that are. Raises RowError and SourceChangedError."""
+    """Return the stock by the API's name of the GPU: for each region, whether any is free, and the sizes of
+    the free machines. Raises RowError and SourceChangedError."""
     found: dict[str, list[dict[str, Any]]] = {}
     for place in audit.items(answer, "stocks"):
         region = place.text("region")
@@ -96,7 +95,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
-    """The card's headings and rows; a card of GPUs that came without headings has those of the yaml."""
+    """Return the card's headings and rows; a GPU card without headings has those of the yaml."""
     kind = None if re.search(r"\bCPU\b", title) else kit.price_kind(title)
     headers = kit.texts_of(kit.with_class(card, "page-price_card_head_item"))
     rows = [
@@ -110,7 +109,8 @@ def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
 
 
 def _gpu_header(title: str) -> str:
-    """What the column of GPUs is called: "Model" alone says it on a card whose title names GPUs."""
+    """Return the pattern of the GPU column's header, which may be "Model" on a card whose title names
+    GPUs."""
     return GPU_HEADER if re.search(r"\bGPUs?\b", title) is None else rf"{GPU_HEADER}|^model$"
 
 
@@ -121,8 +121,7 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
         raise answer.changed(f"the card {title!r} has no rows")
     kind = kit.price_kind(title)
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for _, texts in grid.full_rows():
         raw = {"card": title, "cells": texts}
         if kind is None:
             detail = f"the card {title!r} does not say what kind of price it lists"
@@ -135,7 +134,7 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
             raw,
             answer,
             context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^VRAM\b"))),
-            # Its flavors have these numbers as virtual CPUs: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
+            # They are virtual CPUs, as in its flavors: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
             vcpus=kit.optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
             ram_gib=kit.optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
             flag_reason=kit.FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
@@ -158,7 +157,7 @@ def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _list_price(item: kit.JsonObject) -> Any:
-    """The price before the discount of the account that asked: ``value`` is after it."""
+    """Return the price before the discount of the asking account, which is deducted from ``value``."""
     if "value" not in item:
         raise item.answer.changed(f"{item.peek('name')!r} has no value")
     original = item.get("original_value", "value")

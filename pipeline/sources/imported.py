@@ -1,6 +1,6 @@
 """Imported: dated prices of many providers, from CSV files that the user gives to ``gpufare import``.
 
-An answer has one file's rows of one day, with the heading of the file. docs/how-to/import.md has the layout.
+An answer has one file's rows of one day, under the file's header. docs/how-to/import.md has the layout.
 """
 
 import re
@@ -13,10 +13,10 @@ from pipeline.sources import kit
 MAX_CELL_CHARACTERS = 1_000
 
 EARLIEST = date(2010, 1, 1)
-"""GPUs were not rented by the hour before."""
+"""Earliest plausible day of a price: GPUs were not rented by the hour before."""
 
 LINE = "line in file"
-"""The column that an answer has besides those of its file: the number of the row's line there."""
+"""Column that an answer has in addition to those of its file: the row's line number there."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "day": ("day", "as_of", "date"),
@@ -33,7 +33,7 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "source": ("source", "source_url", "url"),
     "evidence": ("evidence",),
 }
-"""The names that each column may have."""
+"""Accepted names of each column."""
 
 REQUIRED = ("day", "provider", "price_kind", "price", "source")
 
@@ -50,7 +50,7 @@ KINDS: Mapping[str, tuple[kit.PriceKind, str | None]] = {
     "serverless": ("serverless", None),
     "marketplace_offer_on_demand": ("on_demand", "marketplace"),
 }
-"""Price kinds that name one price, and the tier that some of them name."""
+"""Accepted price kinds, with the tier that some of them name."""
 
 _UNITS = {"per_gpu_hour": "gpu_hour", "per_instance_hour": "instance_hour"}
 _UNIT_OF_COLUMN = {"usd_per_gpu_hour": "per_gpu_hour", "usd_per_hour": "per_instance_hour"}
@@ -64,9 +64,9 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per row; one that several files state alike counts once.
+    """One listing per row; equal rows of several files count once.
 
-    Raises SourceChangedError where an answer is no table of dated prices.
+    Raises SourceChangedError for an answer that is not a table of dated prices.
     """
     seen: dict[tuple[str, ...], str] = {}
     for answer in answers:
@@ -84,7 +84,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:
-    """The name of each column that is read, of the lower-case names of a file. Raises ValueError."""
+    """Return the name of each known column among the lower-case names of a file. Raises ValueError."""
     found = {}
     for column, aliases in ALIASES.items():
         given = [name for name in aliases if name in names]
@@ -101,7 +101,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def day_of(text: str) -> date:
-    """The day of a row. Raises RowError where it is not written YYYY-MM-DD or is too early to be one."""
+    """Return the day of a row. Raises RowError unless it is written YYYY-MM-DD and not before EARLIEST."""
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
@@ -127,27 +127,25 @@ def _listing(
             detail = f"{column} has more than {MAX_CELL_CHARACTERS} characters"
             raise kit.RowError(kit.RejectReason.TEXT_TOO_LONG, detail)
         if cell.startswith(_FORMULA):
-            detail = f"{column} is a spreadsheet's formula: {cell:.40}"
+            detail = f"{column} is a spreadsheet formula: {cell:.40}"
             raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     if earlier := seen.get(key := tuple(given.values())):
-        raise kit.RowError(kit.RejectReason.DUPLICATE, f"it states what {earlier} does")
+        raise kit.RowError(kit.RejectReason.DUPLICATE, f"it repeats {earlier}")
     seen[key] = place
     if (day := day_of(given["day"])) != answer.observed_at.date():
         detail = f"its day is {day}, and the answer is of {answer.observed_at:%Y-%m-%d}"
         raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     kind, tier, term_days = _kind(given)
     unit = _unit(given, columns["price"])
-    return kit.Listing(
-        raw_label=_label(given),
-        context={"gpu_id": given["gpu_id"]} if given.get("gpu_id") else {},
-        gpu_count=_gpu_count(given, unit),
+    return kit.CellPrice(_price(given["price"]), "USD").listing(
+        _label(given),
+        _gpu_count(given, unit),
+        answer,
+        context=kit.known(gpu_id=given.get("gpu_id")),
         price_kind=kind,
         term_days=term_days,
         tier=tier,
-        native_price=_price(given["price"]),
-        native_currency="USD",
-        native_unit=_UNITS[unit],  # type: ignore[arg-type]
-        answer=answer,
+        native_unit=_UNITS[unit],
         source_url=kit.printable(_needed(given, "source")),
         upstream_provider=_needed(given, "provider"),
         region=given.get("region") or None,
@@ -169,19 +167,19 @@ def _label(given: Mapping[str, str]) -> str:
 
 
 def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
-    """The GPUs of the whole offer; where the row does not say, the label has to for a price of a machine."""
+    """Return the GPUs of the whole offer; None for a machine whose label has to state them."""
     if text := given.get("gpu_count"):
         return kit.gpu_count(text)
     return 1 if unit == "per_gpu_hour" else None
 
 
 def _kind(given: Mapping[str, str]) -> tuple[kit.PriceKind, str | None, int | None]:
-    """The price kind, the tier and the term in days."""
+    """Return the price kind, the tier and the term in days."""
     text, stated_days = given["price_kind"].lower(), set[int]()
     if term := _TERM.fullmatch(text):
         stated_days.add(int(term[1]) * _DAYS_PER[term[2]])
     elif text not in KINDS:
-        detail = f"price_kind names no single price of a whole GPU: {text:.80}"
+        detail = f"price_kind is not one price of a whole GPU: {text:.80}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
     kind, tier = KINDS["reserved" if term else text]
     if term_days := given.get("term_days"):
@@ -191,7 +189,9 @@ def _kind(given: Mapping[str, str]) -> tuple[kit.PriceKind, str | None, int | No
         stated_days.add(int(term_days))
     days = min(stated_days, default=None)
     if days is not None and (len(stated_days) > 1 or kind != "reserved" or not 0 < days <= _MAX_TERM_DAYS):
-        detail = f"price_kind and term_days contradict each other, or name no term to {_MAX_TERM_DAYS} days"
+        detail = (
+            f"price_kind and term_days contradict each other, or the term is not 1 to {_MAX_TERM_DAYS} days"
+        )
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERM_LENGTH, f"{detail}: {text}, {sorted(stated_days)}")
     return kind, tier, days
 
@@ -215,6 +215,6 @@ def _price(text: str) -> Decimal:
 def _country(given: Mapping[str, str]) -> str | None:
     text = given.get("country") or None
     if text and (len(text) != 2 or kit.place_of("", None, text).country is None):
-        detail = f"country is no code of ISO 3166-1 alpha-2: {text:.40}"
+        detail = f"country is not a code of ISO 3166-1 alpha-2: {text:.40}"
         raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     return text

@@ -32,7 +32,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _tier(supplier: object, config: kit.SourceConfig) -> str:
-    """Whose machine it is. Raises RowError for a supplier that is not known."""
+    """Return the tier of a machine's supplier. Raises RowError for an unknown one."""
     tiers = config.settings["suppliers"]
     if not isinstance(supplier, str) or supplier not in tiers:
         detail = f"the supplier {supplier!r} is none of {', '.join(tiers)}"

@@ -1,4 +1,4 @@
-"""JarvisLabs: the pricing page (tables, or cards) or the API's server_meta."""
+"""JarvisLabs: the cards of the pricing page, or the API's server_meta."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """The API where there is a key for it, else the page."""
+    """Return a request to the API if its key is set, else to the page."""
     (key,) = config.key_variables
     if config.has_key(environment):
         return [kit.Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
@@ -22,7 +22,8 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The page, which needs no key, where the API gives no answer: the key may be wrong or expired."""
+    """Return a request for the page, which needs no key, if the API fails: the key may be wrong or
+    expired."""
     return _page_requests(config) if answer.url == config.settings["api_url"] else []
 
 
@@ -30,7 +31,7 @@ def _page_requests(config: kit.SourceConfig) -> list[kit.Request]:
     return [kit.Request(request.url) for request in config.requests]
 
 
-@kit.reader("no GPU in a table, a card or server_meta")
+@kit.reader("no GPU in a card or server_meta")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPUs by the hour, on demand and spot. CPU machines and storage are skipped."""
     return _read_server_meta(answer, audit) if answer.is_json else _read_page(answer, audit)
@@ -62,67 +63,36 @@ def _read_gpu(gpu: kit.JsonObject) -> kit.Rows:
 
 
 def _vram(stated: Any) -> dict[str, float]:
-    """Memory per GPU in GB, from ``"80"`` or ``80 GB``; nothing where it is not clear."""
+    """Return the memory per GPU in GB, from ``"80"`` or ``80 GB``; nothing for another text."""
     memory_gb = kit.optional_number(re.sub(r" ?G(i?B)?$", "", str(stated).strip(), flags=re.IGNORECASE))
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """The tables that have GPUs and prices (comparisons with other clouds have none); else the cards."""
-    soup = kit.page(answer)
-    grids, patterns = [], [audit.config.settings["headers"][name] for name in ("gpu", "price")]
-    for grid in kit.visible_tables(soup):
-        is_read = all(kit.columns(grid.headers, pattern) for pattern in patterns)
-        audit.table(grid.headers, is_read=is_read)
-        grids += [grid] if is_read else []
-    for grid in grids:
-        yield from _read_table(grid, answer, audit.config)
-    if not grids:
-        spec = _spec(tuple(audit.config.settings["generations"]))
-        for _, text in kit.cards(soup, spec, _CARD_END):
-            yield from _read_card(text, spec, answer, audit.config)
-
-
-def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    patterns = config.settings["headers"]
-    gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
-    yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
-        machine = {
-            "context": _vram(grid.text(texts, patterns["vram"])),
-            "ram_gib": kit.gigabytes(grid.text(texts, patterns["ram"])),
-            "vcpus": kit.optional_number(grid.text(texts, patterns["vcpus"])),
-        }
-        for at in kit.columns(grid.headers, patterns["price"]):
-            header = grid.headers[at]
-            yield _read_price(texts[gpu_at], header, _with_sign(texts[at], header), machine, answer, config)
-
-
-def _with_sign(cell: str, header: str) -> str:
-    """A bare ``2.69`` under ``$/hour`` is dollars; under a header without a sign it is not money."""
-    return f"${cell}" if "$" in header and re.fullmatch(r"\d[\d,.]*", cell) else cell
+    spec = _spec(tuple(audit.config.settings["generations"]))
+    for _, text in kit.cards(kit.page(answer), spec, _CARD_END):
+        yield from _read_card(text, spec, answer, audit.config)
 
 
 def _read_price(
     label: str,
-    terms: str,
+    words: str,
     cell: str,
-    machine: Mapping[str, Any],
+    context: Mapping[str, Any],
     answer: kit.Answer,
     config: kit.SourceConfig,
 ) -> kit.Listing | kit.Reject:
-    """``terms`` is what the page calls the price: a column's header, or the words before it on a card."""
-    raw = {"label": label, "term": terms, "price": cell}
-    if any(word in terms.casefold() for word in config.settings["other_terms"]):
-        return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, f"{label}: a price under {terms!r}", raw, answer)
-    kind: kit.PriceKind = "spot" if kit.price_kind(terms) == "spot" else "on_demand"
-    return kit.gpu_hour_row(label, kind, cell, raw, answer, **machine)
+    """Return the row of a price, whose terms are in the words before it."""
+    raw = {"label": label, "term": words, "price": cell}
+    if any(word in words.casefold() for word in config.settings["other_terms"]):
+        return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, f"{label}: a price under {words!r}", raw, answer)
+    kind: kit.PriceKind = "spot" if kit.price_kind(words) == "spot" else "on_demand"
+    return kit.gpu_hour_row(label, kind, cell, raw, answer, context=context)
 
 
 @cache
 def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
-    """What every card has once: ``Hopper · 80 GB``."""
+    """Return the pattern of the text that every card has once: ``Hopper · 80 GB``."""
     names = "|".join(sorted(map(re.escape, generations), key=len, reverse=True))
     return re.compile(rf"\b(?:{names}) ?[·•|] ?(?P<vram>\d{{1,4}}) ?GB\b")
 
@@ -130,10 +100,10 @@ def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
 def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     try:
         label, found = kit.label_before(text, spec, _PRICE)
-        rest, machine = text[found.end() :], {"context": _vram(found["vram"])}
+        rest, context = text[found.end() :], _vram(found["vram"])
         prices = [(words, price[0]) for words, price in kit.prices_with_words(rest, _PRICE)]
         prices = prices or [("", rest.strip() or "-")]
-        rows = [_read_price(label, words, cell, machine, answer, config) for words, cell in prices]
+        rows = [_read_price(label, words, cell, context, answer, config) for words, cell in prices]
         kinds = [row.price_kind for row in rows if isinstance(row, kit.Listing)]
         if len(kinds) != len(set(kinds)):
             raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same kind")

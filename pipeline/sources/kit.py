@@ -1,6 +1,6 @@
-"""What a reader of a source uses of our code, in one place: its only import from the rooms below.
+"""Everything of gpufare that a source's reader may use: its only import from the rooms below.
 
-Of what is made for readers that is every public name, so that a helper is named where it is written only.
+The modules made for readers are exported whole, so that a helper is named only where it is defined.
 """
 # ruff: noqa: F403
 
@@ -18,7 +18,6 @@ from pipeline.parsing.flight import *
 from pipeline.parsing.gpu_counts import *
 from pipeline.parsing.html import *
 from pipeline.parsing.json_objects import *
-from pipeline.parsing.json_walk import *
 from pipeline.parsing.paging import *
 from pipeline.parsing.prices import *
 from pipeline.parsing.printable import *

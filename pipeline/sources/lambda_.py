@@ -1,10 +1,10 @@
 """Lambda: the pricing page's two kinds of tables, and with a key the API's instance types.
 
 *1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
-1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API
-repeats the instances, in cents per instance-hour and with their availability: where it answered, the pages'
-instances are skipped. Its instance types without a GPU are skipped. The page /instances has the instances
-alone, once more.
+1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API has
+the same instances, in cents per instance-hour and with their availability: if it answered, the pages'
+instances are skipped. Its instance types without a GPU are skipped. The page /instances repeats the
+instances.
 """
 
 import re
@@ -33,12 +33,12 @@ _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every price of the pages and of the API. A row that an earlier page has, too, is skipped.
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every price of the pages and of the API, without rows that repeat those of an earlier page.
 
-    A page with unknown rows or columns is a reject. Raises SourceChangedError where every page has them.
+    A page with unknown rows or columns is a reject. Raises SourceChangedError if every page has them.
     """
-    audit = kit.FieldAudit(config)
     by_api = [answer for answer in answers if answer.is_json]
     pages, refused = kit.each_answer(
         [answer for answer in answers if not answer.is_json], lambda page: list(_read_page(page, audit))
@@ -52,7 +52,6 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     yield from refused
     for answer in by_api:
         yield from _read_api(answer, audit)
-    yield from audit.warnings()
 
 
 def _is_among(row: kit.Listing, others: Sequence[kit.Listing]) -> bool:
@@ -83,16 +82,12 @@ def _api_listing(offered: kit.JsonObject) -> kit.Listing:
     if "gpus" not in specs:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, "without specs.gpus")
     name, storage_gib = instance.text("name"), specs.optional_number("storage_gib")
-    return kit.Listing(
-        raw_label=name,
+    return offered.listing(
+        name,
+        specs.optional_number("gpus"),
+        instance.price("price_cents_per_hour") / 100,
         instance_type=name,
         label_kind="instance_type",
-        gpu_count=specs.optional_number("gpus"),
-        price_kind="on_demand",
-        native_price=instance.price("price_cents_per_hour") / 100,
-        native_currency=offered.config.currency,
-        native_unit="instance_hour",
-        answer=offered.answer,
         context=kit.known(gpu_name=described),
         available=bool(regions) if isinstance(regions, list) else None,
         vcpus=specs.optional_number("vcpus"),
@@ -145,20 +140,20 @@ def _read_row(
 
 
 def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, kit.Validity]:
-    """When the prices of each column hold. Raises RowError where a date cannot be read, and where two columns
-    start on the same day."""
+    """Return the validity of each column's prices. Raises RowError for a date that cannot be read, and for
+    two columns that start on the same day."""
     try:
         found = {label: kit.validity(label, answer) for label in price_labels}
     except kit.UnreadableError as error:
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, str(error)) from error
     if len({stated.first_day for stated in found.values()}) < len(found):
-        detail = f"the columns {price_labels} do not say which of their prices is valid when"
+        detail = f"the columns {price_labels} do not say when each of their prices is valid"
         raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return found
 
 
 def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
-    """The row's texts by column: its data-label, or the header above it where a cell has none."""
+    """Return the row's texts by column: the cell's data-label, or else the header above it."""
     table = row.find_parent("table")
     heads = kit.named(table, "thead") if table else []
     headers = [kit.text_of(th) for head in heads for th in kit.named(head, "th")]
@@ -178,7 +173,7 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 
 
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
-    """The names of the page's tabs, by the panel that each opens."""
+    """Return the names of the page's tabs, by the panel that each opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
     for tab in tree.find_all(role="tab"):
         tabs[str(tab.get("aria-controls"))].add(kit.text_of(tab))
@@ -186,7 +181,7 @@ def _tabs(tree: Tag) -> Mapping[str, set[str]]:
 
 
 def _tab_count(row: Tag, tabs: Mapping[str, set[str]]) -> int | None:
-    """The GPU count that the tab of this table names ("8x"), if it names one."""
+    """Return the GPU count in the name of this table's tab ("8x"), if any."""
     panel = row.find_parent(role="tabpanel")
     named = tabs.get(str(panel["id"]), set()) if panel and panel.get("id") else set()
     found = _TAB.fullmatch(next(iter(named))) if len(named) == 1 else None
@@ -205,17 +200,14 @@ def _listing(
     count = tab if tab is not None else kit.gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
     vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
-    return kit.Listing(
-        raw_label=kit.clean_text(str(row["data-plan"])),
-        gpu_count=float(count),
-        # The tab of single GPUs lists machines as the others do.
+    return price.listing(
+        kit.clean_text(str(row["data-plan"])),
+        float(count),
+        answer,
+        # The tab of single GPUs lists machines, like the others.
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
-        native_price=price.amount,
-        native_currency=price.currency,
-        flag_reason=price.flag_reason,
         native_unit="gpu_hour",
-        answer=answer,
         context={"vram_gb": _vram_gb(vram)} if vram else {},
         term_days=days,
         billing_increment_seconds=None if tab is not None else config.settings["cluster_increment_seconds"],
@@ -229,7 +221,7 @@ def _listing(
 
 
 def _term_days(text: str) -> int | None:
-    """The shortest commitment that the price is for, in days; None for on-demand. Raises RowError."""
+    """Return the shortest commitment of the price, in days; None for on-demand. Raises RowError."""
     if kit.price_kind(text) == "on_demand":
         return None
     days = kit.term_days(text) if text[:1].isdigit() else None
@@ -239,7 +231,7 @@ def _term_days(text: str) -> int | None:
 
 
 def _size(text: str | None) -> Decimal | None:
-    """The size in bytes that a cell begins with ("22 TiB SSD"); None where it begins otherwise."""
+    """Return the size in bytes that a cell begins with ("22 TiB SSD"); None if it begins otherwise."""
     found = _SIZE.match(text or "")
     try:
         return kit.number(found[1]) * _BYTES[found[2].lower()] if found else None
@@ -248,12 +240,12 @@ def _size(text: str | None) -> Decimal | None:
 
 
 def _vram_gb(size: Decimal) -> float:
-    """GPU memory in the units of its data sheet: pages write GB and GiB for the same card."""
+    """Return GPU memory in the units of its data sheet: pages write GB and GiB for the same card."""
     in_gb = size / 10**9
     return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:
-    """Days later than the answer's own that follow "effective" or "take effect" in a text."""
+    """Return the days after the answer's own that follow "effective" or "take effect" in a text."""
     days = (kit.effective_from(kit.date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

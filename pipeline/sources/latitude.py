@@ -1,7 +1,7 @@
-"""Latitude.sh: bare-metal plans with GPUs, from the data that the price page carries, per region.
+"""Latitude.sh: bare-metal plans with GPUs, per region, from the data embedded in the price page.
 
 A plan is priced per machine: by the hour, or for a month or a year at a lower price. Plans without GPUs are
-skipped, and so are virtual machines: that data does not say what GPUs they have.
+skipped, and so are virtual machines, whose GPUs are not in that data.
 """
 
 import re
@@ -24,10 +24,9 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     plans = [audit.item(raw, answer) for raw in kit.objects_after(kit.flight_text(answer), _PLAN, answer)]
     if not plans:
         raise answer.changed("the page's data has no plan")
-    rows = [row for plan in plans if plan.peek("attributes", "specs", "gpu") for row in _read_plan(plan)]
-    return kit.reject_contradictions(
-        rows, lambda row: (row.instance_type, row.region, row.price_kind, row.term_days)
-    )
+    for plan in plans:
+        if plan.peek("attributes", "specs", "gpu"):
+            yield from _read_plan(plan)
 
 
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:

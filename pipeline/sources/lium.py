@@ -1,7 +1,6 @@
-"""Lium: the public feed of the nodes of a marketplace that can be rented now, one offer per node.
+"""Lium: the public feed of a marketplace's nodes that can be rented now, one offer per node.
 
-A node is rented in any number of GPUs from its smallest order up to those that are free, each with its share
-of the host.
+Any number of a node's free GPUs from its smallest order on can be rented, each with its share of the host.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,23 +20,21 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
-        raise answer.changed(f"no nodes but other objects: {sorted(nodes[0].raw)[:12]}")
+        raise answer.changed(f"the objects are not nodes: {sorted(nodes[0].raw)[:12]}")
     by_id: dict[str, list[Mapping[str, Any]]] = {}
     for node in nodes:
         by_id.setdefault(node.name("id"), []).append(node.raw)
     yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.name("id")]), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
-        detail = f"the feed says that it has {stated:g} nodes, and lists {len(nodes)}"
+        detail = f"the feed states {stated:g} nodes and lists {len(nodes)}"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
 
 
 def _read_once(node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]]) -> kit.Listings:
-    """A node, once. Which of several that differ under one id is right is not known."""
+    """Yield a node once. Raises RowError for nodes that differ under one id, and for repetitions."""
     if node.peek("id") is not None:
         if any(other != node.raw for other in with_same_id):
-            raise kit.RowError(
-                kit.RejectReason.CONFLICTING_PRICES, "nodes with the same id say different things"
-            )
+            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, "nodes with the same id differ")
         if with_same_id[0] is not node.raw:
             raise kit.RowError(kit.RejectReason.DUPLICATE, "listed twice")
     yield from _read_node(node)
@@ -46,7 +43,7 @@ def _read_once(node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]]) 
 def _read_node(node: kit.JsonObject) -> kit.Listings:
     tier, counts = node.text("tier"), _rentable(node)
     if tier not in _KINDS:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is not known")
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"the tier {tier!r} is unknown")
     gpus = counts[0] if len(counts) == 1 else 1
     country = node.optional_text("country_code")
     places = (node.optional_text("city"), node.optional_text("region"), country)
@@ -70,7 +67,7 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
 
 
 def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
-    """The numbers of GPUs that can be ordered now. Without a smallest order, only the whole node is sure."""
+    """Return the numbers of GPUs that can be ordered now: without a smallest order, only the whole node."""
     total, free = node.gpu_count("gpu_count"), node.whole_number("available_gpu_count")
     stated = node.get("min_rentable_gpu_count")
     smallest = total if stated is None else node.gpu_count("min_rentable_gpu_count")
@@ -83,18 +80,18 @@ def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
 
 
 def _price(node: kit.JsonObject) -> Decimal:
-    """The price per GPU-hour, which the price of the whole node, where it is given, must confirm."""
+    """Return the price per GPU-hour, which the price of the whole node, if any, must confirm."""
     price, gpus = node.price("price_per_gpu_hour"), node.gpu_count("gpu_count")
     if node.get("price_per_node_hour") is not None:
         whole = node.price("price_per_node_hour")
         if abs(price * gpus - whole) > _ROUNDING_USD:
-            detail = f"{gpus} GPUs at {price} are not the {whole} of the whole node"
+            detail = f"{gpus} GPUs at {price} do not cost the {whole} of the whole node"
             raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
     return price
 
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
-    """The CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, without the
+    """Return the CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, without the
     memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")

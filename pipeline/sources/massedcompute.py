@@ -1,8 +1,8 @@
-"""Massed Compute: the machines of the price page, per machine-hour, from the data that the page carries.
+"""Massed Compute: machines of the price page, per machine-hour, from the data embedded in the page.
 
-Every row is there twice, as a card for small screens and as a row of a table, under a key such as
-``"H100 (80GB)-mobile-x 2-1"``: GPU, number of GPUs, place in its group. A cell may come later in the stream,
-on a separate line and among other rows, so nothing past the end of a row's line is taken for its own.
+Every row occurs twice, as a card for small screens and as a row of a table, under a key such as ``"H100
+(80GB)-mobile-x 2-1"``: GPU, number of GPUs, place in its group. A cell may come later in the stream, on a
+separate line among other rows, so a row ends with its line.
 """
 
 import re
@@ -40,44 +40,33 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_machine(
     label: str, count: str, rows: Sequence[str], answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
-    """A machine from its copies in the page. One whose price comes later in the stream says nothing of it."""
+    """Return a machine from its copies in the page, of which one may have its price later in the stream."""
     name = f"{count} x {label}"
     try:
         gpus = kit.gpu_count(kit.agreed([count, *(found for row in rows for found in _COUNT.findall(row))]))
         prices = [price for row in rows for price in _prices(row, config.currency)]
         if not prices:
             raise kit.RowError(kit.RejectReason.MISSING_FIELD, "its price is elsewhere in the page's data")
-        price, currency, flag = kit.agreed(prices)
+        price = kit.agreed(prices)
     except kit.RowError as error:
         return error.reject(name, [row[:300] for row in rows], answer)
-    return kit.Listing(
-        raw_label=label,
-        gpu_count=gpus,
-        price_kind="on_demand",
-        native_price=price,
-        native_currency=currency,
-        native_unit="instance_hour",
-        answer=answer,
-        flag_reason=flag,
-        vcpus=_one(_CPUS, rows),
-        ram_gib=_one(_MEMORY, rows),
-    )
+    return price.listing(label, gpus, answer, vcpus=_common(_CPUS, rows), ram_gib=_common(_MEMORY, rows))
 
 
 def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
-    """The prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and the unit after."""
+    """Yield the prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and their unit."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):
         if text.startswith("$$"):
             units = [unit for unit in texts[at + 1 :] if _HOUR.fullmatch(unit)]
             if not units:
-                raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"{text[1:]!r} is per no known unit")
+                raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"{text[1:]!r} has no known unit")
             yield kit.cell_price(text[1:] + units[0].replace(" ", ""), currencies=[currency])
         elif text in ("Request", "Sold out", "Contact sales"):
             raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
 
 
-def _one(pattern: re.Pattern[str], rows: Sequence[str]) -> float | None:
-    """The number that all copies that have one agree on; no price depends on it."""
+def _common(pattern: re.Pattern[str], rows: Sequence[str]) -> float | None:
+    """Return the number on which all copies that have one agree; no price depends on it."""
     found = {match for row in rows for match in pattern.findall(row)}
     return kit.optional_number(found.pop()) if len(found) == 1 else None

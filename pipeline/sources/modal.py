@@ -1,7 +1,7 @@
 """Modal: serverless GPUs, charged per GPU-second.
 
-A row is a text followed by a price for a whole second or hour. Rows without a vendor's name are read too: a
-GPU under another name is for the normalizer to identify, not for this reader to lose.
+A row is a text followed by a price per second or hour. Rows without a vendor's name are read too: identifying
+a GPU is up to the normalizer.
 """
 
 import re
@@ -11,7 +11,7 @@ from pipeline.sources import kit
 GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
 BARE_VENDOR = re.compile(r"(?:nvidia|amd)[®™]?", re.IGNORECASE)
 UNNAMED_LABEL = re.compile(r"(?=.{0,40}\d)[A-Z](?:[\w/®™]|[ ,()-]{1,2}(?=\w)){1,40}\)?")
-"""A model without its vendor ("H100", "RTX PRO 6000 (96 GB)"): counts only right before a price."""
+"""A model without its vendor ("H100", "RTX PRO 6000 (96 GB)"), which counts only right before a price."""
 
 NO_LABEL = re.compile(
     r"\b(?:cpus?|cores?|memory|ram|storage|volumes?|disks?|network)\b|\b(?:from|at|for|only|just|low as)$",
@@ -21,17 +21,15 @@ NO_LABEL = re.compile(
 
 @kit.reader("no GPU with a price per second")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPUs with a price per second (or hour, where the page shows that). CPU and memory are skipped.
-
-    A GPU named in running text without a price is no row.
-    """
+    """GPUs with a price per second (or hour, if the page shows that). CPU and memory are skipped, and so are
+    GPUs named in running text without a price."""
     texts = _with_vendors(kit.visible_texts(kit.page(answer)))
-    rows = [row for item in kit.items(texts, _labels(texts)) if (row := _read_item(item, answer))]
-    return kit.reject_contradictions(rows, lambda row: row.raw_label)
+    rows = (_read_item(item, answer) for item in kit.items(texts, _labels(texts)))
+    return (row for row in rows if row is not None)
 
 
 def _with_vendors(texts: list[str]) -> list[str]:
-    """Names in one piece: a vendor in an element by itself is joined with the text after it."""
+    """Return the texts with a vendor in an element by itself joined to the text after it."""
     joined: list[str] = []
     for text in texts:
         if joined and BARE_VENDOR.fullmatch(joined[-1]):
@@ -67,16 +65,8 @@ def _read_item(item: kit.Item, answer: kit.Answer) -> kit.Listing | kit.Reject |
     if price.time_unit is None:
         return item.reject(kit.RejectReason.UNKNOWN_UNIT, f"a price per {price.unit}", answer)
     try:
-        amount, currency, flag = kit.cell_price(price.amount)
+        unit = kit.native_unit(price.time_unit, "gpu")
+        found = kit.cell_price(price.amount)
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    return kit.Listing(
-        raw_label=item.label,
-        gpu_count=1,
-        price_kind="serverless",
-        native_price=amount,
-        native_currency=currency,
-        native_unit=kit.native_unit(price.time_unit, "gpu"),
-        answer=answer,
-        flag_reason=flag,
-    )
+    return found.listing(item.label, 1, answer, price_kind="serverless", native_unit=unit)

@@ -1,18 +1,18 @@
 """Nebius: the GPU tables of the price page and of the documentation, per GPU-hour.
 
 The price page has each table as visible rows and again as escaped JSON in a script. Both are read and merged;
-a price on which they disagree is a reject. Columns come and go, so each one's header says what kind of price
-it is and from which day it is valid.
+a price on which they disagree is a reject. Columns come and go: each header gives the kind of price and the
+day from which it is valid.
 
 The documentation, in Markdown, has a section for each platform, with its region and a table in each currency,
-of which the one in dollars is read. It states preemptible prices exactly, the price page as "from". What both
-have is read from the documentation, with the CPUs and memory of the price page.
+of which the one in dollars is read. It states preemptible prices exactly, the price page as "from". Prices in
+both are read from the documentation, with the CPUs and memory of the price page.
 """
 
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from html import unescape
 from itertools import islice
@@ -38,27 +38,18 @@ _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
 _CUT_ESCAPE = re.compile(r"\\+(?:u[0-9a-fA-F]{0,3})?$")
 
 _Rows = list[list[str]]
-"""The texts of a table's cells, its headers first."""
+"""Texts of a table's cells, headers first."""
 
 _GpuAndKind = tuple[str, kit.PriceKind, int | None]
 
 
-@dataclass(frozen=True, slots=True)
-class _Machine:
-    """What identifies a price, equal in both of the page's copies of a table."""
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """One listing per price column of a GPU row, and in the documentation one per region. CPU, storage and
+    network tables are skipped.
 
-    label: str
-    vcpus: str
-    ram: str
-    column: kit.PriceColumn
-
-
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per price column of a GPU row, and one per region of the documentation's. CPU, storage and
-    network tables are not read.
-
-    Raises SourceChangedError for a price page of another shape, and for documentation alone that has no GPU
-    price; beside the price page such documentation is a reject.
+    Raises SourceChangedError for a price page of another shape, and for documentation without a GPU price
+    unless the price page was read, too: then it is a reject.
     """
     pages = [answer for answer in answers if not _is_markdown(answer)]
     exact = [
@@ -67,25 +58,24 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         if _is_markdown(answer)
         for row in _read_documentation(answer, is_alone=not pages)
     ]
-    audit = kit.FieldAudit(config)
     listed = [row for answer in pages for row in _read_page(answer, audit)]
     yield from _merged(listed, exact)
-    yield from audit.warnings()
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    prices: dict[_Machine, list[str]] = {}
-    for title, table in _tables(answer):
-        _collect(title, table, answer, prices, audit)
-    if not prices:
+    tables: list[tuple[str, _Rows]] = []
+    for table in _tables(answer):
+        if table not in tables:  # the page's data may repeat one
+            tables.append(table)
+    rows = [row for title, table in tables for row in _read_table(title, table, answer, audit)]
+    if not rows:
         raise answer.changed("no GPU table with a price per GPU-hour")
-    for machine, stated in prices.items():
-        yield _row(machine, stated, answer)
+    yield from rows
 
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
-    """Both sources' rows, without the price page's where the documentation has a whole price for the same GPU
-    and kind. Prices of today on which they disagree are flagged on both sides."""
+    """Yield the rows of both, except those of the price page for which the documentation has a whole price of
+    the same GPU and kind. Prices of today on which they disagree are flagged on both sides."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:
@@ -103,7 +93,7 @@ def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | ki
 
 
 def _by_gpu(rows: list[kit.Listing | kit.Reject]) -> dict[_GpuAndKind, list[kit.Listing]]:
-    """The listings of whole prices, by what they are for."""
+    """Return the listings of whole prices, by GPU and kind."""
     found: dict[_GpuAndKind, list[kit.Listing]] = {}
     parts_extra = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
     for row in rows:
@@ -117,7 +107,7 @@ def _gpu_and_kind(row: kit.Listing) -> _GpuAndKind:
 
 
 def _disagree(of_page: list[kit.Listing], of_documentation: list[kit.Listing]) -> bool:
-    """True if the price page has a price of today, not a floor, that the documentation has in no region."""
+    """True if the price page has a price of today, not a floor, that the documentation lacks."""
     stated = {row.native_price for row in of_documentation if _is_of_today(row)}
     return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
 
@@ -127,7 +117,7 @@ def _is_of_today(row: kit.Listing) -> bool:
 
 
 def _model(label: str) -> str:
-    """The GPU that a label of either source names: "H100" of "NVIDIA HGX H100" and "NVIDIA H100 NVLink"."""
+    """Return the GPU in a label: "H100" of "NVIDIA HGX H100" and "NVIDIA H100 NVLink"."""
     found = _MODEL.search(label.upper().replace("®", "").replace("™", ""))
     return found[0] if found else label
 
@@ -156,7 +146,7 @@ def _read_documentation(answer: kit.Answer, *, is_alone: bool) -> kit.Rows:
 
 
 def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
-    """The prices of one platform: of its table in dollars, for each of its regions."""
+    """Yield the prices of one platform from its table in dollars, for each of its regions."""
     tabs = _DOLLARS.findall(body)
     table = tabs[0] if len(tabs) == 1 else "" if "<Tab" in body else body
     lines = [[_cell(cell) for cell in line.strip("| \t").split("|")] for line in _TABLE_LINE.findall(table)]
@@ -182,12 +172,12 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
             if valid and kit.is_superseded(valid, valid_by_header.values(), answer):
                 flag = kit.FlagReason.SUPERSEDED
             for region in regions:
-                yield kit.Listing.per_gpu_hour(
+                yield price.listing(
                     title,
-                    kit.price_kind(row[0]) or "on_demand",
-                    price.amount,
-                    price.currency,
+                    1,
                     answer,
+                    price_kind=kit.price_kind(row[0]) or "on_demand",
+                    native_unit="gpu_hour",
                     region=region,
                     effective_from=valid.first_day if valid else None,
                     flag_reason=flag,
@@ -195,7 +185,7 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
 
 
 def _gpu_hour_price(row: list[str], title: str, valid: kit.Validity | None) -> kit.CellPrice:
-    """The price in a row, and its currency. Raises RowError."""
+    """Return the price in a row. Raises RowError."""
     if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
     if _model(row[0]) != _model(title):
@@ -212,21 +202,14 @@ def _is_header(row: list[str]) -> bool:
 
 
 def _regions(text: str) -> list[str | None]:
-    """The regions that a platform is said to be in; [None] where it does not say, or not simply."""
+    """Return a platform's regions; [None] unless one plain sentence lists them."""
     sentences = [part for part in re.split(r"(?<=[.:])\s", text) if re.search(r"\bregions?\b", part)]
     if len(sentences) != 1 or re.search(r"\b(?:all|every|except|not|private)\b", sentences[0], re.IGNORECASE):
         return [None]
     return list(dict.fromkeys(_REGION.findall(sentences[0]))) or [None]
 
 
-def _collect(
-    title: str,
-    table: _Rows,
-    answer: kit.Answer,
-    prices: dict[_Machine, list[str]],
-    audit: kit.FieldAudit,
-) -> None:
-    """Add a table's cells to ``prices``: by machine, each price text of the page."""
+def _read_table(title: str, table: _Rows, answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     headers, *rows = table
     if not kit.columns(headers, GPU_HOUR):
         is_of_gpus = re.search(r"(?<!non-)(?<!non )\bGPU\b", title, re.IGNORECASE)
@@ -245,11 +228,12 @@ def _collect(
             raise answer.changed(f"an unknown column has prices: {headers}")
         for price in price_columns:
             vcpus, ram = (row[at[0]] if at else "" for at in (vcpus_at, ram_at))
-            prices.setdefault(_Machine(row[label_at], vcpus, ram, price), []).append(row[price.at])
+            yield _row(row[label_at], price, row[price.at], vcpus, ram, answer)
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
-    """The columns per GPU-hour. A header without a kind has the title's, or is on-demand like the others."""
+    """Return the columns per GPU-hour. A header without a kind has the title's, or is on-demand like the
+    rest."""
     found = kit.columns(headers, GPU_HOUR)
     own_kinds = {kind for at in found if (kind := kit.price_kind(headers[at]))}
     general = title if kit.price_kind(title) else "on-demand" if own_kinds <= {"on_demand"} else ""
@@ -259,56 +243,48 @@ def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[k
     ]
     prices = kit.price_columns(named, answer)
     if len(prices) != len(found):
-        raise answer.changed(f"a column of {headers} does not say which of {own_kinds} it prices")
+        raise answer.changed(f"a column of {headers} does not say which of {own_kinds} it has")
     return prices
 
 
-def _row(machine: _Machine, stated: list[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
-    column = machine.column
+def _row(
+    label: str, column: kit.PriceColumn, cell: str, vcpus: str, ram: str, answer: kit.Answer
+) -> kit.Listing | kit.Reject:
     try:
-        kit.agreed(map(_price_or_reason, stated))
-        price = kit.cell_price(stated[0])
+        price = kit.cell_price(cell)
     except kit.RowError as error:
-        raw = {"label": machine.label, "column": column.header, "prices": list(dict.fromkeys(stated))}
-        return error.reject(f"{machine.label}, {column.header}", raw, answer)
-    flag = column.flag_reason or price.flag_reason
+        raw = {"label": label, "column": column.header, "prices": [cell]}
+        return error.reject(f"{label}, {column.header}", raw, answer)
+    flag = column.flag_reason
     if price.flag_reason and column.kind == "spot":
-        # A footnote on the page: spot prices change every 15 minutes, the list shows the lowest.
+        # A footnote says that spot prices change every 15 minutes and the list shows the lowest.
         flag = kit.FlagReason.SPOT_PRICE_FLOOR
-    return kit.Listing.per_gpu_hour(
-        machine.label,
-        column.kind,
-        price.amount,
-        price.currency,
+    return price.listing(
+        label,
+        1,
         answer,
+        price_kind=column.kind,
+        native_unit="gpu_hour",
         term_days=column.term_days,
-        vcpus=kit.optional_number(machine.vcpus),
-        ram_gib=kit.optional_number(machine.ram),
+        vcpus=kit.optional_number(vcpus),
+        ram_gib=kit.optional_number(ram),
         effective_from=column.effective_from,
         flag_reason=flag,
     )
 
 
-def _price_or_reason(price: str) -> object:
-    """The content of a price text: two spellings of one price are not in conflict."""
-    try:
-        return kit.cell_price(price)
-    except kit.RowError as error:
-        return error.reason
-
-
 def _tables(answer: kit.Answer) -> list[tuple[str, _Rows]]:
-    """Every table of the page with its title, from the visible rows and from the embedded JSON."""
+    """Return every table in the page's embedded JSON, with its title."""
     text = answer.text().strip()
     if answer.is_json:
-        # A piece of the page's script begins like JSON but is not: its quotes are escaped.
+        # A piece of the page's script begins like JSON, but its quotes are escaped.
         with suppress(ValueError):
             return list(_tables_in(kit.read_json(text, answer.url)))
-    return [*_embedded_tables(text, answer), *_visible_tables(answer)]
+    return list(_embedded_tables(text, answer))
 
 
 def _tables_in(value: Any, title: str = "") -> Iterator[tuple[str, _Rows]]:
-    """The tables anywhere in decoded JSON, each titled by the nearest object around it that has a title."""
+    """Yield the tables anywhere in decoded JSON, with the title of the nearest object around each."""
     if _is_table(value):
         yield title, [[kit.clean_text(unescape(cell)) for cell in row] for row in value]
     elif isinstance(value, dict):
@@ -329,7 +305,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _embedded_tables(text: str, answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
-    """The tables inside script strings, however often they are escaped."""
+    """Yield the tables inside script strings, which are escaped up to several times."""
     for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
         chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
         try:
@@ -340,14 +316,3 @@ def _embedded_tables(text: str, answer: kit.Answer) -> Iterator[tuple[str, _Rows
         except ValueError as error:
             raise answer.changed(f"a {BLOCK_TYPE} is incomplete JSON ({error})") from error
         yield from _tables_in(value)
-
-
-def _visible_tables(answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
-    for root in kit.with_class(kit.page(answer), "pc-highlight-table-block__root"):
-        rows = [
-            kit.texts_of(kit.with_class(row, "pc-highlight-table-block__cell"))
-            for row in kit.with_class(root, "pc-highlight-table-block__row")
-        ]
-        if rows:
-            title = kit.exactly_one(kit.named(root, "h1", "h2", "h3"), "title of a price table", answer)
-            yield kit.text_of(title), rows

@@ -1,4 +1,4 @@
-"""Nosana: markets, each of one kind of GPU in one tier; what hosts get per hour, to which a fee is added."""
+"""Nosana: markets, each of one kind of GPU in one tier, at the hourly reward of hosts plus a fee."""
 
 import re
 from decimal import Decimal
@@ -6,20 +6,19 @@ from decimal import Decimal
 from pipeline.sources import kit
 
 ONE_GPU = ("PREMIUM", "COMMUNITY")
-"""Types of markets whose name states no number of GPUs because it is one."""
+"""Types of markets with one GPU, whose names state no number of GPUs."""
 
 
 @kit.reader("no market")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per market that is open to everybody."""
+    """One listing per market that is open to everyone."""
     return kit.read_rows(audit.items(answer, "markets"), _read_market, "name", "slug")
 
 
 def _read_market(market: kit.JsonObject) -> kit.Listings:
     if not isinstance(slug := market.peek("slug"), str | None):
-        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"the slug is no text but {slug!r}")
-    if (problem := _other_product(market)) is not None:
-        raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, problem)
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"the slug is {slug!r}, not a text")
+    _reject_other_product(market)
     label, gpu_types = market.text("name"), market.get("gpu_types")
     is_one_kind = isinstance(gpu_types, list) and len(gpu_types) == 1 and isinstance(gpu_types[0], str)
     tier = market.optional_text("type")
@@ -32,32 +31,34 @@ def _read_market(market: kit.JsonObject) -> kit.Listings:
     )
 
 
-def _other_product(market: kit.JsonObject) -> str | None:
-    """Why a market is not of a card for everybody; None where it is."""
-    settings = market.config.settings
-    slug = market.peek("slug") or ""
-    if slug in settings["markets_of_partners"]:
-        return "a partner's market, which the provider's site leaves out"
+def _reject_other_product(market: kit.JsonObject) -> None:
+    """Raise RowError for a market that is not of a card that everyone can rent."""
+    settings, slug = market.config.settings, market.peek("slug") or ""
     name = market.optional_text("name") or ""
-    if slug in settings["markets_left_out"] or re.search("laptop", f"{name} {slug}", re.IGNORECASE):
-        return "a market that the provider's calculator leaves out"
-    if name and not re.search(settings["names_of_cards"], name):
-        return "a market that is not named after a card"
-    return None
+    is_laptop = re.search("laptop", f"{name} {slug}", re.IGNORECASE) is not None
+    if slug in settings["markets_of_partners"]:
+        problem = "a partner's market, which the provider's site does not list"
+    elif slug in settings["markets_left_out"] or is_laptop:
+        problem = "a market that the provider's calculator does not list"
+    elif name and not re.search(settings["names_of_cards"], name):
+        problem = "a market that is not named after a card"
+    else:
+        return
+    raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, problem)
 
 
 def _gpu_count(name: str, slug: str, tier: str | None) -> int:
-    """What the name or the slug states, or the one GPU of an ordinary market. Raises RowError."""
+    """Return the count in the name or the slug, or 1 for an ordinary market. Raises RowError."""
     stated = kit.gpu_count_in(name) or kit.gpu_count_in(slug)
     if stated is None and tier not in ONE_GPU:
         raise kit.RowError(
-            kit.RejectReason.UNKNOWN_GPU_COUNT, f"a market of type {tier!r} that states no number of GPUs"
+            kit.RejectReason.UNKNOWN_GPU_COUNT, f"a market of type {tier!r} without a number of GPUs"
         )
     return stated or 1
 
 
 def _with_fee(market: kit.JsonObject) -> Decimal:
-    """The network's fee is added to what the host gets. Raises RowError."""
+    """Return the host's reward plus the network's fee. Raises RowError."""
     reward, percent = market.price("usd_reward_per_hour"), market.optional_decimal("network_fee_percentage")
     if percent is None or not 0 <= percent < 100:
         raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, f"network_fee_percentage {percent}")

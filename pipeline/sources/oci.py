@@ -1,8 +1,8 @@
 """Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill.
 
-There are three lists of prices, each asked when the one before it fails: the products API, the cost
-estimator's products and the list behind the price page. Only the first names a part and its unit; of the
-others the part numbers that it was seen to bill per GPU-hour (settings.gpu_parts) are read.
+Three lists of prices are requested, each if the one before it fails: the products API, the cost estimator's
+products and the list behind the price page. Only the first names a part and its unit; from the others, the
+part numbers known to be billed per GPU-hour (settings.gpu_parts) are read.
 """
 
 import re
@@ -20,26 +20,24 @@ _SHAPE_NOTE = re.compile(r" \([^()]{1,40}\)$")
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The list of prices after the one that failed."""
+    """Return a request for the list of prices after the one that failed."""
     lists = [config.requests[0].url, *config.settings["further_price_lists"]]
     after = lists[lists.index(answer.url) + 1 :] if answer.url in lists else []
     return [kit.Request(url) for url in after[:1]]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One offer per GPU part, or per shape that it bills where the shapes are known.
+@kit.joint_reader("no product billed per GPU-hour and no GPU shape")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """One listing per GPU part, or per shape that it bills if the shapes are known.
 
-    Other products and shapes are skipped. Raises SourceChangedError when no answer has a GPU.
+    Other products and shapes are skipped. Raises SourceChangedError when no product has the known fields.
     """
-    audit = kit.FieldAudit(config)
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
-        raise kit.SourceChangedError(f"{config.name}: no product has a metricName and a serviceCategory")
+        raise products[0].answer.changed("no product has a metricName and a serviceCategory")
     gpus = [product for product in products if _is_gpu_hour(product)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
-    if not gpus and not shapes:
-        raise kit.SourceChangedError(f"{config.name}: no product billed per GPU-hour and no GPU shape")
     parts: dict[str, kit.Listing] = {}
     yield from _read_parts(gpus, parts)
     billed: set[str] = set()
@@ -48,15 +46,14 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         billed.update(numbers)
         yield from _read_shape(shape, [parts[number] for number in numbers if number in parts])
     yield from (part for number, part in parts.items() if number not in billed)
-    yield from audit.warnings()
     for url in dict.fromkeys(gpu.answer.url for gpu in gpus if not _names_its_unit(gpu)):
-        number = len(config.settings["gpu_parts"])
+        number = len(audit.config.settings["gpu_parts"])
         yield kit.ReaderWarning(f"{url} names no units: only the {number} known part numbers are read")
 
 
 def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
-    """The products or shapes of an answer. The list behind the price page has a price by part number and
-    currency; its known parts are given as the estimator's products are."""
+    """Return the products or shapes of an answer. The list behind the price page has prices by part number
+    and currency; its known parts are converted to the form of the estimator's products."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
     if not isinstance(prices, dict):
@@ -93,7 +90,7 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
 
 
 def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
-    """Fill ``parts`` by number with a listing of each that has one price; the other products are rejects."""
+    """Add a listing of each part with one price to ``parts``, by number; yield a reject for the others."""
     read: list[tuple[kit.JsonObject, kit.Listing]] = []
     prices: dict[str, list[Decimal]] = defaultdict(list)
     for product in products:
@@ -113,7 +110,7 @@ def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -
 
 
 def _part(product: kit.JsonObject) -> kit.Listing:
-    """A part number that is billed per GPU-hour, as a listing of one GPU."""
+    """Return a part number that is billed per GPU-hour as a listing of one GPU."""
     part_number = product.text("partNumber")
     if _names_its_unit(product):
         label = product.text("displayName")
@@ -124,12 +121,11 @@ def _part(product: kit.JsonObject) -> kit.Listing:
         label = product.config.settings["gpu_parts"][part_number]
         if (unit := product.get("pricetype")) != "HOUR":
             raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
-    price, currency = _price(product)
-    return kit.Listing.per_gpu_hour(label, "on_demand", price, currency, product.answer)
+    return _price(product).listing(label, 1, product.answer, native_unit="gpu_hour")
 
 
-def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
-    """The one pay-as-you-go price, in USD where that is among the currencies. Raises RowError."""
+def _price(product: kit.JsonObject) -> kit.CellPrice:
+    """Return the only pay-as-you-go price, in USD if that is among the currencies. Raises RowError."""
     priced: dict[str, list[Any]] = {}
     for local in product.objects("currencyCodeLocalizations"):
         for price in local.objects("prices"):
@@ -140,7 +136,7 @@ def _price(product: kit.JsonObject) -> tuple[Decimal, str]:
         raise kit.RowError(
             kit.RejectReason.NOT_OFFERED, f"no pay-as-you-go price in USD, but in {sorted(priced)}"
         )
-    return kit.agreed(map(kit.price_of, priced[currency])), currency
+    return kit.CellPrice(kit.agreed(map(kit.price_of, priced[currency])), currency)
 
 
 def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
@@ -148,7 +144,7 @@ def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
     is_hidden, status = shape.get("hidden") is True, shape.get("status") or "ACTIVE"
     try:
         if len(parts) != 1:
-            detail = f"{len(parts)} of its parts have a price per GPU-hour, not one"
+            detail = f"{len(parts)} of its parts have a price per GPU-hour, instead of one"
             raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, detail)
         if not name:
             raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a GPU shape without a name")

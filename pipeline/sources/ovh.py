@@ -1,7 +1,7 @@
 """OVHcloud: GPU machines in the order catalogue, per hour and per month of the whole machine, without VAT.
 
-A price is an integer of 1e-8 of the catalogue's currency. It is checked against the text that the catalogue
-shows for it, so that a price in another scale is not accepted.
+A price is an integer in 1e-8 of the catalogue's currency. It is checked against the text that the catalogue
+shows for it, so that a price in another scale is refused.
 """
 
 import re
@@ -23,9 +23,10 @@ SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per Linux GPU plan; Windows plans are rejects, add-ons of another brick than "gpu" skipped.
+    """One listing per Linux GPU plan. Windows plans are rejects; add-ons of other bricks than "gpu" are
+    skipped.
 
-    A plan tagged as coming soon has a price but cannot be ordered: it is flagged and so not ranked.
+    A plan tagged as coming soon has a price but cannot be ordered: it is flagged, so it is not ranked.
     """
     currency, addons = _catalogue(answer, audit)
     for addon in addons:
@@ -37,12 +38,13 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, list[kit.JsonObject]]:
-    """Currency and GPU add-ons. A bare list of add-ons has no currency: its shown prices must name it."""
+    """Return the currency and the GPU add-ons. In a bare list of add-ons, the shown prices name the
+    currency."""
     body = audit.envelope(answer, "addons")
     is_list = answer.body.lstrip().startswith(b"[")
     currency = None if is_list else body.object("locale").optional_text("currencyCode")
     if not is_list and currency is None:
-        raise answer.changed("the catalogue does not say its currency")
+        raise answer.changed("the catalogue does not state its currency")
     addons = [a for a in body.items("addons") if a.peek("blobs", "commercial", "brick") == "gpu"]
     if not addons:
         raise answer.changed("the catalogue has no add-on of the brick 'gpu'")
@@ -59,16 +61,15 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
     price, native_currency = _price(pricing, currency)
     vram_gb = gpu.object("memory").optional_number("size")
     is_coming = "coming_soon" in str(blobs.get("tags"))
-    return kit.Listing(
-        raw_label=kit.clean_text(gpu.text("model")),
+    return addon.listing(
+        kit.clean_text(gpu.text("model")),
+        gpu.gpu_count("number"),
+        price,
         instance_type=flavor,
-        gpu_count=gpu.gpu_count("number"),
         price_kind=kind,
         term_days=term_days,
-        native_price=price,
         native_currency=native_currency,
         native_unit=unit,
-        answer=addon.answer,
         context=kit.known(vram_gb=vram_gb),
         region=zone,
         available=False if is_coming else None,
@@ -80,7 +81,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
 
 
 def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
-    """Flavor, billing mode and zone of a plan code such as ``h100-380.consumption``."""
+    """Return flavor, billing mode and zone of a plan code such as ``h100-380.consumption``."""
     found = PLAN_CODE.fullmatch(code)
     if found is None:
         detail = "the plan code does not end in a known billing mode"
@@ -91,7 +92,7 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
 
 
 def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
-    """The pricing of the one running price, which may be repeated; set-up prices are left aside."""
+    """Return the pricing of the only running price, which may be repeated; set-up prices are ignored."""
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no running price")
@@ -102,7 +103,7 @@ def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
 
 
 def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]:
-    """The price and its currency, on which the text that the catalogue shows must agree. Raises RowError."""
+    """Return the price and its currency, which the catalogue's shown text must confirm. Raises RowError."""
     text = pricing.optional_text("formattedPrice") or ""
     stated = {code for sign, code in SIGNS.items() if sign in text} | ({currency} if currency else set())
     if len(stated) != 1:
@@ -114,8 +115,8 @@ def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]
 
 
 def _shown_amount(text: str) -> Decimal | None:
-    """The amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None where there is none, and
-    where three digits behind a mark may be thousands or a fraction."""
+    """Return the amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None without one, and if
+    three digits after a mark may be thousands or a fraction."""
     digits = re.sub(r"[^\d.,]", "", text)
     if found := re.fullmatch(r"([\d.,]*\d)[.,](\d{1,2})", digits):
         return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2]}")

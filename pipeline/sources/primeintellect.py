@@ -14,7 +14,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
-    """The list of offers; the older address answers an object with one list per GPU type."""
+    """Return the list of offers; the older address answers an object with one list per GPU type."""
     body = audit.envelope(answer, "items")
     lists = list(body.raw.values())
     if "items" not in body.raw and lists and all(isinstance(offers, list) for offers in lists):
@@ -49,13 +49,13 @@ def _read_offer(offer: kit.JsonObject) -> kit.Listings:
 
 
 def _upstream(name: str | None, config: kit.SourceConfig) -> str | None:
-    """The cloud whose machine it is, by the name that its own source uses where there is one."""
+    """Return the cloud that owns the machine, by the name that its own source uses, if any."""
     source = kit.configs().get(config.settings["upstream_sources"].get(name, ""))
     return source.provider if source else name
 
 
 def _flag(offer: kit.JsonObject, parts: list[kit.JsonObject]) -> kit.FlagReason | None:
-    """Why the price may not be what a machine costs by the hour."""
+    """Return why the price may not be a machine's price per hour; None if it is."""
     if offer.get("prepaidTime"):
         return kit.FlagReason.PREPAID_TIME
     terms = [(part.get("pricePerUnit"), part.get("defaultIncludedInPrice")) for part in parts]

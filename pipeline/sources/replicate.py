@@ -1,4 +1,4 @@
-"""Replicate: hardware charged per second for the whole set of GPUs."""
+"""Replicate: hardware charged per second for all of its GPUs."""
 
 import re
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPU hardware of the page's text.
+    """GPU hardware in the page's text.
 
-    Raises SourceChangedError when it has no price: then the page is drawn by a script in the browser.
+    Raises SourceChangedError when it has no price, because a script fills in the page in the browser.
     """
     rows: list[kit.Listing | kit.Reject] = []
     texts = kit.visible_texts(kit.page(answer))
@@ -29,13 +29,13 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
             if row := _read_item(item, by_contract, answer):
                 rows.append(row)
     if not rows:
-        by_script = "the table is drawn by a script in the browser, which is not run here"
+        by_script = "a script that is not run here fills in the table in the browser"
         raise answer.changed(f"no hardware with a price per second; {by_script}")
     yield from rows
 
 
 def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
-    """A row is a label, a SKU, a price per second and one per hour; a GPU named in running text is none."""
+    """Return the row of a label, a SKU, a price per second and one per hour; None for running text."""
     if together := _LABEL_AND_SKU.fullmatch(item.label):
         item = replace(item, label=together["label"], rest=f"{together['sku']} {item.rest}")
     found = _LEADING_SKU.match(item.rest)
@@ -68,21 +68,18 @@ def _listing(
     by_contract: bool,
     answer: kit.Answer,
 ) -> kit.Listing:
-    """Raises RowError when label and SKU do not agree on the number of GPUs."""
+    """Return the listing. Raises RowError when label and SKU differ in the number of GPUs."""
     gpu_count = kit.gpu_count_in(label) or 1
     if sku and gpu_count != (kit.gpu_count_in(sku) or 1):
-        detail = f"{label!r} and {sku!r} do not agree on the number of GPUs"
+        detail = f"{label!r} and {sku!r} differ in the number of GPUs"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
-    return kit.Listing(
-        raw_label=label,
+    return price.listing(
+        label,
+        gpu_count,
+        answer,
         instance_type=sku,
-        gpu_count=gpu_count,
         price_kind="reserved" if by_contract else "serverless",
         tier="committed_spend" if by_contract else None,
-        native_price=price.amount,
-        native_currency=price.currency,
         native_unit="instance_second",
-        answer=answer,
         context=context,
-        flag_reason=price.flag_reason,
     )

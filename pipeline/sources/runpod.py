@@ -1,8 +1,8 @@
 """RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
 
-A price field that is in the answer becomes an offer or a reject; a field that was not requested is ignored.
-There are two tiers: ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with the most GPUs
-that a pod may have.
+Each price field in the answer becomes an offer or a reject; fields that were not requested are ignored. The
+two tiers are ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with its maximum GPUs per
+pod.
 """
 
 import json
@@ -23,7 +23,7 @@ _PRICE_FIELDS: dict[str, tuple[str, kit.PriceKind, int | None]] = {
     "sixMonthPrice": ("secure", "reserved", 180),
     "clusterPrice": ("secure", "on_demand", None),
 }
-"""Price fields of a GPU type: the tier that must offer the GPU for it to count, the kind and the term."""
+"""Price fields of a GPU type: the tier that must offer the GPU, the kind and the term in days."""
 
 _CLUSTER = "clusterPrice"
 _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
@@ -34,8 +34,8 @@ _UNKNOWN_FIELD = re.compile(r"""Cannot query field ["'](\w{1,60})["']""")
 
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """A query that the API may accept where it refused one: without the fields that it does not know, or the
-    shortest where it names none."""
+    """Return a query that the API may accept after refusing one: without the fields that it does not know, or
+    else the shortest."""
     try:
         body = answer.json()
     except kit.SourceChangedError:
@@ -61,7 +61,7 @@ retry_requests = next_requests
 
 
 def _query(answer: kit.Answer) -> str:
-    """The query that was answered, "" where it is not known."""
+    """Return the query that was answered, or ""."""
     try:
         return str(kit.read_json((answer.request_body or b"{}").decode(), answer.url).get("query", ""))
     except (ValueError, AttributeError):
@@ -69,16 +69,16 @@ def _query(answer: kit.Answer) -> str:
 
 
 def _without(query: str, fields: Iterable[str]) -> str:
-    """A query without some fields, with their aliases, arguments and selections; not without an argument of
-    the same name."""
+    """Return a query without some fields, their aliases, arguments and selections, but with arguments of the
+    same names."""
     for field in sorted(fields):
         query = re.sub(rf" (?:\w+: )?{field}\b(?!:)(?:\([^()]*\))?(?: \{{[^{{}}]*\}})?", "", query)
     return query
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.joint_reader()
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
-    audit = kit.FieldAudit(config)
     refusals = []
     for answer in answers:
         body = audit.envelope(answer, "gpuTypes")
@@ -86,13 +86,12 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         if "errors" in body and data.get("gpuTypes") is None:
             refusals.append(str(body.get("errors"))[:300])
         else:
-            yield from _read_gpus(data.items("gpuTypes"), config)
+            yield from _read_gpus(data.items("gpuTypes"))
     if len(refusals) == len(answers):
         raise kit.SourceChangedError(f"RunPod answered no GPU types: {'; '.join(refusals) or 'no answer'}")
-    yield from audit.warnings()
 
 
-def _read_gpus(gpus: Sequence[kit.JsonObject], config: kit.SourceConfig) -> kit.Rows:
+def _read_gpus(gpus: Sequence[kit.JsonObject]) -> kit.Rows:
     if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
         raise kit.SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
     memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
@@ -122,18 +121,15 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     stock = (gpu.object(_LOWEST_PRICES[tier]).optional_text("stockStatus") or "").lower()
     is_in_stock = kind == "on_demand" and not is_cluster and stock in _IN_STOCK
-    # A plan at exactly the on-demand price is no discount: the field repeats that price where RunPod has no
-    # plan. It casts no doubt on the on-demand price.
+    # If RunPod has no plan, the field repeats the on-demand price, which is then not in doubt.
     is_repeated = kind == "reserved" and gpu.optional_decimal("securePrice") == price
-    return kit.Listing(
-        raw_label=gpu.text("id"),
-        gpu_count=float(smallest_cluster or slice_of_card),
+    return gpu.listing(
+        gpu.text("id"),
+        float(smallest_cluster or slice_of_card),
+        price,
         gpu_counts=_pod_sizes(gpu, tier) if not is_cluster and slice_of_card == 1 else None,
         price_kind=kind,
-        native_price=price,
-        native_currency=gpu.config.currency,
         native_unit="gpu_hour" if slice_of_card == 1 else "instance_hour",
-        answer=gpu.answer,
         context={"vram_gb": memory_gb / slice_of_card} if memory_gb else {},
         term_days=term_days,
         tier="cluster" if is_cluster else tier,
@@ -144,7 +140,7 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
 
 
 def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
-    """The price, if the GPU is offered in that tier. Without the tier's flag the placeholder is refused."""
+    """Return the price if the tier offers the GPU. Without the tier's flag, the placeholder is refused."""
     is_offered = gpu.get(_FLAGS[tier])
     if is_offered is False:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"not offered in the {tier} cloud ({name})")
@@ -158,9 +154,9 @@ def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
 
 
 def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
-    """The numbers of GPUs that a pod may have in that tier; None where the answer does not say.
+    """Return the numbers of GPUs that a pod may have in a tier; None if the answer does not say.
 
-    ``maxGpuCount`` is the larger of both tiers': it is a tier's own where only this tier offers the GPU.
+    ``maxGpuCount`` is the larger of both tiers', so it counts only if no other tier offers the GPU.
     """
     only_here = all(gpu.get(flag) is False for other, flag in _FLAGS.items() if other != tier)
     fields = [_MOST_GPUS[tier], "maxGpuCount"] if only_here else [_MOST_GPUS[tier]]
@@ -172,14 +168,14 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
 
 
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
-    """1, or for a slice ("... MIG 1g.24gb") its share of the memory of the whole card in the same answer."""
+    """Return 1, or a slice's ("... MIG 1g.24gb") share of the memory of the whole card in the same answer."""
     card, mig, _ = gpu.text("id").partition(" MIG ")
     if not mig:
         return Decimal(1)
     try:
-        share = kit.gpu_count_by_memory(gpu.get("memoryInGb"), memory.get(card))
-    except kit.RowError as error:
+        share = kit.number(gpu.get("memoryInGb")) / kit.number(memory.get(card))
+    except (kit.UnreadableError, ArithmeticError) as error:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"the share of a {card}: {error}") from error
-    if share >= 1:
+    if not 0 < share < 1:
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_SHARE, f"{share} of a {card} is not a slice")
     return share

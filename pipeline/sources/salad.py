@@ -7,8 +7,6 @@ from typing import Any
 from pipeline.sources import kit
 
 _VCPUS = re.compile(r"(\d{1,3}) ?vCPUs?", re.IGNORECASE)
-_NAMED_MEMORY = re.compile(r"\b(?P<name>(?:RTX|GTX)(?: \w+){1,3}) \((?P<vram>\d{1,3}) ?GB\)")
-_HOURLY_PRICE = re.compile(rf"{kit.MONEY_IN_TEXT} ?(?:/|\bper\b) ?(?:hour|hr)\b", re.IGNORECASE)
 _ROW = re.compile(r"\b(?P<vram>\d{1,3} ?GB) (?P<ram>\d{1,3} ?GB) (?P<vcpus>\d{1,3} ?vCPUs?)\b", re.IGNORECASE)
 _TWO_PRICES = re.compile(
     rf"(?P<first>{kit.MONEY_IN_TEXT}) (?P<second>{kit.MONEY_IN_TEXT})|\bcontact\b", re.IGNORECASE
@@ -29,7 +27,7 @@ def _read_gpu_classes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _read_gpu_class(gpu: kit.JsonObject) -> kit.Rows:
     if (count := gpu.get("gpu_count")) not in (None, 1):
-        detail = f"{count} GPUs, and whether the price is for one or for all is not known"
+        detail = f"{count} GPUs, and the price may be for one or for all"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     label, entries = gpu.text("name"), gpu.objects("prices")
     if not entries:
@@ -40,7 +38,7 @@ def _read_gpu_class(gpu: kit.JsonObject) -> kit.Rows:
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Tables with headers, or rows without headers in a table, or in blocks of text."""
+    """Yield the rows of tables with headers, or else rows without headers in a table or in blocks of text."""
     soup = kit.page(answer)
     grids = kit.visible_tables(soup)
     headed = [grid for grid in grids if kit.columns(grid.headers, audit.config.settings["headers"]["gpu"])]
@@ -55,15 +53,13 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     if not bare:
         for _, text in kit.cards(soup, _ROW, _TWO_PRICES):
             yield from _read_block(text, answer, audit.config)
-        for _, text in kit.cards(soup, _NAMED_MEMORY, _HOURLY_PRICE):
-            yield _read_calculator(text, answer)
 
 
 def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     patterns = config.settings["headers"]
     gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
     monthly = kit.columns(grid.headers, patterns["month"])
-    # One price column per priority where the headers name priorities, else the one per hour.
+    # One price column per priority if the headers name priorities, else the column per hour.
     prices_at: dict[int, str | None] = {
         at: priority
         for priority, words in config.settings["priorities"].items()
@@ -72,19 +68,18 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
     }
     prices_at = prices_at or {kit.column(grid.headers, patterns["hour"], answer): None}
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for _, texts in grid.full_rows():
         machine = _machine(*(grid.text(texts, patterns[name]) for name in ("vram", "ram", "vcpus")))
         for at, tier in prices_at.items():
             yield kit.gpu_hour_row(texts[gpu_at], "spot", texts[at], texts, answer, tier=tier, **machine)
 
 
 def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """A row without headers: GPU, VRAM, RAM, vCPUs, one hourly price or one for each priority, and a month's.
+    """Read a row without headers: GPU, VRAM, RAM, vCPUs, one hourly price or one for each priority, and a
+    month's.
 
-    The month's is 730 times the least of the others: that ratio, not their order, says which it is. A higher
-    priority costs more. The units of the other cells say what they are, and the GPU's memory comes before the
-    host's.
+    The month's is 730 times the lowest of the others, whatever their order. A higher priority costs more. The
+    units of the other cells identify them, and the GPU's memory comes before the host's.
     """
     priorities = tuple(config.settings["priorities"])
     memory = [text for text in raw if kit.gigabytes(text) is not None]
@@ -100,7 +95,7 @@ def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig)
         amounts = [price.amount for price in hourly]
         ratio = month.amount / (amounts[0] * Decimal(config.settings["hours_per_month"]))
         if abs(ratio - 1) > _MONTH_TOLERANCE or len(set(amounts)) != len(amounts):
-            detail = f"{', '.join(prices)} are not prices of an hour and of a month of the least"
+            detail = f"{', '.join(prices)} are not hourly prices and a month of the lowest"
             raise kit.RowError(kit.RejectReason.UNREADABLE_PRICE, detail)
     except kit.RowError as error:
         yield error.reject(raw[0] if raw else "", raw, answer)
@@ -108,9 +103,8 @@ def _read_bare_row(raw: list[str], answer: kit.Answer, config: kit.SourceConfig)
     machine = _machine(memory[0], memory[1], vcpus[0])
     tiers = priorities if len(amounts) > 1 else (None,)
     for tier, price in zip(tiers, hourly, strict=True):
-        flag = price.flag_reason
-        yield kit.Listing.per_gpu_hour(
-            raw[0], "spot", price.amount, price.currency, answer, tier=tier, flag_reason=flag, **machine
+        yield price.listing(
+            raw[0], 1, answer, price_kind="spot", native_unit="gpu_hour", tier=tier, **machine
         )
 
 
@@ -119,7 +113,7 @@ def _is_price(text: str) -> bool:
 
 
 def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """The same things in a block instead of cells: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
+    """Read the same row from a block of text: ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``."""
     row, found = _ROW.search(text), _TWO_PRICES.search(text)
     if row is None or found is None:
         detail = f"not a GPU with two prices: {text[:80]!r}"
@@ -130,19 +124,8 @@ def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.
     yield from _read_bare_row(raw, answer, config)
 
 
-def _read_calculator(text: str, answer: kit.Answer) -> kit.Listing | kit.Reject:
-    """The calculator: ``RTX 5090 (32 GB)`` and ``$0.25 per hour`` in one block."""
-    gpu, found = _NAMED_MEMORY.search(text), _HOURLY_PRICE.findall(text)
-    if gpu is None or len(found) != 1:
-        detail = f"not one GPU with one price per hour: {text[:80]!r}"
-        return kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, text, answer)
-    return kit.gpu_hour_row(
-        gpu["name"], "spot", found[0], [text], answer, context={"vram_gb": float(gpu["vram"])}
-    )
-
-
 def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:
-    """The columns of a listing that say what machine it is, from the texts of its cells."""
+    """Return the machine's columns of a listing, from the texts of its cells."""
     vram_gb, found = kit.gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
     return {
         "context": {} if vram_gb is None else {"vram_gb": vram_gb},

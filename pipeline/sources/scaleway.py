@@ -1,6 +1,6 @@
-"""Scaleway: server types with a price per instance-hour in EUR, and in a second answer which are available.
+"""Scaleway: server types with a price per instance-hour in EUR, and in a second answer their availability.
 
-Both answers have ``servers`` by name; a server's fields distinguish them. The zone is only in the answer's
+Both answers have ``servers`` by name and differ in a server's fields. The zone is only in the answer's
 address. Types without a GPU are skipped.
 """
 
@@ -13,9 +13,9 @@ _ZONE = re.compile(r"/zones/([a-z]{2}-[a-z]{3}-\d{1,2})/")
 _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every GPU server type of every zone. Raises SourceChangedError when there is none."""
-    audit = kit.FieldAudit(config)
+@kit.joint_reader("no server type with a GPU")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every GPU server type of every zone."""
     pages, refused = kit.each_answer(answers, partial(_servers, audit=audit))
     yield from refused
     available = {
@@ -24,18 +24,14 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
         for name, server in servers.items()
         if "availability" in server.raw
     }
-    rows = (
-        _read_server(name, server, available.get((_zone(answer), name)))
-        for answer, servers in pages
-        for name, server in servers.items()
-        if server.peek("gpu") not in (0, "0", None)
-    )
-    yield from kit.at_least_one(rows, f"{config.name}: no server type with a GPU")
-    yield from audit.warnings()
+    for answer, servers in pages:
+        for name, server in servers.items():
+            if server.peek("gpu") not in (0, "0", None):
+                yield _read_server(name, server, available.get((_zone(answer), name)))
 
 
 def _servers(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, kit.JsonObject]:
-    """The servers of an answer by name. Raises SourceChangedError."""
+    """Return the servers of an answer by name. Raises SourceChangedError."""
     body = answer.json()
     found = body.get("servers", body) if isinstance(body, dict) else None
     if not isinstance(found, dict):
@@ -60,7 +56,7 @@ def _read_server(name: str, server: kit.JsonObject, available: bool | None) -> k
 
 def _listing(name: str, server: kit.JsonObject, available: bool | None) -> kit.Listing:
     if server.get("end_of_service"):
-        raise kit.RowError(kit.RejectReason.DISCONTINUED, "cannot be ordered any more")
+        raise kit.RowError(kit.RejectReason.DISCONTINUED, "can no longer be ordered")
     if profile := server.get("mig_profile"):
         raise kit.RowError(
             kit.RejectReason.UNKNOWN_GPU_SHARE, f"a slice {profile!r} of a GPU of unknown share"

@@ -1,8 +1,8 @@
 """Sesterce: the machines of its console's public page, and the lowest prices of its home page.
 
-The console's page carries its offers as data: the price of the whole machine, and in which regions it is
+The console's page has its offers as data: the price of the whole machine, and the regions in which it is
 free. The home page has a table of one price "from" per card, which the console does not confirm: these prices
-are flagged. The home page repeats them in a ticker and contradicts them in an advertisement: neither is read.
+are flagged. Its ticker, which repeats them, and its advertisement, which contradicts them, are not read.
 """
 
 import re
@@ -18,17 +18,13 @@ _OFFERS = re.compile(r'(?<="filteredOffers":)\[')
 _FORM_FACTOR = re.compile(r"(?:SXM\d?|PCIe)", re.IGNORECASE)
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per machine and region of the console, and one per card of the home page.
-
-    Raises SourceChangedError when neither is read.
-    """
-    audit = kit.FieldAudit(config)
+@kit.joint_reader("neither machines nor a table of prices")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """One listing per machine and region of the console, and one per card of the home page."""
     pages, refused = kit.each_answer(answers, lambda answer: list(_read_page(answer, audit)))
     yield from refused
-    rows = (row for _, found in pages for row in found)
-    yield from kit.at_least_one(rows, f"{config.name}: neither machines nor a table of prices")
-    yield from audit.warnings()
+    for _, rows in pages:
+        yield from rows
 
 
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
@@ -65,10 +61,10 @@ def _read_offer(offer: kit.JsonObject) -> kit.Rows:
             continue
         for place in places:
             free = place.get("available")
-            yield kit.Listing(
+            yield offer.listing(
+                price=price,
                 **machine,
                 price_kind=kind,
-                native_price=price,
                 region=place.optional_text("name"),
                 country=place.optional_text("countryCode"),
                 available=free if isinstance(free, bool) else None,
@@ -76,16 +72,13 @@ def _read_offer(offer: kit.JsonObject) -> kit.Rows:
 
 
 def _machine(offer: kit.JsonObject) -> dict[str, Any]:
-    """The columns of an offer that do not depend on price and region. Raises RowError."""
+    """Return the columns of an offer that do not depend on price and region. Raises RowError."""
     parts = offer.object("configuration")
     vram_gb, form = parts.optional_number("vRamGB"), parts.optional_text("interconnect")
     return {
-        "raw_label": offer.text("gpuName"),
+        "label": offer.text("gpuName"),
         "instance_type": offer.text("instanceId"),
         "gpu_count": offer.gpu_count("gpuCount"),
-        "native_currency": offer.config.currency,
-        "native_unit": "instance_hour",
-        "answer": offer.answer,
         "context": kit.known(vram_total_gb=vram_gb, form_factor=form),
         "tier": offer.optional_text("deploymentType"),
         "vcpus": parts.optional_number("vCpu"),
@@ -104,12 +97,11 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         raise answer.changed(f"{len(found)} tables of prices per GPU-hour")
     ((tag, grid),) = found
     if not _says_dollars_on_demand(tag, audit.config):
-        raise answer.changed("the table's footer does not say that it is on demand, in USD")
+        raise answer.changed("the table's footer does not state on-demand prices in USD")
     audit.columns(grid.headers)
     price_at, model_at = (kit.column(grid.headers, name, answer) for name in (FLOOR_HEADER, "^model$"))
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for cells, texts in grid.full_rows():
         labels = kit.texts_of(kit.with_class(cells[model_at], "bbg-model")) or [texts[model_at]]
         forms = set(_FORM_FACTOR.findall(texts[model_at]))
         yield kit.gpu_hour_row(
@@ -125,7 +117,7 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
-    """What the line below the table says; a table that was cut out of its page has none around it."""
+    """True if the text around a table states dollars on demand, or if it was cut out of its page."""
     around = tag.parent
     words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)

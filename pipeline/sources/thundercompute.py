@@ -1,11 +1,10 @@
-"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards or JSON-LD.
+"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
 
-The API has three answers whose keys name the same machines: prices per hour, specifications, and which are
-available. The page also shows other providers' prices.
+The API has three answers with the same machines as keys: prices per hour, specifications and availability.
+The page also shows other providers' prices.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from bs4 import Tag
@@ -24,34 +23,30 @@ _MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-ti
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The page, where the API does not answer (it may want a key)."""
+    """Return a request for the page if the API does not answer (it may require a key)."""
     instead = config.settings["page"]
     return [] if answer.url in (instead, config.settings["availability"]) else [kit.Request(instead)]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.joint_reader("no GPU in the API or in a card")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
-    (``tier``) where the page names the mode.
-
-    JSON-LD is read where the page shows no cards. Storage, vCPUs and snapshots are skipped. Raises
-    SourceChangedError when no GPU is found.
-    """
-    audit = kit.FieldAudit(config)
+    (``tier``) if the page names it. Storage, vCPUs and snapshots are skipped."""
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
-    # An availability has "specs", too, but of texts.
+    # The availability has "specs", too, whose values are texts.
     specs, status = (_body_with("specs", kind, bodies) for kind in (dict, str))
     if prices is not None and specs is not None:
-        rows = _read_machines(prices, specs, status)
+        yield from _read_machines(prices, specs, status)
     else:
-        rows = (row for answer in answers for row in _read_answer(answer, config))
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU in the API, in a card or in JSON-LD")
-    yield from audit.warnings()
+        for answer in answers:
+            for element, text in () if answer.is_json else kit.cards(kit.page(answer), _MARK, _END):
+                yield from _read_card(element, text, answer, audit.config)
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
-    """The first answer that has an object in a field, whose values are of that type."""
+    """Return the first answer with an object in a field whose values have that type."""
     for body in bodies:
         values = body.peek(field)
         if isinstance(values, dict) and isinstance(next(iter(values.values()), None), kind):
@@ -60,7 +55,7 @@ def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.Json
 
 
 def _read_machines(prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None) -> kit.Rows:
-    """One listing per machine that has a specification and a price; other prices are refused."""
+    """Yield a listing per machine with a specification and a price, and a reject for other prices."""
     machines = specs.objects_by_name("specs")
     priced = prices.get("pricing")
     available = status.get("specs") if status is not None else {}
@@ -86,37 +81,22 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
     vram_gb = machine.optional_number("vramGB")
     is_capped = machine.optional_number("ramCapGiB") is not None
     mode = machine.optional_text("mode")
-    return kit.Listing(
-        raw_label=machine.text("displayName"),
+    return machine.listing(
+        machine.text("displayName"),
+        machine.gpu_count("gpuCount"),
+        kit.price_of(price),
         instance_type=key,
-        gpu_count=machine.gpu_count("gpuCount"),
-        price_kind="on_demand",
-        native_price=kit.price_of(price),
-        native_currency=machine.config.currency,
-        native_unit="instance_hour",
-        answer=machine.answer,
         tier=mode if mode in machine.config.settings["modes"] else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
-        # The price includes the fewest; how a cap on the memory is applied to them is not documented.
+        # The price includes the fewest; a cap on the memory has an undocumented effect on them.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )
 
 
-def _read_answer(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    soup = None if answer.is_json else kit.page(answer)
-    shown = kit.cards(soup, _MARK, _END) if soup else ()
-    rows = [row for element, text in shown for row in _read_card(element, text, answer, config)]
-    if not rows:
-        documents = kit.json_ld(soup, answer) if soup else answer.json()
-        for product in kit.json_ld_nodes(documents, "Product"):
-            rows += _read_product(product, answer, config)
-    yield from rows
-
-
-def _refuse_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
-    """Raises RowError where a text names another provider, or another product than machines."""
+def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
+    """Raise RowError for a text that names another provider, or another product than machines."""
     names = [*config.settings["other_providers"], *config.settings["other_products"]]
     for name in names:
         if _is_named(name, text):
@@ -128,7 +108,7 @@ def _is_named(word: str, text: str) -> bool:
 
 
 def _mode(text: str, config: kit.SourceConfig) -> str | None:
-    """The one mode that a text names; None where it names none or both."""
+    """Return the mode that a text names; None if it names none or both."""
     modes = config.settings["modes"]
     found = [mode for mode in modes if any(_is_named(word, text) for word in modes[mode])]
     return found[0] if len(found) == 1 else None
@@ -139,7 +119,7 @@ def _read_card(
 ) -> list[kit.Listing | kit.Reject]:
     heading = element.find_previous(["h1", "h2"])
     try:
-        _refuse_other_product(f"{text} {kit.text_of(heading) if heading else ''}", text[:80], config)
+        _reject_other_product(f"{text} {kit.text_of(heading) if heading else ''}", text[:80], config)
         label, mark = kit.label_before(text, _MARK, _DOLLARS)
         prices = kit.prices_with_words(text, _PRICE)
         if not prices:
@@ -161,7 +141,7 @@ def _read_card(
 
 
 def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
-    """The mode in the names of the elements around a card, or else in the last heading that names one."""
+    """Return the mode in the names of the elements around a card, or else in the last heading with one."""
     for part in (element, *element.parents):
         named = " ".join(str(part.get(name) or "") for name in _MODE_ATTRIBUTES)
         if mode := _mode(re.sub(r"[-_]", " ", named), config):
@@ -170,34 +150,3 @@ def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
         if mode := _mode(kit.text_of(heading), config):
             return mode
     return None
-
-
-def _read_product(product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    name = str(product.get("name") or "")
-    whose = " ".join(str(product.get(part) or "") for part in ("name", "brand", "seller", "offers"))
-    is_extra = any(word in name.casefold() for word in config.settings["extras"])
-    offers = product.get("offers")
-    for offer in offers if isinstance(offers, list) else [offers]:
-        try:
-            _refuse_other_product(whose, name, config)
-            if not is_extra:
-                yield _listing(name, offer if isinstance(offer, dict) else {}, product, answer, config)
-        except kit.RowError as error:
-            yield kit.Reject(error.reason, str(error), product, answer)
-
-
-def _listing(
-    name: str, offer: Mapping[str, Any], product: dict[str, Any], answer: kit.Answer, config: kit.SourceConfig
-) -> kit.Listing | kit.Reject:
-    terms = offer.get("priceSpecification")
-    terms = terms if isinstance(terms, dict) else {}
-    unit = str(terms.get("unitCode") or terms.get("unitText") or offer.get("unitCode") or "hour").casefold()
-    if not name or "lowPrice" in offer or unit not in config.settings["hour_units"]:
-        detail = f"{name or 'a product without a name'}: not one price per hour (unit {unit!r})"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-    currency = offer.get("priceCurrency") or terms.get("priceCurrency")
-    if not isinstance(currency, str):
-        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"{name}: the price names no currency")
-    price = offer.get("price", terms.get("price"))
-    tier = _mode(f"{name} {offer.get('name') or ''} {product.get('category') or ''}", config)
-    return kit.gpu_hour_field(name, "on_demand", price, currency, product, answer, tier=tier)

@@ -1,7 +1,7 @@
 """Together AI: the GPU Clusters table, per GPU-hour, on demand and by length of commitment.
 
-Two other tables look like it and are not read: a hidden copy of the same section, and Dedicated Inference,
-which prices model endpoints.
+Two similar tables are not read: a hidden copy of the same section, and Dedicated Inference, which prices
+model endpoints.
 """
 
 import re
@@ -15,12 +15,12 @@ from pipeline.sources import kit
 SECTION = "gpu-clusters"
 
 _ON_DEMAND = re.compile(r"\bon[ -]?demand\b|^pay as you go\b", re.IGNORECASE)
-"""A caption that only ends in "Pay as you go" names another product, such as one that may be interrupted."""
+"""A caption that merely ends in "Pay as you go" names another product, such as an interruptible one."""
 
 
 @kit.reader("the GPU cluster table has no rows")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per GPU and price column; ``term_days`` is the shortest commitment a price is given for."""
+    """One listing per GPU and price column; ``term_days`` is the shortest commitment at that price."""
     grid = kit.table(kit.exactly_one(_cluster_tables(answer), "visible GPU cluster table", answer))
     audit.columns(grid.headers)
     label_at = kit.column(grid.headers, r"^(?:hardware|GPU|GPU model|model|instance)\b", answer)
@@ -31,8 +31,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     ]
     kit.require_on_demand(prices, grid.headers, answer)
     yield from grid.other_rows(answer)
-    for cells in grid.full_rows():
-        texts = kit.texts_of(cells)
+    for cells, texts in grid.full_rows():
         known = {label_at, *(price.at for price in prices)}
         yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
         for price in prices:
@@ -41,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _cluster_tables(answer: kit.Answer) -> list[Tag]:
-    """Visible tables between the section's anchor and the next section's."""
+    """Return the visible tables between the section's anchor and the next section's."""
     document = kit.page(answer)
     anchors = (tag for tag in document.find_all(id=SECTION) if not kit.is_hidden(tag))
     anchor = kit.exactly_one(anchors, f"visible section {SECTION!r}", answer)
@@ -72,11 +71,12 @@ def _read_price(
 def _smallest_reservation(
     row: kit.Listing | kit.Reject, smallest: Mapping[str, int], answer: kit.Answer
 ) -> kit.Listing | kit.Reject:
-    """A reserved price with the fewest GPUs that it is for, which is another number for each card."""
+    """Return a reserved price with its minimum number of GPUs, which differs by card, and other rows as
+    is."""
     if isinstance(row, kit.Reject) or row.price_kind != "reserved":
         return row
     found = [count for card, count in smallest.items() if re.search(rf"\b{card}\b", row.raw_label)]
     if len(found) != 1:
-        detail = f"{row.raw_label}: from how many GPUs this card is reserved is not known"
+        detail = f"{row.raw_label}: this card's minimum reservation is unknown"
         return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, detail, row.raw_label, answer)
     return replace(row, min_gpu_count=found[0])

@@ -1,8 +1,8 @@
-"""Vast.ai: asks of a marketplace of hosts, an offer per ask, and one for who bids its least price.
+"""Vast.ai: asks of a marketplace of hosts, with an offer per ask and one for its minimum bid.
 
-The marketplace lists its names of GPUs. A search is for several of them and shows at most 64 asks. What is
-cut off is asked for in smaller searches: half of the names, one name by number of GPUs, and at last the
-dearest of a number.
+The marketplace lists its names of GPUs. A search for several of them shows at most 64 asks. A full reply is
+followed by smaller searches: half of the names, then one name by number of GPUs, and finally the dearest asks
+of a number.
 """
 
 import json
@@ -19,7 +19,7 @@ _CHEAPEST_FIRST = [["dph_total", "asc"]]
 _DEAREST_FIRST = [["dph_total", "desc"]]
 
 _Searches = Sequence[tuple[kit.Answer, list[kit.JsonObject]]]
-"""The answers of searches with the asks in each."""
+"""Answers of searches, with the asks in each."""
 
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
 _ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")
@@ -27,19 +27,19 @@ _ADDRESS_AT_END = re.compile(rb",?\s*" + _ADDRESS_FIELD)
 
 
 def redact(body: bytes) -> bytes:
-    """The answer without the hosts' IP addresses; every other byte stays, in a broken answer too."""
+    """Return the answer without the hosts' IP addresses, otherwise unchanged, even if it is broken."""
     return _ADDRESS_AT_END.sub(b"", _ADDRESS.sub(b"", body))
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Searches for the names of the yaml, where the list of names is not answered."""
+    """Return searches for the names of the yaml if the list of names fails."""
     return _searches(config.settings["gpu_names"], config) if answer.url == config.requests[0].url else []
 
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The searches for the names of a list; of a full reply, smaller searches.
+    """Return searches for the names of a list, or smaller searches after a full reply.
 
-    The address has no offset or cursor, so this is no paging that the yaml could declare.
+    The API has no offset or cursor, so the yaml cannot declare this as paging.
     """
     if answer.url == config.requests[0].url:
         return _searches(_names_in(answer) or config.settings["gpu_names"], config)
@@ -60,25 +60,19 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
     return [_search(filters | {"num_gpus": share}, config) for share in shares]
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """Every ask once, though several searches may show it, and the least bid on it. Asks for CPUs only are
-    skipped; a search that hides asks is a reject.
-
-    Raises SourceChangedError when no search shows any ask.
-    """
-    audit = kit.FieldAudit(config)
-    lists = [answer for answer in answers if _is_list_of_names(answer, config)]
+@kit.joint_reader("no search shows any ask")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
+    """Every ask once, though several searches may show it, and its minimum bid. Asks for CPUs only are
+    skipped; a search that hides asks is a reject."""
+    lists = [answer for answer in answers if _is_list_of_names(answer, audit.config)]
     if any(not _names_in(answer) for answer in lists):
-        yield kit.ReaderWarning(
-            "the list of GPU names cannot be read: only the names of the yaml were asked for"
-        )
+        yield kit.ReaderWarning("the list of GPU names cannot be read: only names of the yaml were requested")
     searches, refused = kit.each_answer(
         [answer for answer in answers if answer not in lists], lambda answer: audit.items(answer, "offers")
     )
     yield from refused
-    yield from kit.at_least_one(_read_asks(searches), f"{config.name}: no search shows any ask")
-    yield from _cut_off(searches, config)
-    yield from audit.warnings()
+    yield from _read_asks(searches)
+    yield from _cut_off(searches, audit.config)
 
 
 def _read_asks(searches: _Searches) -> kit.Rows:
@@ -88,7 +82,7 @@ def _read_asks(searches: _Searches) -> kit.Rows:
         for ask in found:
             if ask.peek("resource_type") not in (None, "gpu"):
                 continue
-            # An ask says itself whether it is for bidders; a trimmed one follows the search that showed it.
+            # An ask states whether it is for bidders; a trimmed one follows the search that showed it.
             kind: kit.PriceKind = "spot" if ask.get("is_bid") is True or is_for_bids else "on_demand"
             ask_id = ask.get("id")
             name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {len(seen)}"
@@ -106,7 +100,8 @@ def _read_asks(searches: _Searches) -> kit.Rows:
 
 
 def _cut_off(searches: _Searches, config: kit.SourceConfig) -> Iterator[kit.Reject]:
-    """A reject for each search whose cheapest and dearest asks are full replies that do not meet."""
+    """Yield a reject for each search whose cheapest and dearest asks are full replies without a common
+    ask."""
     ids = {answer.url: {str(ask.peek("id")) for ask in found} for answer, found in searches}
     for answer, found in searches:
         query = _query_of(answer)
@@ -115,9 +110,7 @@ def _cut_off(searches: _Searches, config: kit.SourceConfig) -> Iterator[kit.Reje
         filters = _filters(query)
         cheapest = ids.get(_search(filters, config).url, set())
         if not cheapest & ids[answer.url]:
-            detail = (
-                f"{json.dumps(filters)}: an unknown number of asks lies between the cheapest and the dearest"
-            )
+            detail = f"{json.dumps(filters)}: some asks between the cheapest and the dearest are not shown"
             yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, filters, answer)
 
 
@@ -128,7 +121,7 @@ def _is_full(found: Sequence[kit.JsonObject], config: kit.SourceConfig) -> bool:
 def _read_ask(
     ask: kit.JsonObject, kind: kit.PriceKind, on_demand: Decimal | None = None
 ) -> kit.Listing | kit.Reject:
-    """An ask at its price, or at its least bid: one that is not below the fixed price is doubtful."""
+    """Return an ask at its price or minimum bid, which is flagged unless it is below the fixed price."""
     try:
         row = _listing(ask, kind)
     except kit.RowError as error:
@@ -146,14 +139,11 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
     if price_field == "dph_base":
         _check_disk(ask, price)
     gpu_ram_mib, verification = ask.optional_number("gpu_ram"), ask.optional_text("verification")
-    return kit.Listing(
-        raw_label=ask.text("gpu_name"),
-        gpu_count=ask.gpu_count("num_gpus"),
+    return ask.listing(
+        ask.text("gpu_name"),
+        ask.gpu_count("num_gpus"),
+        price,
         price_kind=kind,
-        native_price=price,
-        native_currency="USD",
-        native_unit="instance_hour",
-        answer=ask.answer,
         context=kit.known(gpu_ram_mib=gpu_ram_mib),
         region=_region(ask.get("geolocation")),
         available=_available(ask),
@@ -166,19 +156,19 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
         egress_usd_per_gb=ask.optional_decimal("inet_up_cost"),
         download_usd_per_gb=ask.optional_decimal("inet_down_cost"),
         reliability=ask.optional_number("reliability2", "reliability"),
-        # The marketplace withdrew its verification of this host: shown, but nobody should be sent there.
+        # The marketplace withdrew its verification of this host: shown, but not recommended.
         flag_reason=kit.FlagReason.HOST_DEVERIFIED if verification == "deverified" else None,
     )
 
 
 def _price_field(ask: kit.JsonObject, kind: kit.PriceKind) -> str:
-    """The field with the price without disk; a trimmed ask has only the total with the default disk."""
+    """Return the field of the price without disk; a trimmed ask has only the total with the default disk."""
     wanted = ["min_bid", "dph_base"] if kind == "spot" else ["dph_base"]
     return next((name for name in wanted if ask.get(name) not in (None, "")), "dph_total")
 
 
 def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
-    """The total is the price and the default disk. Raises RowError where it is less."""
+    """Raise RowError if the total, which includes the default disk, is below the price."""
     total = ask.optional_decimal("dph_total")
     if total is not None and total < price:
         detail = f"{price} without disk is more than the total of {total}"
@@ -186,7 +176,7 @@ def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
 
 
 def _ram_gib(ask: kit.JsonObject) -> float | None:
-    """The ask's share of the host's memory: as much of it as of its CPU, or else of its GPUs."""
+    """Return the ask's memory: the share of the host's that it has of the CPU, or else of the GPUs."""
     host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
     effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
     if cores and effective:
@@ -195,7 +185,7 @@ def _ram_gib(ask: kit.JsonObject) -> float | None:
 
 
 def _region(geolocation: Any) -> str | None:
-    """ "Washington, US" unchanged; ", US" is a host that names no town."""
+    """Return a region such as "Washington, US"; ", US" names no town."""
     return str(geolocation).strip(" ,") or None if geolocation else None
 
 
@@ -207,7 +197,7 @@ def _available(ask: kit.JsonObject) -> bool | None:
 
 
 def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
-    """True if an answer is of the list's address, and not asks, which a saved file may have in its place."""
+    """True if an answer is from the list's address, unless it has asks, as a saved file may."""
     if answer.url != config.requests[0].url:
         return False
     body = answer.json() if answer.is_json else None
@@ -216,14 +206,14 @@ def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
 
 
 def _names_in(answer: kit.Answer) -> list[str]:
-    """The names of a list, sorted, so that each day's searches are alike; none where it is no list."""
+    """Return the names of a list, sorted so that each day's searches are alike; none for other answers."""
     body = answer.json() if answer.is_json else None
     names = body.get("gpu_names") if isinstance(body, dict) else None
     return sorted({name for name in names if isinstance(name, str)}) if isinstance(names, list) else []
 
 
 def _searches(names: Sequence[str], config: kit.SourceConfig) -> list[kit.Request]:
-    """A search for each group of names."""
+    """Return a search for each group of names."""
     size = int(config.settings["names_per_search"])
     groups = [names[at : at + size] for at in range(0, len(names), size)]
     return [_search(_one_of(group), config) for group in groups]
@@ -249,7 +239,7 @@ def _search(
 
 
 def _query_of(answer: kit.Answer) -> dict[str, Any]:
-    """The search that the address of the answer names, {} where it names none."""
+    """Return the search in the address of the answer, or {}."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
         query = kit.read_json(texts[0], answer.url) if texts else None
@@ -259,5 +249,5 @@ def _query_of(answer: kit.Answer) -> dict[str, Any]:
 
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:
-    """What a search is for, without how it is asked."""
+    """Return the filters that distinguish searches."""
     return {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}

@@ -1,12 +1,12 @@
-"""Verda (formerly DataCrunch): the API's instance types with where they are free, and the page's JSON-LD.
+"""Verda (formerly DataCrunch): the API's instance types and their free locations, and the page's JSON-LD.
 
 Prices are per hour of the whole machine; a long-term period states a discount on them. The page repeats the
-API's machines and adds clusters and serverless containers; where both list a machine the API's row is taken,
+API's machines and adds clusters and serverless containers. If both list a machine, the API's row is used,
 because it names the instance type.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -22,7 +22,7 @@ TIERS: dict[str, tuple[str, kit.PriceKind, str | None]] = {
     "Hourly serverless container price": ("serverless continuous", "serverless", None),
     "Hourly serverless spot container price": ("serverless spot", "spot", "serverless"),
 }
-"""What the page's offers are, by their description: the words that their name must end in, kind and tier."""
+"""The page's offers by their description: the words at the end of their name, kind and tier."""
 
 API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
@@ -30,25 +30,25 @@ API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("serverless_price", "serverless", None, False),
     ("serverless_spot_price", "spot", "serverless", False),
 )
-"""Price fields of an instance type: field, kind, tier, and whether 0 is worth a reject."""
+"""Price fields of an instance type: field, kind, tier, and whether a missing price is a reject."""
 
 _MARKS = ("instance_type", "discount_percentage", "availabilities")
-"""A field by which each list of the API is known: types, long-term periods, and where types are free."""
+"""A field that identifies each list of the API: types, long-term periods, and free locations."""
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """The address that an earlier version of the API had for the same list."""
+    """Return a request for the list's address in an earlier version of the API."""
     earlier = config.settings["earlier_urls"].get(answer.url)
     return [kit.Request(earlier)] if earlier else []
 
 
-def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
+@kit.joint_reader("no GPU machine with a price")
+def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per machine, price kind, long-term period and location where it is free.
 
-    A machine that is free nowhere keeps one listing without region, ``available`` False. CPU machines and
+    A machine that is free nowhere has one listing without region, ``available`` False. CPU machines and
     storage are skipped.
     """
-    audit = kit.FieldAudit(config)
     lists, offers = _sort(answers, audit)
     periods, refused = _read_periods(lists["discount_percentage"])
     yield from refused
@@ -56,20 +56,20 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
     rows = list(kit.read_rows(lists["instance_type"], lambda item: _read_type(item, free), "instance_type"))
     rows += [row for each in rows if isinstance(each, kit.Listing) for row in _long_term(each, periods)]
     by_api = {_price_key(row): row.native_price for row in rows if isinstance(row, kit.Listing)}
-    rows += [_unless_by_api(row, by_api) for row in kit.read_rows(offers, _read_page_offer, "name")]
-    yield from kit.at_least_one(rows, f"{config.name}: no GPU machine with a price")
-    yield from audit.warnings()
+    yield from rows
+    for row in kit.read_rows(offers, _read_page_offer, "name"):
+        yield _unless_by_api(row, by_api)
 
 
 def _sort(
     answers: kit.Answers, audit: kit.FieldAudit
 ) -> tuple[dict[str, list[kit.JsonObject]], list[kit.JsonObject]]:
-    """The objects of the API's lists, by the field that each list is known by, and the page's offers."""
+    """Return the objects of the API's lists, by the field that identifies each, and the page's offers."""
     lists: dict[str, list[kit.JsonObject]] = defaultdict(list)
     offers: list[kit.JsonObject] = []
     for answer in answers:
         for document in _documents(answer):
-            offers += [audit.item(offer, answer, "offer.") for offer in kit.json_ld_nodes(document, "Offer")]
+            offers += [audit.item(offer, answer, "offer.") for offer in _offers_in(document)]
             if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
             mark = next((mark for mark in _MARKS if any(mark in item for item in document)), None)
@@ -81,13 +81,27 @@ def _sort(
 
 
 def _documents(answer: kit.Answer) -> list[Any]:
-    """The JSON in an answer: all of it, or each JSON-LD script of a page."""
+    """Return the JSON in an answer: all of it, or each JSON-LD script of a page."""
     if answer.is_json:
         return [answer.json()]
-    documents = kit.json_ld(kit.page(answer), answer)
-    if not documents:
+    scripts = kit.page(answer).find_all("script", type="application/ld+json")
+    if not scripts:
         raise answer.changed("the page has no JSON-LD")
-    return documents
+    try:
+        return [kit.read_json(script.get_text(), answer.url) for script in scripts]
+    except ValueError as error:
+        raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
+
+
+def _offers_in(document: Any) -> Iterator[dict[str, Any]]:
+    """Yield the offers of schema.org anywhere in a document, in its order."""
+    waiting = [document]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and value.get("@type") == "Offer":
+            yield value
+        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        waiting.extend(reversed(parts))
 
 
 def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
@@ -102,7 +116,7 @@ def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
 
 
 def _read_periods(items: list[kit.JsonObject]) -> tuple[list[tuple[int, Decimal]], list[kit.Reject]]:
-    """The periods that are on sale, in days, with what is left of the hourly price; and the others."""
+    """Return the periods on sale, in days, with the remaining share of the hourly price, and the rejects."""
     periods, refused = list[tuple[int, Decimal]](), list[kit.Reject]()
     for item in items:
         try:
@@ -121,7 +135,7 @@ def _read_periods(items: list[kit.JsonObject]) -> tuple[list[tuple[int, Decimal]
 
 
 def _long_term(listing: kit.Listing, periods: list[tuple[int, Decimal]]) -> kit.Listings:
-    """What an instance's hourly price is under each period; containers and spot have none."""
+    """Yield an instance's listing under each period; containers and spot have none."""
     if listing.price_kind != "on_demand" or listing.tier is not None:
         return
     for days, share_of_price in periods:
@@ -130,7 +144,7 @@ def _long_term(listing: kit.Listing, periods: list[tuple[int, Decimal]]) -> kit.
             price_kind="reserved",
             term_days=days,
             native_price=listing.native_price * share_of_price,
-            # A period is sold on a quote only: no machine can be ordered for it.
+            # A period is sold by quote only: it cannot be ordered.
             flag_reason=kit.FlagReason.CUSTOM_QUOTE,
         )
 
@@ -139,7 +153,7 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
     machine = _machine(item)
     if machine is None:
         return
-    fixed_price: dict[str | None, Decimal] = {}  # by tier; of the instance the tier is None
+    fixed_price: dict[str | None, Decimal] = {}  # by tier, which is None for the instance
     for name, kind, tier, is_expected in API_PRICES:
         try:
             price = item.price(name)
@@ -151,13 +165,13 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
             continue
         if kind != "spot":
             fixed_price[tier or ("serverless" if kind == "serverless" else None)] = price
-        # The availability is that of instances on demand.
+        # Availability is stated for on-demand instances.
         places = _places(free if kind == "on_demand" else None, machine["instance_type"])
         for region, available in places:
-            yield kit.Listing(
+            yield item.listing(
+                price=price,
                 **machine,
                 price_kind=kind,
-                native_price=price,
                 tier=tier,
                 region=region,
                 available=available,
@@ -166,8 +180,8 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
 
 
 def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
-    """The columns of an instance type's listings, None for a CPU machine. Without a description of its GPUs
-    its own name is the label."""
+    """Return the columns of an instance type's listings, None for a CPU machine. Without a description of its
+    GPUs, its name is the label."""
     gpu, instance_type = item.peek("gpu"), item.peek("instance_type")
     if gpu is None and str(instance_type).startswith("CPU."):
         return None
@@ -183,13 +197,11 @@ def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
         detail = f"{label!r} with number_of_gpus {count}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     return {
-        "raw_label": label or instance_type,
+        "label": label or instance_type,
         "label_kind": "gpu_name" if label else "instance_type",
         "instance_type": instance_type,
         "gpu_count": count,
         "native_currency": currency.upper(),
-        "native_unit": "instance_hour",
-        "answer": item.answer,
         "context": kit.known(vram_total_gb=item.object("gpu_memory").optional_number("size_in_gigabytes")),
         "vcpus": item.object("cpu").optional_number("number_of_cores"),
         "ram_gib": item.object("memory").optional_number("size_in_gigabytes"),
@@ -198,7 +210,7 @@ def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
 
 
 def _places(free: Mapping[str, list[str]] | None, instance_type: str) -> list[tuple[str | None, bool | None]]:
-    """Regions to list a machine in: where it is free, or once without a region."""
+    """Return the regions to list a machine in: those where it is free, or once None."""
     if free is None:
         return [(None, None)]
     return [(region, True) for region in free.get(instance_type, [])] or [(None, False)]
@@ -215,37 +227,29 @@ def _read_page_offer(offer: kit.JsonObject) -> kit.Listings:
         raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"described as {description!r}")
     if not label or label.startswith("CPU"):
         return  # CPU machines mostly have no name on the page
-    price, currency = _page_price(offer)
-    yield kit.Listing(
-        raw_label=label,
-        gpu_count=kit.gpu_count(kit.gpu_count_in(label)),
-        price_kind=kind,
-        native_price=price,
-        native_currency=currency,
-        native_unit="instance_hour",
-        answer=offer.answer,
-        tier=tier,
-    )
+    count = kit.gpu_count(kit.gpu_count_in(label))
+    yield _page_price(offer).listing(label, count, offer.answer, price_kind=kind, tier=tier)
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """The machine's name and the words behind it that say what kind of price it is, "" without such words."""
+    """Return the machine's name and the words after it that name the kind of price, if any."""
     suffixes = sorted((words for words, *_ in TIERS.values()), key=len, reverse=True)
     suffix = next((words for words in suffixes if name.lower().endswith(words)), "")
     return name[: len(name) - len(suffix)].strip(), suffix
 
 
-def _page_price(offer: kit.JsonObject) -> tuple[Decimal, str]:
-    """Price and currency, which an offer states twice."""
+def _page_price(offer: kit.JsonObject) -> kit.CellPrice:
+    """Return the price and its currency, which an offer states twice. Raises RowError if they differ."""
     places = [offer, offer.object("priceSpecification")]
     units = {str(unit).lower() for place in places if (unit := place.get("unitText"))}
     if not units <= {"hour", "hur", "h"}:
         raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"the price is per {sorted(units)}")
     price = kit.agreed(kit.price_of(place.get("price")) for place in places if "price" in place)
-    return price, kit.agreed(str(text).upper() for place in places if (text := place.get("priceCurrency")))
+    currencies = (str(text).upper() for place in places if (text := place.get("priceCurrency")))
+    return kit.CellPrice(price, kit.agreed(currencies))
 
 
-def _price_key(row: kit.Listing) -> tuple[Any, ...]:
+def _price_key(row: kit.Listing) -> tuple[str, str, str | None]:
     return (row.raw_label, row.price_kind, row.tier)
 
 
@@ -254,11 +258,9 @@ def _unless_by_api(
 ) -> kit.Listing | kit.Reject:
     if isinstance(row, kit.Reject) or _price_key(row) not in by_api:
         return row
-    listed = by_api[_price_key(row)]
-    error = kit.RowError(kit.RejectReason.DUPLICATE, "the API lists the same machine")
+    listed, reason = by_api[_price_key(row)], kit.RejectReason.DUPLICATE
     if listed != row.native_price:
-        error = kit.RowError(
-            kit.RejectReason.CONFLICTING_PRICES, f"the API lists the same machine at {listed}"
-        )
+        reason = kit.RejectReason.CONFLICTING_PRICES
+    error = kit.RowError(reason, f"the API lists the same machine at {listed}")
     raw = {"label": row.raw_label, "kind": row.price_kind, "price": str(row.native_price)}
     return error.reject(row.raw_label, raw, row.answer)

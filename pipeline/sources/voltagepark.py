@@ -17,7 +17,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         raise answer.changed(f"neither locations nor presets: {sorted(items[0].raw)[:12]}")
     yield from kit.read_rows(items, _read_item, "id")
     if page.get("has_next"):
-        detail = "the list continues on pages whose addresses are not known"
+        detail = "the list continues on pages whose addresses are unknown"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, page.get("total_result_count"), answer)
 
 
@@ -42,7 +42,7 @@ def _read_location(item: kit.JsonObject) -> kit.Rows:
             price = item.price(_PRICE_FIELD + network)
             if network not in item.config.settings["networks"]:
                 raise kit.RowError(
-                    kit.RejectReason.UNKNOWN_TERMS, f"a price for {network!r}, which is not known"
+                    kit.RejectReason.UNKNOWN_TERMS, f"a price for the unknown network {network!r}"
                 )
         except kit.RowError as error:
             yield item.reject(error, item.name("id"))

@@ -1,4 +1,4 @@
-"""Vultr: cloud GPU plans, sold in fractions of a card, and bare metal known by its plan id.
+"""Vultr: cloud GPU plans, sold in fractions of a card, and bare metal identified by its plan id.
 
 Prices are per hour of the whole plan and the same wherever it can be deployed.
 """
@@ -11,14 +11,14 @@ PRICES: tuple[tuple[str, kit.PriceKind, str], ...] = (
     ("hourly_cost", "on_demand", "deploy_ondemand"),
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
-"""Price fields of a plan: field, kind, and the field that says whether it can be deployed at that price."""
+"""Price fields of a plan: field, kind, and the flag for whether it can be deployed at that price."""
 
 
 @kit.reader("no plan with a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU plan, price kind and location. Plans without a GPU are skipped.
 
-    A plan that can be deployed nowhere keeps one listing without region, ``available`` False.
+    A plan that cannot be deployed anywhere has one listing without region, ``available`` False.
     """
     plans = audit.items(answer, "plans", "plans_metal")
     if plans and not any("hourly_cost" in plan.raw for plan in plans):
@@ -38,8 +38,8 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
 
 
 def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
-    """A cloud GPU plan: as many cards as it states, and by its memory a whole number of them or a part of one
-    (a quarter, a twentieth)."""
+    """Read a cloud GPU plan, whose number of cards must agree with its memory: a whole number, or one part of
+    a card (a quarter, a twentieth)."""
     gpu_type, vram_gb = plan.text("gpu_type"), plan.get("gpu_vram_gb")
     count = _stated_count(plan)
     card_gb = plan.config.settings["vram_gb_per_gpu"].get(gpu_type)
@@ -58,7 +58,7 @@ def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
 
 
 def _stated_count(plan: kit.JsonObject) -> Fraction | None:
-    """The number of GPUs that a plan states, as a number or a text ("8", "1/4"). Raises RowError."""
+    """Return the number of GPUs that a plan states, as a number or a text ("8", "1/4"). Raises RowError."""
     stated = plan.get("gpu_count")
     if stated is None:
         return None
@@ -72,9 +72,9 @@ def _stated_count(plan: kit.JsonObject) -> Fraction | None:
 
 
 def _checked(count: Fraction, what: str) -> Fraction:
-    """A number of whole GPUs, or one part of a GPU. Raises RowError for any other."""
+    """Return a whole number of GPUs, or one part of a GPU. Raises RowError for any other count."""
     if count <= 0 or 1 not in (count.numerator, count.denominator):
-        detail = f"{what} is no number of GPUs nor one part of a GPU"
+        detail = f"{what} is neither a number of GPUs nor one part of a GPU"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
     return count
 
@@ -95,16 +95,13 @@ def _read_prices(
             yield plan.reject(error, f"{plan_id} {kind}")
             continue
         for region, available in _regions(plan):
-            yield kit.Listing(
-                raw_label=label,
+            yield plan.listing(
+                label,
+                None if gpu_count is None else float(gpu_count),
+                price,
                 label_kind="instance_type" if label == plan_id else "gpu_name",
                 instance_type=plan_id,
-                gpu_count=None if gpu_count is None else float(gpu_count),
                 price_kind=kind,
-                native_price=price,
-                native_currency=plan.config.currency,
-                native_unit="instance_hour",
-                answer=plan.answer,
                 context=context,
                 region=region,
                 available=available,
@@ -115,7 +112,7 @@ def _read_prices(
 
 
 def _regions(plan: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
-    """Where a plan can be deployed, with its availability there."""
+    """Return the regions where a plan can be deployed, with its availability there."""
     locations = plan.get("locations")
     if not isinstance(locations, list):
         return [(None, None)]

@@ -1,1 +1,1 @@
-"""What is published, in a bucket: immutable objects, and one pointer to the newest publication."""
+"""Publications in a bucket: immutable objects, and one pointer to the newest."""

@@ -1,4 +1,4 @@
-"""Which bucket, from one setting: GPUFARE_STORE, the address of a bucket and a prefix in it.
+"""Reads GPUFARE_STORE, the address of a bucket and a prefix in it.
 
 Keys are read from the environment by the library, under each provider's usual names; they are never part of
 the address.

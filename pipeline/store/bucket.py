@@ -1,7 +1,7 @@
 """The few operations on a bucket that a publication needs, each atomic: an object is whole or absent.
 
-Buckets are reached through obstore. A folder (file://) has no conditional replacement; there a lock on a file
-beside the objects provides it, for everyone who shares that file system and its locks.
+Buckets are reached through obstore. A folder (file://) has no conditional replacement; a lock file beside the
+objects provides it for all processes that share the file system and its locks.
 """
 
 import mimetypes
@@ -35,7 +35,7 @@ PARTS_AT_ONCE = 4
 MAX_REASON_CHARACTERS = 300
 
 Version = dict[str, Any]
-"""What a store calls the state of an object: an ETag, and with some a number."""
+"""A store's identifier of an object's state: an ETag, and for some stores a number."""
 
 _QUERY = re.compile(r"(https?://[^\s?]+)\?\S+")
 
@@ -67,8 +67,8 @@ class Bucket:
         return f"{self.address}/{key}"
 
     def put(self, key: str, file: Path) -> None:
-        """Store a file, unless it is there, under a name that holds its hash: whoever stores it stores the
-        same content. A large one is sent in parts and appears when all of them are there."""
+        """Store a file under a key that has its hash, unless it exists: its content is then the same. A large
+        file is sent in parts and appears once all are there."""
         if self.size_bytes(key) == file.stat().st_size:
             return
         with self._naming("written", key):
@@ -76,8 +76,8 @@ class Bucket:
             obstore.put(self._store, key, file, attributes=headers, max_concurrency=PARTS_AT_ONCE)
 
     def replace(self, key: str, content: bytes, seen: Version | None) -> bool:
-        """Replace an object if it is still at the version that was seen, or create it if there was none.
-        False where it is not, and nothing was changed."""
+        """Replace an object if it still has the version ``seen``, or create it if ``seen`` is None. Return
+        False, with nothing changed, if it has another version."""
         with self._naming("replaced", key):
             try:
                 if seen and self.folder is not None:
@@ -96,7 +96,7 @@ class Bucket:
         return True
 
     def read(self, key: str, most_bytes: int) -> tuple[bytes, Version] | None:
-        """Return an object and its version; None where there is none. A larger one is not read."""
+        """Return an object and its version; None if missing. Raises StoreError for a larger one, unread."""
         with self._naming("read", key):
             try:
                 found = obstore.get(self._store, key)
@@ -108,7 +108,7 @@ class Bucket:
             return bytes(found.bytes()), {name: value for name, value in version.items() if value}
 
     def size_bytes(self, key: str) -> int | None:
-        """Return the size of an object; None where there is none."""
+        """Return the size of an object; None if missing."""
         with self._naming("looked up", key):
             try:
                 return int(obstore.head(self._store, key)["size"])
@@ -116,18 +116,18 @@ class Bucket:
                 return None
 
     def _headers(self, key: str) -> dict[str, str]:
-        """Return what a browser gets with an object; a folder keeps none of it."""
+        """Return the headers of an object for browsers; a folder stores none."""
         kind = mimetypes.guess_type(key)[0] or "application/octet-stream"
         return {} if self.folder else {"Content-Type": kind, "Cache-Control": "no-cache"}
 
     @contextmanager
     def _naming(self, what: str, key: str) -> Iterator[None]:
-        """Raise StoreError for what the library raises, with the object's address and without keys."""
+        """Raise StoreError for the library's errors, with the object's address and without keys."""
         try:
             yield
         except StoreError:
             raise
-        except Exception as error:  # its text and its cause may have keys in them
+        except Exception as error:  # its text and its cause may contain keys
             reason = _without_keys(str(error).partition("\n\nDebug source")[0])
             raise StoreError(
                 f"{self.url(key) if key else self.address} cannot be {what}: {reason}; check "
@@ -136,7 +136,7 @@ class Bucket:
 
 
 def _without_keys(text: str) -> str:
-    """Return an error in one line, without queries of addresses (which may be signed) and without keys."""
+    """Return an error in one line, without keys and without queries of addresses, which may be signed."""
     names = [name for name in os.environ if _SOUNDS_SECRET.search(name)]  # the library may have read any
     text = Secrets(os.environ, names).redact(" ".join(text.split()))
     return printable(_QUERY.sub(r"\1", text))[:MAX_REASON_CHARACTERS]

@@ -5,8 +5,8 @@
     published/parquet-2026-11-22-<hash>/datapackage.json     and the files that it names
     newest.json                                              names them: replaced last
 
-The pointer is replaced only if nobody else replaced it meanwhile, and never by an older publication. A killed
-publisher leaves objects that nothing names, and the pointer as it was.
+The pointer is replaced only if no other process has replaced it meanwhile, and never by an older publication.
+A killed publisher leaves unreferenced objects and the old pointer.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ POINTER_TRIES = 20
 FILES_AT_ONCE = 8
 
 Writer = Callable[[Home, Path], Path]
-"""Writes a part of a publication, from a home with the published file alone, into a new folder; returns the
+"""Writes a part of a publication into a new folder, from a home with only the published file, and returns the
 file to open first."""
 
 
@@ -48,8 +48,8 @@ class StoredFile(BaseModel, frozen=True):
 
 
 class Publication(BaseModel, frozen=True):
-    """The content of the pointer. ``others`` are the parts that were made of the database: a page, or the
-    descriptor of an export."""
+    """The content of the pointer. ``others`` are parts made from the database: a page, or the descriptor of
+    an export."""
 
     as_of_day: date
     as_of_time: AwareDatetime
@@ -57,12 +57,12 @@ class Publication(BaseModel, frozen=True):
     others: dict[str, StoredFile] = {}
 
     def stays_before(self, other: "Publication") -> bool:
-        """True if it is of another database and not older: of two of one moment the first stays."""
+        """True if it has another database that is not older; of two of the same moment the first stays."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
         return self.database != other.database and mine >= theirs
 
     def line(self) -> str:
-        """Return its parts and as of when it is, for people."""
+        """Return a line for people: its parts, day and time."""
         parts = ", ".join(("database", *self.others))
         return f"{parts} as of {self.as_of_day}, built {self.as_of_time:%Y-%m-%d %H:%M} UTC"
 
@@ -77,17 +77,17 @@ def bucket_at(address: str) -> "Bucket":
 
 
 def newest(bucket: "Bucket") -> Publication | None:
-    """Return the newest publication; None where the bucket has none. Raises StoreError."""
+    """Return the newest publication; None if the bucket has none. Raises StoreError."""
     return _pointer(bucket)[0]
 
 
 def publish(
     home: Home, bucket: "Bucket", writers: Mapping[str, Writer], progress: Progress = no_progress
 ) -> str:
-    """Send the home's published file, turn the pointer to it, and return a line for people.
+    """Send the home's published file, point the pointer to it, and return a line for people.
 
-    ``writers`` make further parts, by name (lower-case letters). Parts of the same database that the bucket
-    has are kept, and not made again. Raises NotPublishedError, DamagedError, StoreError and OSError.
+    ``writers`` make further parts, by name (lower-case letters). Parts of the same database that are already
+    in the bucket are kept. Raises NotPublishedError, DamagedError, StoreError and OSError.
     """
     with TemporaryDirectory(prefix="gpufare-store-") as scratch:
         snapshot = Home(Path(scratch, "database"))
@@ -114,10 +114,10 @@ def publish(
 
 
 def _copied(home: Home, snapshot: Home) -> Publication:
-    """Copy the published file, which a publication meanwhile does not exchange then, and return what the copy
-    is without further parts."""
+    """Copy the published file, so that a publication meanwhile does not change it, and return the copy
+    without further parts."""
     snapshot.published.parent.mkdir(parents=True)
-    with reader(home.published):  # says what is missing or damaged
+    with reader(home.published):  # raises if it is missing or damaged
         shutil.copyfile(home.published, snapshot.published)
     with reader(snapshot.published) as connection:
         ((day, time),) = ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows
@@ -138,15 +138,15 @@ def _pointer(bucket: "Bucket") -> "tuple[Publication | None, Version | None]":
 
 
 def _others_there(bucket: "Bucket", pointed: Publication | None, ours: Publication) -> dict[str, StoredFile]:
-    """Return what the bucket has beside our database: some of it may have expired."""
+    """Return the bucket's other parts of our database that have not expired."""
     if pointed is None or pointed.database != ours.database:
         return {}
     return {part: file for part, file in pointed.others.items() if bucket.size_bytes(file.name) == file.bytes}
 
 
 def _described(title: str, first: Path) -> StoredFile:
-    """Return a file under its name in the bucket: the folder is named after a title and the content of all
-    files beside and below it."""
+    """Return a file under its name in the bucket. The folder's name has a title and the hash of all files
+    beside and below the file."""
     hashes = {path.relative_to(first.parent).as_posix(): _sha256(path) for path in _files(first.parent)}
     listed = "".join(f"{sha256} {name}\n" for name, sha256 in hashes.items())
     folder = f"{title}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
@@ -155,7 +155,7 @@ def _described(title: str, first: Path) -> StoredFile:
 
 
 def _send(bucket: "Bucket", first: StoredFile, folder: Path) -> None:
-    """Send the files of the folder that a stored file is the first of."""
+    """Send all files of a stored file's folder."""
     files = _files(folder)
     keys = [str(PurePosixPath(first.name).parent / path.relative_to(folder).as_posix()) for path in files]
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:

@@ -1,6 +1,6 @@
-"""Builds the database of a day: what earlier builds kept, then the record, the marts and the checks.
+"""Builds the database of a day: the kept tables of earlier builds, then the record, the marts and the checks.
 
-The file is built under a temporary name and owes nothing to the one before, which can be deleted at any time.
+The published file is never read here; it can be deleted at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.schema import table_names
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home.disk import UnwritableError
@@ -33,7 +34,7 @@ from pipeline.warehouse.sql_files import BuildError
 
 @dataclass(slots=True)
 class Report:
-    """The result of a build: rows by table, what each check found, and what was wrong with files."""
+    """Result of a build: rows by table, results of the checks, and problems with files."""
 
     rows: dict[str, int] = field(default_factory=dict)
     checks: list[CheckResult] = field(default_factory=list)
@@ -41,15 +42,15 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """What the checks found that does not stop the publishing."""
+        """Messages of the checks that found rows but do not stop the publication."""
         return [result.message for result in self.checks if not result.passed]
 
 
 SAVED_RANKS = 5
-"""Ranks kept of each workload, price kind and objective: which of them are published may change."""
+"""Ranks recorded per workload, price kind and objective; the published ones are among them."""
 
 Mend = Callable[[Sequence[Damage]], list[Incident]]
-"""Sets damaged files of the record aside, reads their days again, and reports what it did."""
+"""Moves damaged files of the record aside, reads their days again, and reports both."""
 
 
 def build(
@@ -64,12 +65,10 @@ def build(
 ) -> Report:
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
-    It is kept for the next build as far as the record goes, and so is the day's ranking in the record, unless
-    ``keeps`` is False.
-    Damaged files of the record are given to ``mend``; what still cannot be loaded is left out and reported,
-    as is what the record has of sources that are not in the catalogue.
-    So is what cannot be used of the user's own catalogue: where it stops the build, all of it.
-    Raises BuildError when a statement fails and CheckFailedError when a check does.
+    Unless ``keeps`` is False, the tables loaded from the record are kept for the next build, and the day's
+    ranking is recorded. Damaged files of the record go to ``mend``. Skipped and reported are files that still
+    cannot be loaded, rows of unknown sources, and unusable rows of the user's own catalogue: all of them, if
+    they make the build fail. Raises BuildError if a statement fails, and CheckFailedError if a check does.
     """
     own = read_own_catalogue(home)
     make = partial(_build, file, home, day, now, progress, mend, keeps=keeps)
@@ -110,13 +109,13 @@ def _build(
             if mend and (found := [*damages, *missing_days(connection, home, day, damages)]):
                 report.incidents += mend(found)
                 damages = _load(connection, home, day)
-            add([_left_out(home, damage) for damage in damages])
-            add([_unknown(source) for source in unknown_sources(connection, home)])
+            add([_damage_incident(home, damage) for damage in damages])
+            add([_unknown_source_incident(source) for source in unknown_sources(connection, home)])
             if keeps:
                 connection.execute("CHECKPOINT gpufare")
                 add(keep(file, home, own))
             load_other_models(connection, own)
-            add([_left_out_of(home, *problem) for problem in own.problems])
+            add([_own_catalogue_incident(home, *problem) for problem in own.problems])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():
                 if not (is_timeless(table) or is_history(table)):
@@ -124,7 +123,7 @@ def _build(
                     fill(connection, table)
             if keeps:
                 add(_save_ranking(connection, home, day))
-            add([_left_out(home, damage) for damage in load_incidents(connection, home)])
+            add([_damage_incident(home, damage) for damage in load_incidents(connection, home)])
             report.rows = _row_counts(connection)
             report.checks = run_checks(connection)
             connection.execute("USE memory")
@@ -135,7 +134,7 @@ def _build(
 
 
 def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load the record, and try the incidents, which are loaded at last. Return the damaged files."""
+    """Load the record, and test whether the incidents can be loaded. Return the damaged files."""
     damages = bring_up_to_date(connection, home, day)
     connection.begin()
     damages += load_incidents(connection, home)
@@ -143,17 +142,16 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[
     return list(dict.fromkeys(damages))
 
 
-def _left_out_of(home: Home, file: Path, problem: str) -> Incident:
+def _own_catalogue_incident(home: Home, file: Path, problem: str) -> Incident:
     return Incident(
-        kind=IncidentKind.OWN_MODELS if file == home.models else IncidentKind.OWN_CATALOGUE,
+        kind=IncidentKind.OWN_CATALOGUE,
         path="gpus.csv, workloads.csv" if file == home.root else file.name,
         reason=problem.removeprefix(str(file)).lstrip(",: "),
         remedy="published without: mend the file, or move it away",
     )
 
 
-def _unknown(source: str) -> Incident:
-    """It is not in the catalogue, and so no key into the table sources."""
+def _unknown_source_incident(source: str) -> Incident:
     return Incident(
         kind=IncidentKind.UNKNOWN_SOURCE,
         path=f"record/offers/{source}",
@@ -162,7 +160,7 @@ def _unknown(source: str) -> Incident:
     )
 
 
-def _left_out(home: Home, damage: Damage) -> Incident:
+def _damage_incident(home: Home, damage: Damage) -> Incident:
     return Incident(
         kind=IncidentKind.DAMAGED_FILE,
         day=damage.day,
@@ -174,7 +172,7 @@ def _left_out(home: Home, damage: Damage) -> Incident:
 
 
 def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
-    """Keep the best of the day's ranking, so that later builds show it as it was published."""
+    """Record the best of the day's ranking for later publications. Return what went wrong."""
     rows = connection.execute(
         f"SELECT {', '.join(SCHEMAS['rankings'])} FROM main.cheapest_gpu_per_workload"  # noqa: S608
         f" WHERE rank <= {SAVED_RANKS} ORDER BY workload, price_kind, objective, rank"
@@ -196,12 +194,5 @@ def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) 
 
 
 def _row_counts(connection: duckdb.DuckDBPyConnection) -> dict[str, int]:
-    names = connection.execute(
-        "SELECT table_name FROM duckdb_tables()"
-        " WHERE database_name = 'gpufare' AND schema_name = 'main' ORDER BY 1"
-    ).fetchall()
-    counts = {}
-    for (name,) in names:
-        row = connection.execute(f'SELECT count(*) FROM main."{name}"').fetchone()  # noqa: S608
-        counts[name] = row[0] if row else 0
-    return counts
+    counts = "SELECT count(*) FROM main."
+    return {name: connection.execute(counts + name).fetchall()[0][0] for name in table_names()}

@@ -1,5 +1,5 @@
-"""How every database of gpufare is opened: in UTC, without a progress bar, within a share of the machine's
-memory, and never over a network."""
+"""Opens databases: in UTC, without a progress bar, within a share of the machine's memory, and never over a
+network."""
 
 import os
 import re
@@ -21,18 +21,18 @@ MEMORY_VARIABLE = "GPUFARE_MEMORY_LIMIT"
 MEMORY_SHARE = 0.25
 LEAST_MEMORY_BYTES = 2**30
 DUCKDB_MEMORY_SHARE = 0.8
-"""What DuckDB takes of the memory that the machine, or its container, has."""
+"""Share of the machine's or container's memory that DuckDB takes by default."""
 
 
 class SettingError(GpufareError):
-    """A setting in the environment cannot be used: says which, and what it may be."""
+    """A setting in the environment is invalid: says which, and what it may be."""
 
 
 def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """Connect to a database file, created if missing, or to one in memory; never to a network.
+    """Connect to a database file, created if missing, or to a database in memory; never over a network.
 
-    What does not fit into the memory limit goes beside the file, into the folder ``spill_folder``; without a
-    file into the system's folder for temporary files, where there is one. Raises SettingError.
+    Data beyond the memory limit spills to ``spill_folder``, or without a file to the system's folder for
+    temporary files. Raises SettingError.
     """
     connection = duckdb.connect(
         config={"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
@@ -49,14 +49,14 @@ def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
 
 
 def spill_folder(file: Path) -> Path:
-    """The folder of what does not fit into memory while a database is written: gone when that is closed, and
-    swept with the file itself where it never was."""
+    """Return the folder that data beyond the memory limit spills to. DuckDB removes it on closing; after a
+    crash it is swept with the file."""
     return file.with_suffix(".tmp")
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> str:
-    """As DuckDB reads it: $GPUFARE_MEMORY_LIMIT, or a quarter of what the machine or its container has and at
-    least 1 GiB. Raises SettingError."""
+    """Return $GPUFARE_MEMORY_LIMIT, or a quarter of the machine's or container's memory and at least 1 GiB,
+    in DuckDB's notation. Raises SettingError."""
     asked = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not asked:
         ((most,),) = connection.execute(
@@ -69,8 +69,8 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _temporary_folder() -> str:
-    """A folder that DuckDB makes once something does not fit into memory, and removes. Its name is not to be
-    guessed by other users. '' where no place is writable: what does not fit is then an error."""
+    """Return a folder for DuckDB to spill to, with a name that other users cannot guess. '' if no place is
+    writable; exceeding the memory limit is then an error."""
     try:
         return str(Path(tempfile.gettempdir()) / f"gpufare-{secrets.token_hex(8)}")
     except FileNotFoundError:
@@ -78,13 +78,13 @@ def _temporary_folder() -> str:
 
 
 def quoted(path: Path) -> str:
-    """A path for use within single quotes in SQL."""
+    """Return a path for use within single quotes in SQL."""
     return str(path).replace("'", "''")
 
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit what is done within, or nothing of it."""
+    """Commit all statements within, or none."""
     connection.begin()
     try:
         yield

@@ -1,11 +1,11 @@
-"""Brings the tables of the record, and those that have rows of every past day, up to a day.
+"""Brings the tables that hold past days up to date with the record.
 
-A build continues from the tables of the one before: days of the record that changed since, by their hashes,
-are deleted and inserted again, and what follows from offers is computed again from the first of them on.
-Starting from empty tables, that is the whole record. Both ways give the same rows.
+A build continues from the tables of the previous one. Days of the record whose hash changed are deleted and
+inserted again, and tables derived from offers are computed again from the first changed day. Starting from
+empty tables loads the whole record. Both ways give the same rows.
 
-``offers`` and ``rejects`` hold the newest days. What later days need of those before is kept in the schema
-``history`` (sql/history); where one of these days has to be computed again, its offers are loaded again.
+``offers`` and ``rejects`` hold the newest days. What later days need from older ones is kept in the schema
+``history`` (sql/history); computing an older day again loads its offers again.
 """
 
 from collections import Counter
@@ -24,25 +24,24 @@ from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import Journal
 from pipeline.record.months import BY_SOURCE, TABLES, Month, SourceDay, days_of, file_of, months
-from pipeline.warehouse.load_record import OF_THE_JOURNAL, delete_days, given, load_days, place_of, places
+from pipeline.warehouse.load_record import JOURNAL_KINDS, delete_days, given, load_days, place_of, places
 from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.sql_files import run
 
 KEPT_DAYS = 30
-"""The days that ``offers`` and ``rejects`` hold; ``offers`` also holds the newest day of each source, however
-old."""
+"""Days that ``offers`` and ``rejects`` hold. ``offers`` also holds each source's newest day, of any age."""
 
 CHUNK_DAYS = 31
 CHUNK_ROWS = 500_000
-"""The days and rows that are loaded at a time; then what is too old for ``offers`` leaves it."""
+"""Most days and rows loaded at a time; then days too old for ``offers`` are removed."""
 
 _DERIVED = ("price_history", "price_changes", "market_index")
-"""The tables that follow from offers day by day, each after those it reads."""
+"""Tables derived from offers day by day, each after those it reads."""
 
 
 class _Key(NamedTuple):
-    """A day of a table of the record, or of a kind of the journal's entries; ``source`` is '' for rankings
-    and exchange rates. The table ``as_of_day`` has the day that is built."""
+    """A day of a record table or of a kind of journal entry. ``source`` is '' for rankings and exchange
+    rates. The table ``as_of_day`` has the day being built."""
 
     table: str
     source: str
@@ -50,8 +49,8 @@ class _Key(NamedTuple):
 
 
 class _Note(NamedTuple):
-    """What is noted of a loaded day: the hash of its rows, and the stamp of its file where all days of that
-    are loaded."""
+    """A note on a loaded day: the hash of its rows, and the stamp of its file if all the file's days are
+    loaded."""
 
     digest: str
     bytes: int | None = None
@@ -60,15 +59,15 @@ class _Note(NamedTuple):
 
 @dataclass(slots=True)
 class _Changes:
-    """The days of the record up to a day, as they are ``recorded`` and as they are ``loaded``: of the journal
-    all, and those of the months that were looked into."""
+    """Days as they are ``recorded`` and as they are ``loaded``: all days of the journal, and the days of
+    months whose files were opened."""
 
     recorded: dict[_Key, _Note] = field(default_factory=dict)
     loaded: dict[_Key, _Note] = field(default_factory=dict)
     rows: Counter[SourceDay] = field(default_factory=Counter)
     damages: list[Damage] = field(default_factory=list)
     lost: set[_Key] = field(default_factory=set)
-    """Days that are not loaded, as their files are damaged."""
+    """Days that are not loaded because their files are damaged."""
 
     def days(self, *tables: str) -> set[SourceDay]:
         """Return the days that changed."""
@@ -80,32 +79,31 @@ class _Changes:
 
 
 def is_history(table: str) -> bool:
-    """Return True if a table is filled here, and not anew by every build."""
+    """Return True if a table is filled here rather than by every build."""
     return query_of(table).startswith("-- history")
 
 
 def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load the record up to ``day`` and no further, and compute what has rows of every day.
+    """Load the record up to ``day`` and compute the derived tables; later days are ignored.
 
-    A past day is built without knowledge of its future. Returns what could not be loaded; rows of
-    ``unknown_sources`` are skipped. Raises BuildError, and duckdb.Error when memory or disk space ran out or
-    the SQL is wrong.
+    Returns the damaged files. Rows of ``unknown_sources`` are skipped. Raises BuildError, and duckdb.Error if
+    memory or disk space ran out or the SQL is wrong.
     """
     connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
     changes = _changes(connection, home, day)
-    for table in (*OF_THE_JOURNAL, "rankings"):
+    for table in (*JOURNAL_KINDS, "rankings"):
         changed = changes.days(table)
         delete_days(connection, table, changed)
         there = {each for each in changed if _Key(table, *each) in changes.recorded}
         _load(connection, home, table, there, changes)
     if changes.days(*BY_SOURCE, "as_of_day"):
         _update_offers(connection, home, day, changes)
-        connection.execute(_MARK_WHAT_IS_CURRENT)
+        connection.execute(_MARK_CURRENT)
     _note(connection, changes)
     return changes.damages
 
 
-_MARK_WHAT_IS_CURRENT = """
+_MARK_CURRENT = """
 UPDATE main.price_changes AS c
 SET current = NOT c.current
 FROM (
@@ -116,11 +114,11 @@ FROM (
 ) AS n
 WHERE n.id = c.rowid AND n.current <> c.current
 """
-"""A change is current until the next one, which is another row."""
+"""A change is current until the next one."""
 
 
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
-    """Return the sources that the record has and the catalogue does not."""
+    """Return the sources in the record that are not in the catalogue."""
     recorded = {month.source for table in BY_SOURCE for month in months(home, table)}
     return sorted((recorded | Journal(home).sources()) - _known_sources(connection))
 
@@ -133,10 +131,10 @@ def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
-    """Compare the record with what is loaded.
+    """Compare the record with the loaded days.
 
-    A file that is as it was when all of it was loaded is not opened: what a refresh looks at does not grow
-    with the history. Rankings end on the day before, as this build makes the day's own.
+    A file with the stamp it had when all of it was loaded is not opened, so the work of a refresh does not
+    grow with the history. Rankings end on the previous day, as this build computes the day's own.
     """
     changes = _Changes(recorded={_Key("as_of_day", "", day): _Note("")})
     known = {"", *_known_sources(connection)}
@@ -159,20 +157,20 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
                 changes.rows[SourceDay(month.source, at)] += each.rows
     opened = noted.keys() - unchanged
     try:
-        digests = {kind: Journal(home).digests(kind, day) for kind in OF_THE_JOURNAL}
+        digests = {kind: Journal(home).digests(kind, day) for kind in JOURNAL_KINDS}
         for kind, found in digests.items():
             for (source, at), digest in found.items():
                 if source in known:
                     changes.recorded[_Key(kind, source, at)] = _Note(digest)
     except RecordError as error:
         changes.damages.append(error.damage)
-        opened = {month for month in opened if month.table not in OF_THE_JOURNAL}
+        opened = {month for month in opened if month.table not in JOURNAL_KINDS}
     changes.loaded = _loaded(connection, opened)
     return changes
 
 
 def _noted_stamps(connection: duckdb.DuckDBPyConnection) -> dict[Month, tuple[int | None, ...]]:
-    """Return the months that have loaded days, with the stamps of their files if all of their days are."""
+    """Return the months with loaded days, each with its file's stamp if all of its days are loaded."""
     rows = connection.execute(
         "SELECT table_name, source, strftime(day, '%Y-%m'), min(bytes), min(mtime_ns)"
         " FROM history.loaded_days GROUP BY ALL"
@@ -186,7 +184,7 @@ _MONTH_COLUMNS = {"table_name": pl.String, "source": pl.String, "month": pl.Stri
 
 
 def _loaded(connection: duckdb.DuckDBPyConnection, opened: Collection[Month]) -> dict[_Key, _Note]:
-    """Return what is noted of the days of some months."""
+    """Return the notes on the days of some months."""
     with given(connection, pl.DataFrame(list(opened), _MONTH_COLUMNS, orient="row")):
         rows = connection.execute(
             "SELECT d.* FROM history.loaded_days AS d SEMI JOIN given AS g ON g.table_name = d.table_name"
@@ -210,7 +208,7 @@ def _load(
 
 
 def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
-    """Note what is loaded now. What is lost, and so its month, is tried again by the next build."""
+    """Note the loaded days. The next build tries months with lost days again."""
     loaded, recorded = changes.loaded, changes.recorded
     outdated = {key for key, note in loaded.items() if recorded.get(key) != note} | changes.lost
     new = [
@@ -232,11 +230,11 @@ def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
         )
 
 
-# ------------------------------------------------------- offers and rejects, and what follows from them
+# ------------------------------------------------------- offers, rejects and the tables derived from them
 
 
 def _update_offers(connection: duckdb.DuckDBPyConnection, home: Home, day: date, changes: _Changes) -> None:
-    """Load what changed and what is to be computed again, a chunk of days at a time, and compute it."""
+    """Load changed and recalled days, a chunk of days at a time, and compute the derived tables."""
     changed = changes.days(*BY_SOURCE)
     begin = min([day, *(each.day for each in changed)])
     _forget(connection, changed)
@@ -259,14 +257,14 @@ def _update_offers(connection: duckdb.DuckDBPyConnection, home: Home, day: date,
             begin = end + timedelta(days=1)
         connection.execute("SET VARIABLE retired_to = ?::DATE", [end - timedelta(days=KEPT_DAYS)])
         run(connection, paths.SQL_DIR / "history" / "retire.sql")
-        connection.execute("CHECKPOINT")  # what comes next takes the place of what was retired
+        connection.execute("CHECKPOINT")  # reuses the space of the removed rows
 
 
 _FORGET_DAYS_WITHOUT_OFFERS = """
 DELETE FROM main.market_index AS i
 WHERE i.day NOT IN (SELECT r.day FROM main.recorded_days AS r WHERE r.offers > 0)
 """
-"""The index of a day of publishing without offers is of that publication only."""
+"""The index of a published day without offers belongs to that publication only."""
 
 
 def _forget(connection: duckdb.DuckDBPyConnection, days: Collection[SourceDay]) -> None:
@@ -279,18 +277,18 @@ def _forget(connection: duckdb.DuckDBPyConnection, days: Collection[SourceDay]) 
 
 
 def _recall(connection: duckdb.DuckDBPyConnection, day: date, first: date) -> dict[SourceDay, int]:
-    """Return the days whose offers must be loaded again, with their rows: those that are to be in ``offers``
-    and are not, and those that count on ``first``, the first day to compute. What is kept of offers since
-    then is forgotten."""
+    """Return the days to load again, with their numbers of rows: days missing from ``offers`` or
+    ``rejects``, and days that count on ``first``, the first day to compute. Delete their rows in
+    ``history``."""
     kept_after = day - timedelta(days=KEPT_DAYS)
     ((begin,),) = connection.execute(_BEGIN, {"kept_after": kept_after, "first": first}).fetchall()
-    for table, column in _KEPT_OF_OFFERS.items():
+    for table, column in _KEPT_COLUMNS.items():
         connection.execute(f"DELETE FROM history.{table} WHERE {column} >= ?", [begin])  # noqa: S608
     rows = connection.execute(_ABSENT_SINCE, {"begin": begin}).fetchall()
     return {SourceDay(source, at): count for source, at, count in rows}
 
 
-_KEPT_OF_OFFERS = {"prices": "day", "first_seen": "first_day", "claim_prices": "day", "spot_prices": "day"}
+_KEPT_COLUMNS = {"prices": "day", "first_seen": "first_day", "claim_prices": "day", "spot_prices": "day"}
 
 _ABSENT = """
 WITH _absent AS (
@@ -319,8 +317,8 @@ SELECT source, day, rows FROM _absent WHERE day >= $begin AND (offers OR rejects
 
 
 def _chunks(rows: Mapping[SourceDay, int], day: date) -> list[tuple[list[SourceDay], date]]:
-    """Return whole days in their order, up to ``day``, and the last day of each chunk: of the last, which may
-    be empty, it is ``day``."""
+    """Return chunks of whole days in order, up to ``day``, each with its last day. The last chunk, which may
+    be empty, ends on ``day``."""
     chunks: list[list[SourceDay]] = [[]]
     count = 0
     in_order = sorted((each for each in rows if each.day <= day), key=lambda each: each.day)

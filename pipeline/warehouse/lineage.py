@@ -1,6 +1,6 @@
-"""Which tables and macros each table and macro of sql/ reads, according to DuckDB's own parser.
+"""Finds which tables and macros each table and macro of sql/ reads, by DuckDB's own parser.
 
-DuckDB parses without binding here, so none of the tables needs to exist.
+Parsing does not bind names, so no table needs to exist.
 """
 
 import re
@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 import duckdb
 
-from pipeline.warehouse.sql_files import BuildError, macro_scripts, run, scripts
+from pipeline.catalog.schema import Column, read_table, table_names
+from pipeline.warehouse.ddl import create_sql
+from pipeline.warehouse.sql_files import BuildError, macro_scripts, scripts
 
 # DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
 _MACRO = re.compile(
@@ -27,15 +29,15 @@ FROM (SELECT json_serialize_sql(?) AS tree)
 """
 
 _PARSED: dict[str, frozenset[str]] = {}
-"""The names in each query that this process has parsed: a file of sql/ is the same in every database."""
+"""Names in each query that this process has parsed; they are the same for every connection."""
 
 
 class Lineage:
-    """The tables and macros of sql/, by name, and what each of them reads."""
+    """The tables and macros of sql/, and what each of them reads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
-        self._tables = {path.stem: path for path in scripts("schema")}
+        self._tables = set(table_names())
         self._queries = {path.stem: path.read_text(encoding="utf-8") for path in scripts("marts")}
         self._marts = list(self._queries)
         self._macros: dict[str, Path] = {}
@@ -45,24 +47,24 @@ class Lineage:
                 self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
 
     def names_in(self, query: str) -> set[str]:
-        """The tables and macros that a query names. Raises BuildError when it cannot be parsed."""
+        """Return the tables and macros that a query names. Raises BuildError if it cannot be parsed."""
         if query not in _PARSED:
             error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
             if error:
                 raise BuildError(f"{error}, in the query {query}")
             _PARSED[query] = frozenset(names)
-        return set(_PARSED[query]) & (self._tables.keys() | self._macros.keys())
+        return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
-        """The tables and macros that a table or macro names itself; none for a table without a mart."""
+        """Return the tables and macros that a table or macro names itself; none for a table without mart."""
         return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:
-        """The other tables that a table or macro reads, directly or through macros."""
-        return (self._read_by(name) & self._tables.keys()) - {name}
+        """Return the other tables that a table or macro reads, directly or through macros."""
+        return (self._read_by(name) & self._tables) - {name}
 
     def _read_by(self, name: str) -> set[str]:
-        """The tables and macros that a table or macro reads, directly or through macros."""
+        """Return the tables and macros that a table or macro reads, directly or through macros."""
         found: set[str] = set()
         waiting = {name}
         while waiting:
@@ -71,25 +73,23 @@ class Lineage:
             waiting |= new & self._macros.keys()
         return found
 
-    def files(self, table: str) -> list[Path]:
-        """The files that a table's rows follow from: its own, and those of the macros that it uses."""
-        return [
-            *(path for folder in ("schema", "marts") for path in scripts(folder) if path.stem == table),
-            *sorted({self._macros[name] for name in self._read_by(table) & self._macros.keys()}),
-        ]
+    def definition(self, table: str) -> list[str]:
+        """Return the SQL that a table's rows follow from: its own, and that of the macros it uses."""
+        files = {self._macros[name] for name in self._read_by(table) & self._macros.keys()}
+        macros = [path.read_text(encoding="utf-8") for path in sorted(files)]
+        return [create_sql(read_table(table)), self._queries.get(table, ""), *macros]
 
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
-        """The tables that sql/marts fills, each after those it reads: all, or those that ``wanted`` needs."""
+        """Return the tables of sql/marts, each after those it reads: all, or those that ``wanted`` needs."""
         needed = self._marts if wanted is None else self._needed(wanted)
         reads = {name: self.tables_read(name) for name in self._marts if name in needed}
         return in_order(reads)
 
-    def scripts(self, wanted: Iterable[str]) -> list[Path]:
-        """The scripts that create these tables and macros and all that they need, in order."""
+    def needed(self, wanted: Iterable[str]) -> tuple[list[str], list[Path]]:
+        """Return the tables, and the scripts of the macros in order, that these tables and macros need."""
         needed = self._needed(wanted)
-        tables = [path for name, path in self._tables.items() if name in needed]
         macros = {path for name, path in self._macros.items() if name in needed}
-        return tables + [path for path in macro_scripts() if path in macros]
+        return sorted(needed & self._tables), [path for path in macro_scripts() if path in macros]
 
     def _needed(self, wanted: Iterable[str]) -> set[str]:
         found: set[str] = set()
@@ -101,7 +101,7 @@ class Lineage:
         return found
 
     def _defined_with(self, name: str) -> set[str]:
-        """The macros of the same script: it can only be run as a whole."""
+        """Return the macros of the same script, which can only be run as a whole."""
         if name in self._tables:
             return set()
         if name not in self._macros:
@@ -110,50 +110,35 @@ class Lineage:
 
 
 def in_order(reads: Mapping[str, set[str]]) -> list[str]:
-    """Tables, each after those it reads. Raises CycleError when they read each other in a circle."""
+    """Return the tables, each after those it reads. Raises CycleError if they read each other in a circle."""
     graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
     return list(TopologicalSorter(graph).static_order())
 
 
-class Column(NamedTuple):
-    """A column of a published table."""
-
-    name: str
-    type: str
-    nullable: bool
-    comment: str
-
-
 class PublishedTable(NamedTuple):
-    """A published table: the tables that it reads, its comment and columns, and the files that define it."""
+    """A published table: its comment and columns, the tables that it reads, and the SQL that its rows follow
+    from."""
 
     name: str
-    reads: set[str]
     comment: str
     columns: list[Column]
-    files: list[Path]
+    reads: set[str]
+    definition: list[str]
 
 
 def table_lineage() -> list[PublishedTable]:
-    """The published tables, each after those it reads."""
+    """Return the published tables, each after those it reads. Raises BuildError and CatalogError."""
     with duckdb.connect() as connection:
-        for script in scripts("schema"):
-            run(connection, script)
-        comments = dict(connection.execute("SELECT table_name, comment FROM duckdb_tables()").fetchall())
-        columns: dict[str, list[Column]] = {name: [] for name in comments}
-        for table, *column in connection.execute(_COLUMNS).fetchall():
-            columns[table].append(Column(*column))
         lineage = Lineage(connection)
-        reads = {name: lineage.tables_read(name) for name in comments}
+        reads = {name: lineage.tables_read(name) for name in table_names()}
+        tables = [read_table(name) for name in in_order(reads)]
         return [
-            PublishedTable(name, reads[name], comments[name], columns[name], lineage.files(name))
-            for name in in_order(reads)
+            PublishedTable(
+                table.name,
+                table.comment,
+                table.described(),
+                reads[table.name],
+                lineage.definition(table.name),
+            )
+            for table in tables
         ]
-
-
-_COLUMNS = """
-SELECT table_name, column_name, data_type, is_nullable, coalesce(comment, '')
-FROM duckdb_columns()
-WHERE NOT internal
-ORDER BY table_name, column_index
-"""

@@ -9,6 +9,7 @@ import duckdb
 
 from pipeline.catalog.machine_sizes import machine_size_rows
 from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts.reject_reasons import RejectReason
@@ -19,9 +20,9 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill the catalogue's tables, as far as they exist: catalog/X.csv into main.X, and those in ``_ROWS``.
+    """Fill those catalogue tables that exist: main.X from catalog/X.csv, and those in ``_ROWS``.
 
-    Raises CatalogError naming the file when a column or a value does not fit its table.
+    Raises CatalogError naming the file if a column or a value does not fit its table.
     """
     tables = _tables(connection)
     for path in sorted(paths.CATALOG_DIR.glob("*.csv")):
@@ -32,7 +33,7 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def load_planned(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
-    """Add to the catalogue's tables, as far as they exist, the user's own rows that plans depend on."""
+    """Add the user's own rows that plans depend on to those catalogue tables that exist."""
     for table in own.planned().keys() & _tables(connection):
         _insert(connection, table, own.planned()[table])
 
@@ -42,14 +43,14 @@ def _tables(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def load_other_models(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
-    """Add the user's own models that are not there yet: plans of published workloads need none of them."""
+    """Add the user's own models that ``load_planned`` left out, as no published workload needs them."""
     loaded = {name for (name,) in connection.execute("SELECT model FROM main.models").fetchall()}
     if rows := [model.row() for model in own.models if model.model not in loaded]:
         _insert(connection, "models", rows)
 
 
 def load_own_catalogue(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
-    """Add the user's own models and GPUs to the catalogue's. Returns what could not be loaded, in lines."""
+    """Add the user's own models and GPUs to the catalogue's. Return a line per row that cannot be used."""
     own = read_own_catalogue(home)
     load_planned(connection, own)
     load_other_models(connection, own)
@@ -68,7 +69,7 @@ def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows) -> None:
-    """Insert rows with the same keys, by their names. One statement for all: for small tables."""
+    """Insert rows with the same keys by name, in one statement: for small tables."""
     names = ", ".join(f'"{name}"' for name in rows[0])
     marks = ", ".join("?" for _ in rows[0])
     connection.execute(
@@ -78,45 +79,21 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows) -> No
 
 
 def _source_row(config: SourceConfig) -> dict[str, Any]:
-    """One row of the table ``sources``."""
-    attributes, billing = config.attributes, config.billing
-    return {
-        "source": config.name,
-        "title": config.title,
-        "provider": config.provider,
-        "homepage": config.homepage,
-        "kind": config.kind,
-        "evidence_level": config.evidence.level,
-        "evidence_date": config.evidence.date,
-        "evidence_note": config.evidence.note,
-        "terms_automated": config.terms.automated,
-        "terms_url": config.terms.url,
-        "terms_read_on": config.terms.read_on,
-        "terms_note": config.terms.note or None,
-        "coverage_share": config.coverage.share,
-        "coverage_regions": config.coverage.regions,
-        "coverage_with_key": config.coverage.with_key,
-        "currency": config.currency,
-        "key_variables": ", ".join(config.key_variables) or None,
-        "needs_key": config.needs_key,
-        "disabled": config.disabled,
-        "stale_after_days": config.stale_after_days,
-        "billing_increment_seconds": billing.increment_seconds,
-        "minimum_seconds": billing.minimum_seconds,
-        "min_gpu_count": billing.min_gpu_count,
-        "charged_while_stopped": billing.charged_while_stopped,
-        "storage_usd_per_gb_month": attributes.storage_usd_per_gb_month,
-        "egress_usd_per_gb": attributes.egress_usd_per_gb,
-        "interconnect": attributes.interconnect,
-        "node_network_gbps": attributes.node_network_gbps,
-        "max_nodes": attributes.max_nodes,
-        "tier_class": attributes.tier_class,
-        "country": attributes.country,
-        "persistent_disk": attributes.persistent_disk,
-        "local_nvme": attributes.local_nvme,
-        "serverless_training": attributes.serverless_training,
-        "notes": config.notes or None,
+    """Return a row of the table ``sources``. A column is a field of the config, of its billing or attributes,
+    or of another part, with the part's name before it."""
+    named = {
+        f"{part}_{name}": value
+        for part in ("evidence", "terms", "coverage")
+        for name, value in getattr(config, part)
     }
+    facts = {**dict(config), **dict(config.billing), **dict(config.attributes), **named} | {
+        "source": config.name,
+        "key_variables": ", ".join(config.key_variables),
+        "needs_key": config.needs_key,
+        "billing_increment_seconds": config.billing.increment_seconds,
+    }
+    columns = [column.name for column in read_table("sources").described()]
+    return {name: None if facts[name] == "" else facts[name] for name in columns}
 
 
 def _reject_reasons() -> Rows:

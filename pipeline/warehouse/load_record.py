@@ -1,7 +1,7 @@
 """Loads days of the record into their tables.
 
-The record's room says whether a file can be read; so an error of DuckDB while it loads one is the file's only
-where it is about values. Any other is a mistake in our SQL, and costs no file.
+The record's room decides whether a file can be read. A DuckDB error while loading one counts against the file
+only if it concerns values; any other is a mistake in our SQL.
 """
 
 import json
@@ -15,6 +15,7 @@ from pathlib import Path
 import duckdb
 import polars as pl
 
+from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import configs
 from pipeline.home.disk import is_exhaustion
 from pipeline.home.paths import Home
@@ -30,23 +31,23 @@ LOADED_INTO = {
     "exchange_rates": "exchange_rates",
     "incident": "incidents",
 }
-"""The table of each table of the record, and of each kind of the journal's entries."""
+"""The published table of each record table and of each kind of journal entry."""
 
-OF_THE_JOURNAL = ("outcome", "exchange_rates")
-"""Kinds of entries that are loaded day by day."""
+JOURNAL_KINDS = ("outcome", "exchange_rates")
+"""Kinds of journal entries that are loaded day by day."""
 
-_OF_VALUES = (
+_VALUE_ERRORS = (
     duckdb.DataError,
     duckdb.IntegrityError,
     duckdb.InvalidInputException,
     duckdb.InvalidTypeException,
 )
-"""What values can be wrong with."""
+"""DuckDB errors that concern values."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A frame as DuckDB reads it: one of polars' own class it passes through pyarrow, which is not there."""
+    """A frame that DuckDB reads directly; polars' own class would need pyarrow, which is not installed."""
 
     rows: pl.DataFrame
 
@@ -81,12 +82,11 @@ def delete_days(connection: duckdb.DuckDBPyConnection, table: str, days: Collect
 def load_days(
     connection: duckdb.DuckDBPyConnection, home: Home, table: str, days: Collection[SourceDay]
 ) -> list[Damage]:
-    """Insert the rows of some sources' days, as far as the record has them. Return the damaged files, of
-    which nothing is inserted.
+    """Insert the recorded rows of some sources' days. Return the damaged files, whose rows are skipped.
 
-    Raises duckdb.Error when memory or disk space ran out or the SQL is wrong.
+    Raises duckdb.Error if memory or disk space ran out or the SQL is wrong.
     """
-    if table in OF_THE_JOURNAL and days:
+    if table in JOURNAL_KINDS and days:
         return _load_entries(connection, home, table, lambda entry: (entry.source, entry.day) in days)
     damages: dict[Month, Damage] = {}
     frames: dict[Month, dict[SourceDay, pl.DataFrame]] = defaultdict(dict)
@@ -108,7 +108,7 @@ def _insert_months(
     table: str,
     frames: Mapping[Month, Mapping[SourceDay, pl.DataFrame]],
 ) -> list[Damage]:
-    """Insert all at once, which is fast, or file by file where a value of one cannot be inserted."""
+    """Insert all files at once, which is fast, or one by one if a value cannot be inserted."""
     every = {place: frame for each in frames.values() for place, frame in each.items()}
     if not every:
         return []
@@ -116,7 +116,7 @@ def _insert_months(
     try:
         with given(connection, pl.concat(in_order, how="diagonal_relaxed")):
             connection.execute(f"INSERT INTO main.{LOADED_INTO[table]} BY NAME {_ROWS[table]}")
-    except _OF_VALUES as error:
+    except _VALUE_ERRORS as error:
         if is_exhaustion(error):
             raise
         if len(frames) > 1:
@@ -129,7 +129,7 @@ def _insert_months(
 
 _ROWS = {
     "rejects": "FROM given",
-    # What the catalogue left open, which the record keeps open, is one of the user's own GPUs by its label.
+    # An offer without a GPU of the catalogue takes the user's own GPU with its label.
     "offers": r"""
 SELECT * EXCLUDE (own_gpu) REPLACE (
     coalesce(gpu_id, own_gpu) AS gpu_id,
@@ -154,14 +154,14 @@ ORDER BY r.day, r.workload, r.price_kind, r.objective, r.rank""",
 
 
 def set_own_labels(connection: duckdb.DuckDBPyConnection, labels: Mapping[str, str]) -> None:
-    """Take offers with these labels, where the catalogue knows no card, for the user's own GPUs."""
+    """Match offers with these labels to the user's own GPUs, unless the catalogue already matches them."""
     connection.execute(
         "SET VARIABLE own_labels = map(?::VARCHAR[], ?::VARCHAR[])", [[*labels], [*labels.values()]]
     )
 
 
 def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
-    """Load the incidents, again if need be. Return the journal where one cannot be loaded."""
+    """Replace the loaded incidents. Return the journal if it is damaged."""
     connection.execute("DELETE FROM main.incidents")
     return _load_entries(connection, home, "incident", lambda _: True)
 
@@ -175,7 +175,7 @@ def _load_entries(
         _insert_entries(connection, LOADED_INTO[kind], entries)
     except RecordError as error:
         return [error.damage]
-    except _OF_VALUES as error:
+    except _VALUE_ERRORS as error:
         if is_exhaustion(error):
             raise
         return [damage_by(error, journal.path, "journal", "")]
@@ -183,15 +183,9 @@ def _load_entries(
 
 
 def _insert_entries(connection: duckdb.DuckDBPyConnection, table: str, entries: Sequence[Entry]) -> None:
-    """Insert the rows of entries: the table's columns, other fields are ignored. A value that is not of its
+    """Insert entries into a table; fields that are not its columns are ignored. A value that does not fit its
     column's type is an error."""
-    types = dict(
-        connection.execute(
-            "SELECT column_name, data_type FROM duckdb_columns()"
-            " WHERE table_name = ? AND database_name = current_database()",
-            [table],
-        ).fetchall()
-    )
+    types = {column.name: column.type for column in read_table(table).described()}
     lost = " OR ".join(
         f"(parsed.{name} IS NULL AND item->>'{name}' IS NOT NULL)"
         for name, kind in types.items()
@@ -205,7 +199,7 @@ def _insert_entries(connection: duckdb.DuckDBPyConnection, table: str, entries: 
 
 
 _ROWS_OF_TEXTS = """
-SELECT unnest(if({lost}, error('it has values that are not of the types of the record'), parsed))
+SELECT unnest(if({lost}, error('it has values that do not fit the types of the record'), parsed))
 FROM (
     SELECT item, json_transform(item, $structure) AS parsed
     FROM (
@@ -213,7 +207,7 @@ FROM (
         FROM (SELECT unnest($texts::VARCHAR []) AS content)
     )
 )"""
-"""JSON texts as rows. json_transform makes null of what it cannot cast."""
+"""JSON texts as rows. json_transform turns values it cannot cast into null."""
 
 _STANDS = """accepted AND row_number() OVER (
     PARTITION BY source, day
@@ -221,14 +215,14 @@ _STANDS = """accepted AND row_number() OVER (
         accepted DESC, status = 'captured' DESC, if(status = 'captured', -failed_requests, rows) DESC,
         attempt DESC
 ) = 1"""
-"""The attempt that gave its day's offers. Outcome.preference orders them alike."""
+"""True for the attempt that gave its day's offers. Outcome.preference has the same order."""
 
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load what the state of each source on ``day`` depends on: its last accepted offers, and all outcomes
-    and exchange rates. Return the damaged files; the month before is then taken."""
+    """Load what each source's state on ``day`` depends on: its last accepted offers, and all outcomes and
+    exchange rates. Return the damaged files, each replaced by the month before."""
     damages, known = [], {"", *configs()}
-    for kind in OF_THE_JOURNAL:
+    for kind in JOURNAL_KINDS:
         damages += _load_entries(
             connection, home, kind, lambda entry: entry.day <= day and entry.source in known
         )
@@ -249,15 +243,15 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
 
 
 NEEDED_REJECTS_DAYS = 30
-"""Rejects are missed for so long: held prices are released by them (docs/explanation/retention.md)."""
+"""Age of rejects whose loss is reported: they release held prices (docs/explanation/retention.md)."""
 
 
 def missing_days(
     connection: duckdb.DuckDBPyConnection, home: Home, day: date, damages: Collection[Damage] = ()
 ) -> list[Damage]:
-    """Return the offers, rejects and exchange rates that the record lacks, though the attempt that stands of
-    their day has some, but for those in files with ``damages``; rejects only of the last month, as older ones
-    may be deleted by hand."""
+    """Return the days whose offers, rejects or exchange rates are missing from the record although their
+    accepted attempt had some. Files with ``damages`` are not repeated, and rejects older than
+    NEEDED_REJECTS_DAYS may be deleted by hand."""
     rows = connection.execute(_MISSING, [day - timedelta(days=NEEDED_REJECTS_DAYS)]).fetchall()
     damaged = {damage.path for damage in damages}
     reason = "it is missing, though its outcome was accepted"
@@ -270,7 +264,7 @@ def missing_days(
 
 def place_of(home: Home, table: str, place: SourceDay) -> Path:
     """Return the file of a source's day of a table."""
-    return Journal(home).path if table in OF_THE_JOURNAL else file_of(home, Month.of(table, *place))
+    return Journal(home).path if table in JOURNAL_KINDS else file_of(home, Month.of(table, *place))
 
 
 _MISSING = """

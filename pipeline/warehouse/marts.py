@@ -1,8 +1,8 @@
-"""Fills one published table with the query of the same name in sql/marts.
+"""Fills a published table with the query of the same name in sql/marts.
 
-A query whose result grows with the market says in a line "in parts by ..." what it can be taken apart by. It
-then runs for some keys at a time, those in the variable ``part``, so that its memory is bounded; its rows are
-in the order of these keys, so that the parts are in the order of the whole.
+A query whose result grows with the market names a key in a line "in parts by ...". It then runs for a few
+keys at a time (the variable ``part``), which bounds its memory. Its rows are ordered by that key, so the
+parts follow each other in the order of the whole.
 """
 
 import re
@@ -14,11 +14,11 @@ from pipeline.home import paths
 from pipeline.warehouse.sql_files import BuildError
 
 ROWS_IN_A_PART = 500_000
-"""Rows that the query of a part works on at most, but for a single key with more: some 600 bytes each."""
+"""Most rows (of about 600 bytes) that the query of a part works on, unless a single key has more."""
 
-# Each key with the rows that it means, in order.
+# Each key with its number of rows, in order.
 _PARTS = {
-    # Ways to rent that are priced.
+    # Priced ways to rent.
     "workload": """
 SELECT w.workload, coalesce(sum(r.ways), 0)::BIGINT
 FROM main.workloads AS w
@@ -33,7 +33,7 @@ LEFT JOIN (
 ) AS r USING (gpu_id, gpu_count, node_count)
 GROUP BY w.workload
 ORDER BY w.workload""",
-    # Candidates of plans: some 20,000 for each job.
+    # Candidate plans: about 20,000 per job.
     "model": """
 SELECT model, 20000 * count(DISTINCT (method, seq_len, lora_rank))
 FROM main.workloads
@@ -59,12 +59,12 @@ def fill(connection: duckdb.DuckDBPyConnection, table: str) -> None:
 
 
 def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[str, int]]:
-    """Each key that a query can be taken apart by, in order, with the rows that it works on at most."""
+    """Return the keys that divide a query, in order, each with the most rows that it works on."""
     return connection.execute(_PARTS[by]).fetchall()
 
 
 def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Successive keys, together as long as their rows are at most ROWS_IN_A_PART."""
+    """Group successive keys with at most ROWS_IN_A_PART rows together."""
     part: list[str] = []
     rows = 0
     for key, weight in weights:
@@ -78,10 +78,10 @@ def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def is_timeless(table: str) -> bool:
-    """Whether the query is marked as depending on the catalogue and the model only."""
+    """True if the query depends on the catalogue and the model only."""
     return query_of(table).startswith("-- timeless")
 
 
 def query_of(table: str) -> str:
-    """The query that computes a table."""
+    """Return the query that computes a table."""
     return (paths.SQL_DIR / "marts" / f"{table}.sql").read_text(encoding="utf-8").rstrip().rstrip(";")

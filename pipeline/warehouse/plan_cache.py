@@ -1,8 +1,8 @@
-"""What every build starts from: tables, macros, the catalogue, the tables that follow from those alone, and
-the record as the build before loaded it (``history``).
+"""The prepared database that builds start from: tables, macros, the catalogue, the tables that depend on
+these alone, and the record as the previous build loaded it (``history``).
 
-It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The name of
-the file carries the hash of its bytes, so that a damaged one is never built on.
+It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The file's
+name has the hash of its bytes, so that a build never starts from a damaged one.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pipeline.catalog.own import OwnCatalogue
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.home import paths
-from pipeline.home.disk import UnwritableError, replacing, set_aside
+from pipeline.home.disk import UnwritableError, replacing
 from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
@@ -33,20 +33,20 @@ PREFIX = "prepared"
 
 
 def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_progress) -> list[Incident]:
-    """Make ``file``, which must not exist, the prepared database: a copy of the kept one, which is made where
-    there is none. Returns what was wrong with the cache. Raises BuildError."""
+    """Create ``file``, which must not exist, as a copy of the kept database, or make and keep a new one.
+    Returns problems with the cache. Raises BuildError."""
     incidents: list[Incident] = []
     for kept in _kept_files(home, own):
         if (problem := damage_of(kept)) is None:
             shutil.copyfile(kept, file)
             return incidents
-        incidents.append(_set_aside(home, kept, problem))
+        incidents.append(_incident(home, kept, IncidentKind.DAMAGED_FILE, problem, "computed again"))
     _make(file, own, progress)
     return incidents + keep(file, home, own)
 
 
 def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
-    """The kept database of this state of catalogue, model and code; None where none is whole."""
+    """Return the kept database of this state of catalogue, model and code; None if none is undamaged."""
     return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 
@@ -55,8 +55,8 @@ def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
 
 
 def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
-    """Put an edited copy in the place of the kept database. Returns what was wrong with the disk; raises
-    BuildError where there is none, and what ``edit`` raises. The caller holds the lock of the home."""
+    """Replace the kept database with an edited copy. Returns problems with the disk. Raises BuildError if no
+    database is kept, and what ``edit`` raises. The caller holds the home's lock."""
     if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
@@ -82,9 +82,9 @@ def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
 
 
 def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
-    """Keep a copy of a prepared database, which is not in use, in place of the others.
+    """Keep a copy of a prepared database, which must not be in use, instead of earlier ones.
 
-    Returns what was wrong with the disk.
+    Returns problems with the disk.
     """
     kept = home.cache / f"{PREFIX}-{state_of_model()}{own.state()}-{_digest(file)}.duckdb"
     try:
@@ -100,7 +100,7 @@ def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
 
 
 def damage_of(kept: Path) -> str | None:
-    """Why a kept file is not to be built on; None where its bytes are those that its name says."""
+    """Return why a kept file must not be used; None if its bytes have the hash in its name."""
     try:
         found = _digest(kept)
     except OSError as error:
@@ -113,23 +113,14 @@ def _digest(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()[:16]
 
 
-def _set_aside(home: Home, kept: Path, reason: str) -> Incident:
-    try:
-        place = set_aside(home, kept)
-        remedy = f"moved to {place.relative_to(home.root)}, and computed again"
-    except OSError as error:
-        remedy = f"computed again; it could not be moved to {home.damaged}: {error.strerror}"
-    return _incident(home, kept, IncidentKind.DAMAGED_FILE, reason, remedy)
-
-
 def _incident(home: Home, file: Path, kind: IncidentKind, reason: str, remedy: str) -> Incident:
     path = str(file.relative_to(home.root))
     return Incident(kind=kind, path=path, reason=reason, remedy=remedy)
 
 
 def state_of_model() -> str:
-    """A hash over everything that the prepared database depends on: sql/, the catalogue, the code that loads
-    it, and DuckDB's version."""
+    """Return a hash of everything that the prepared database depends on: sql/, the catalogue, the code that
+    loads them, and DuckDB's version."""
     digest = hashlib.sha256(duckdb.__version__.encode() + _code())
     for folder in (
         paths.CATALOG_DIR,
@@ -142,7 +133,7 @@ def state_of_model() -> str:
 
 @cache
 def _code() -> bytes:
-    """The rooms whose code decides what is in the tables."""
+    """Return a hash of the rooms whose code fills the tables."""
     digest = hashlib.sha256()
     for room in ("catalog", "contracts", "gpus", "home", "warehouse"):
         for path in sorted((Path(pipeline.__file__).parent / room).rglob("*.py")):

@@ -1,6 +1,6 @@
-"""The table plan_grid: computed one model at a time after a publication, published by the next.
+"""Computes the table plan_grid after a publication, one model at a time; the next publication has its rows.
 
-All of it takes some minutes for each state of the catalogue and the model; no publication waits for it.
+The whole table takes some minutes for each state of the catalogue and the model. No publication waits for it.
 """
 
 import time
@@ -24,10 +24,10 @@ TABLE = "plan_grid"
 
 
 def complete(home: Home, progress: Progress = no_progress, seconds: float = float("inf")) -> int:
-    """Add plans to the prepared database, from which the next publication is built: models that lack theirs,
-    small ones first: at least one, until none is left or ``seconds`` have passed. Returns how many are left.
+    """Add the plans of missing models to the prepared database, small models first, until none is missing or
+    ``seconds`` have passed; at least one model is added. Return the number of models still missing.
 
-    What is computed when it is interrupted is kept. What the disk does not allow is an incident. Raises
+    An interruption keeps the plans computed so far. Problems with the disk are reported as incidents. Raises
     BuildError.
     """
     try:
@@ -72,8 +72,8 @@ ORDER BY any_value(params_total), model
 
 
 def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """The models whose plans the prepared database has. Raises BuildError where there is none."""
-    # Whoever publishes meanwhile replaces the file.
+    """Return the models with plans in the prepared database. Raises BuildError if there is no database."""
+    # A publication at the same time would replace the file.
     with FileLock(home.lock):
         kept = kept_file(home, own)
         if kept is None:

@@ -1,4 +1,4 @@
-"""Replaces the published file with a complete new one, in one step.
+"""Replaces the published file with a complete new one in one step.
 
 Readers keep the file that they opened. A crash leaves the old file and at most a temporary one, which the
 next publication deletes.
@@ -14,11 +14,9 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.home.disk import UnwritableError, disk_error, flush, set_aside
+from pipeline.home.disk import UnwritableError, disk_error, flush
 from pipeline.home.paths import Home
-from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
 from pipeline.warehouse.sql_files import BuildError
@@ -27,21 +25,19 @@ from pipeline.warehouse.sql_files import BuildError
 def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
-    """Build the database of ``day`` and publish it. Raises what ``build`` raises, leaving the old file, and
-    BuildError when the disk does not allow it."""
+    """Build the database of ``day`` and publish it. Raises what ``build`` raises, and BuildError for problems
+    with the disk; the old file then stays."""
     with _replacing(home, home.published) as file:
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
-        if home.published.is_dir():  # no file can take its place
-            _move_folder_aside(home)
         return build(file, home, day, now, progress, mend)
 
 
 def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress = no_progress) -> Report:
-    """Build the database of a past day from the record into ``file``, which is replaced once it is whole.
+    """Build the database of a past day from the record, and replace ``file`` with it once it is complete.
 
-    What is published stays. Raises what ``build`` raises, and BuildError when the record has nothing up to
-    that day or the disk does not allow it.
+    The published file is unchanged. Raises what ``build`` raises, and BuildError if the record has no offers
+    up to that day or for problems with the disk.
     """
     if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")
@@ -51,8 +47,8 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
 
 @contextmanager
 def _replacing(home: Home, file: Path) -> Iterator[Path]:
-    """Hold the home's lock, and yield where to build what takes the place of a file once it is whole. Raises
-    BuildError when the disk does not allow it."""
+    """Hold the home's lock and yield a temporary path; replace the file with it on leaving. Raises BuildError
+    for problems with the disk."""
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):
@@ -63,28 +59,15 @@ def _replacing(home: Home, file: Path) -> Iterator[Path]:
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
-        raise BuildError(str(UnwritableError(Path(cause.filename or file), cause))) from error
+        raise BuildError(
+            str(UnwritableError(Path(cause.filename2 or cause.filename or file), cause))
+        ) from error
     finally:
         _sweep(file.parent, f"{temporary.stem}.*")
 
 
-def _move_folder_aside(home: Home) -> None:
-    """Raises OSError."""
-    place = set_aside(home, home.published)
-    report_incident(
-        home,
-        Incident(
-            kind=IncidentKind.DAMAGED_FILE,
-            path=str(home.published.relative_to(home.root)),
-            reason="a folder is where a file belongs",
-            remedy=f"moved to {place.relative_to(home.root)}; published again",
-        ),
-    )
-
-
 def _sweep(folder: Path, names: str) -> None:
-    """Remove what builds wrote besides the published file: the database, its log, and what did not fit into
-    memory."""
+    """Remove leftovers of builds: databases, their logs, and spill folders."""
     for leftover in folder.glob(names):
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)

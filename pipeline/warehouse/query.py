@@ -14,15 +14,15 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.connection import connect, quoted
 
 OLD_PUBLICATION_DAYS = 2
-"""Commands print a note when the published day is at least so many days ago."""
+"""Age of the published day from which commands print a note."""
 
 
 class NotPublishedError(GpufareError):
-    """There is no published file yet: says the path and what to run."""
+    """Nothing is published yet: names the path and the command to run."""
 
 
 class DamagedError(GpufareError):
-    """The published file is not a database that can be read: says where it is and what to run."""
+    """The published file cannot be read as a database: names its path and the command to run."""
 
 
 class QueryError(GpufareError):
@@ -38,11 +38,11 @@ class Result:
     rows: list[tuple[Any, ...]]
 
     def dicts(self) -> Iterator[dict[str, Any]]:
-        """The rows as dictionaries."""
+        """Return the rows as dictionaries."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def first(self, count: int) -> "Result":
-        """The first rows."""
+        """Return the first rows."""
         return Result(self.columns, self.types, self.rows[:count])
 
 
@@ -50,7 +50,7 @@ class Result:
 class Stream:
     """The result of a query as it arrives: column names, DuckDB type names, and rows that can be read once.
 
-    Reading a row raises QueryError where the query fails on the way.
+    Reading a row raises QueryError if the query fails midway.
     """
 
     columns: tuple[str, ...]
@@ -60,10 +60,10 @@ class Stream:
 
 @contextmanager
 def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection to the published file as it is now: read-only, without network, and without access to
-    other files unless the caller writes some.
+    """Connect to the current published file: read-only, without network, and without access to other files
+    unless the caller writes some.
 
-    It is attached to an in-memory database, so that a process that opens it again later gets the newer file.
+    The file is attached to an in-memory database, so that a process that opens it again gets the newer file.
     Raises NotPublishedError and DamagedError.
     """
     if not published.exists():
@@ -84,8 +84,8 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
 
 
 def age_note(connection: duckdb.DuckDBPyConnection, today: date) -> str | None:
-    """A line for people where the published day is before yesterday, or after today (a clock was wrong when
-    it was published), else None. Raises QueryError."""
+    """Return a note if the published day is before yesterday, or after today (the clock was wrong); else
+    None. Raises QueryError."""
     (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
     age_days = (today - day).days
     if age_days < 0:
@@ -104,18 +104,18 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
         described = answer.description or []
         rows = answer.fetchall() if described else []
     except duckdb.Error as error:
-        raise QueryError(str(error)) from error
+        raise QueryError(_without_class(error)) from error
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
 
 
 FIRST_ROWS = 100
 MORE_ROWS = 2_000
-"""A stream fetches a few rows at first, so that they are seen at once, then many at a time."""
+"""Rows that a stream fetches at first, to show them at once, and then at a time."""
 
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
-    """Run one query, or several of which the last one answers, and hand on its rows as they arrive: a long
-    result is never whole in memory. Raises QueryError, in one line or two."""
+    """Run one or more queries and stream the rows of the last, without holding a long result in memory.
+    Raises QueryError, in one or two lines."""
     try:
         answer = connection.execute(query)
     except duckdb.Error as error:
@@ -138,8 +138,8 @@ def _fetched(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def count_rows(connection: duckdb.DuckDBPyConnection, query: str) -> int | None:
-    """How many rows the last statement of ``query`` gives; None where it is none that can be counted. Ends
-    a stream on the same connection."""
+    """Return the number of rows of the last statement; None if its rows cannot be counted. Ends a stream on
+    the same connection."""
     try:
         *_, last = connection.extract_statements(query)
         text = re.sub(r";\s*$", "", last.query)
@@ -154,10 +154,9 @@ LONGEST_EXCERPT = 100
 
 
 def readable(error: duckdb.Error) -> str:
-    """DuckDB's message in one line, and in a second one the place in the query where it gives one."""
-    message, _, place = str(error).partition("\nLINE ")
+    """Return DuckDB's message in one line, and the place in the query, if given, in a second."""
+    message, _, place = _without_class(error).partition("\nLINE ")
     message = " ".join(message.partition("\n\tCandidate functions")[0].split())
-    message = re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", message)
     if len(message) > LONGEST_MESSAGE:
         message = f"{message[:LONGEST_MESSAGE]}..."
     number, _, shown = place.partition(": ")
@@ -167,3 +166,8 @@ def readable(error: duckdb.Error) -> str:
     column = below.find("^") - len(f"LINE {number}: ")
     begin = max(0, min(column - LONGEST_EXCERPT // 2, len(source) - LONGEST_EXCERPT))
     return f"{message}\n  line {number}: {source[begin : begin + LONGEST_EXCERPT].strip()}"
+
+
+def _without_class(error: duckdb.Error) -> str:
+    """Return DuckDB's message without the class of the error that it begins with."""
+    return re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", str(error))

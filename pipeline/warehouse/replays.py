@@ -1,4 +1,4 @@
-"""Which prices are of saved pages, where they could pass for live ones."""
+"""Finds prices replayed from saved pages that could pass for live ones."""
 
 from datetime import UTC, date, datetime
 from typing import NamedTuple
@@ -25,9 +25,9 @@ ORDER BY source
 
 
 class Replay(NamedTuple):
-    """A source whose latest prices were replayed from pages that were saved on a day (UTC). Those that are
-    ``unlike_live`` could pass for live prices: they are beside prices of providers that were asked, or filed
-    under a later day than that on which they were observed."""
+    """A source whose latest prices were replayed from pages saved on a day (UTC). ``unlike_live`` ones could
+    pass for live prices: other providers were asked live, or the prices are filed under a later day than they
+    were observed."""
 
     source: str
     observed_on: date
@@ -35,22 +35,22 @@ class Replay(NamedTuple):
 
 
 def replays(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
-    """Every source of ``offers_latest`` that was replayed, by name. Raises QueryError."""
+    """Return the replayed sources of ``offers_latest`` by name. Raises QueryError."""
     return [Replay(*row) for row in ask(connection, _REPLAYS).rows]
 
 
 def unlike_live(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
-    """The replays that could pass for live prices. Raises QueryError."""
+    """Return the replays that could pass for live prices. Raises QueryError."""
     return [each for each in replays(connection) if each.unlike_live]
 
 
 def observed_day(moment: datetime) -> date:
-    """The day (UTC) of a time of observation."""
+    """Return the day (UTC) of a time of observation."""
     return moment.astimezone(UTC).date()
 
 
 def replays_text(found: list[Replay]) -> str:
-    """The sources by the day of their pages, such as ``lambda, vast (observed on 2026-08-22)``."""
+    """Return the sources by the day of their pages, such as ``lambda, vast (observed on 2026-08-22)``."""
     by_day: dict[date, list[str]] = {}
     for each in sorted(found, key=lambda each: (each.observed_on, each.source)):
         by_day.setdefault(each.observed_on, []).append(each.source)

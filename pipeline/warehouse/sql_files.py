@@ -1,4 +1,4 @@
-"""The SQL files under sql/, and running one of them."""
+"""Lists and runs the SQL files under sql/."""
 
 from pathlib import Path
 
@@ -9,16 +9,16 @@ from pipeline.home import paths
 
 
 class BuildError(GpufareError):
-    """The database could not be built: names the file or table and gives DuckDB's message."""
+    """The database could not be built: names the file or table, with DuckDB's message."""
 
 
 def scripts(folder: str) -> list[Path]:
-    """The files of sql/``folder`` in the order of their names."""
+    """Return the files of sql/``folder`` by name."""
     return sorted((paths.SQL_DIR / folder).glob("*.sql"))
 
 
 MACRO_FOLDERS = ("model", "jobs", "claims")
-"""The folders of sql/ that define macros, each after those it reads."""
+"""Folders of sql/ that define macros, each after those it reads."""
 
 
 def macro_scripts() -> list[Path]:

@@ -1,6 +1,6 @@
 -- What does each well-known scenario cost today on demand, and on which GPU?
 SELECT
-    w.title, c.gpu, c.gpu_count, c.provider, c.total_usd, c.hours, w.max_hours, c.meets_deadline,
+    w.title, c.gpu, c.gpu_count, c.provider, c.total_usd, c.hours, c.max_hours, c.meets_deadline,
     c.longer_wait_usd, c.longer_wait_hours, c.fit_probability, c.price_day
 FROM cheapest_gpu_per_workload AS c
 JOIN workloads AS w USING (workload)

@@ -1,7 +1,7 @@
 -- Two jobs at once: the cheapest of any price kind within a day, and the fastest on at most two GPUs.
 WITH my_jobs AS (
     SELECT 'overnight' AS job, 'qwen2.5-14b' AS model, 'qlora' AS method, 200e6 AS tokens, 4096 AS seq_len,
-        24 AS max_hours, 'any' AS price_kind, 8 AS max_gpus, 'cost' AS objective
+        24 AS max_hours, 'any' AS kind, 8 AS gpus, 'cost' AS objective
     UNION ALL
     SELECT 'two GPUs', 'mistral-7b-v0.3', 'full', 50e6, 2048, NULL, 'on_demand', 2, 'time'
 )

@@ -4,5 +4,5 @@ WITH my_job AS (
         20 AS max_usd
 )
 
-SELECT "constraint", asked, nearest, total_usd, hours, way
+SELECT constraints, asked, nearest, total_usd, hours, gpu, gpu_count, provider
 FROM nearest_for('my_job')

@@ -5,5 +5,5 @@ WITH my_jobs AS (
         '8 x h100-sxm-80gb at 1.50; 16 x l40s at 0.50' AS quote, '1 x rtx-3090 at 0.12' AS own
 )
 
-SELECT machine, rank, ranks, total_usd, hours, reason, detail
+SELECT machine, rank, ranks, total_usd, hours, reason, missed
 FROM machine_ranks_for('my_jobs')

@@ -3,6 +3,6 @@ WITH my_plan AS (
     SELECT 'mine' AS job, * FROM fits('llama-3.1-8b', 'qlora', 'rtx-4090')
 )
 
-SELECT part, gib, meaning
+SELECT part, gib
 FROM memory_parts('my_plan')
 ORDER BY place

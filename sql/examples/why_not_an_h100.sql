@@ -15,7 +15,7 @@ my_answers AS (
     SELECT * FROM ranked_jobs('my_completed_jobs', 'my_plans')
 )
 
-SELECT gpu_id, rank, total_usd, hours, reason, detail
+SELECT gpu_id, rank, total_usd, hours, reason, counts, sold_counts, cheapest
 FROM why_not_for('my_completed_jobs', 'my_plans', 'my_answers')
 WHERE gpu_id LIKE 'h100-%' OR rank = 1
 ORDER BY rank NULLS LAST, gpu_id

@@ -7,7 +7,7 @@ my_answers AS (
     SELECT * FROM cheapest_published('my_jobs')
 )
 
-SELECT part, usd, how
+SELECT part, usd
 FROM why_total('my_answers')
 WHERE rank = 1
 ORDER BY place

@@ -3,7 +3,7 @@
 CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
     model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
 COMMENT ON FUNCTION host_weights_gib IS
-    'Host memory in GiB that the weights of a model take while they are loaded or offloaded: a quarter of the 16-bit download where they are quantized on the way.';
+    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) where they are quantized on the way.';
 
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
@@ -40,13 +40,14 @@ COMMENT ON FUNCTION is_planned IS
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
     price_kinds, providers, excluded_providers, sources, excluded_sources, tier_classes, countries,
-    continents, max_term_days, max_age_days, assumed_sizes
+    excluded_countries, continents, max_term_days, max_age_days, assumed_sizes
 ) AS
     list_contains(price_kinds, price_kind)
     AND is_wanted(provider, providers, excluded_providers)
     AND is_wanted(source, sources, excluded_sources)
     AND is_wanted(tier_class, tier_classes, NULL)
-    AND is_wanted(country, countries, NULL)
+    AND is_wanted(country, countries, excluded_countries)
+    AND (excluded_countries IS NULL OR country IS NOT NULL)
     AND is_wanted(continent, continents, NULL)
     AND coalesce(term_days <= max_term_days, TRUE)
     AND coalesce(price_age_days <= max_age_days, TRUE)
@@ -87,12 +88,13 @@ WHERE is_planned(
     AND is_rental_wanted(
         r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
         r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers, j.sources,
-        j.excluded_sources, j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days,
-        j.assumed_sizes
+        j.excluded_sources, j.tier_classes, j.countries, j.excluded_countries, j.continents, j.max_term_days,
+        j.max_age_days, j.assumed_sizes
     )
     AND (
         NOT r.is_undercut
-        OR coalesce(j.providers, j.excluded_providers, j.countries, j.continents) IS NOT NULL
+        OR coalesce(j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents)
+            IS NOT NULL
     )
     AND has_host_memory(
         r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,

@@ -1,12 +1,13 @@
 -- From priced candidates to ranked answers.
 
-CREATE OR REPLACE MACRO way_text(gpu_count, gpu, provider, price_kind) AS
-    gpu_count || ' x ' || gpu || CASE price_kind
-        WHEN 'own' THEN ' of your own'
-        WHEN 'quote' THEN ' as quoted'
-        ELSE ' at ' || provider || ' (' || replace(price_kind, '_', '-') || ')'
+CREATE OR REPLACE MACRO longer_wait_way(longer_wait) AS
+    CASE
+        WHEN longer_wait IS NOT NULL THEN json_object_of(concat_ws(',',
+            json_member('gpu_count', longer_wait.gpu_count), json_member('gpu', longer_wait.gpu),
+            json_member('provider', longer_wait.provider), json_member('price_kind', longer_wait.price_kind)
+        ))
     END;
-COMMENT ON FUNCTION way_text IS 'A way to rent in words, such as 8 x H100 SXM 80 GB at Lambda (on-demand).';
+COMMENT ON FUNCTION longer_wait_way IS 'The way to rent of a longer_wait of ranked_candidates: a JSON object as text.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
@@ -140,24 +141,15 @@ SELECT
     c.term_share_used, c.kept_volume_usd_per_month, c.total_usd,
     k.max_hours, k.meets_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    way_text(
-        k.longer_wait.gpu_count, k.longer_wait.gpu, k.longer_wait.provider, k.longer_wait.price_kind
-    ) AS longer_wait_way,
+    longer_wait_way(k.longer_wait) AS longer_wait_way,
     k.objective,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
-    concat_ws('; ',
-        nullif(j.job_assumptions, ''), nullif(p.assumptions, ''),
-        nullif(array_to_string(r.assumptions, '; '), ''),
-        CASE
-            WHEN coalesce(p.offload, '') <> '' AND r.ram_gib IS NULL
-                THEN 'host memory of ' || round(r.host_ram_gib)::BIGINT || ' GiB'
-        END,
-        CASE c.source
-            WHEN 'quote' THEN 'quoted: ' || c.asked || '; other charges at their defaults'
-            WHEN 'own' THEN 'own: ' || c.asked || '; nothing is paid but electricity'
-        END
-    ) AS assumptions,
+    json_object_of(concat_ws(',',
+        json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),
+        assumed(coalesce(p.offload, '') <> '', 'host_ram_gib', r.ram_gib, round(r.host_ram_gib)::BIGINT),
+        json_member(c.source, c.asked)
+    )) AS assumptions,
     p.seq_len
 FROM query_table(ranked) AS k
 JOIN query_table(costs) AS c ON c.candidate = k.candidate AND c.speed = 'middle'

@@ -89,31 +89,20 @@ ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_published IS
     'cheapest_for on plans that are published (published_plans): the same answers many times faster, and an error for a job that has none.';
 
-CREATE OR REPLACE MACRO unconstrained() AS TABLE
-SELECT
-    NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
-    NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
-    NULL::VARCHAR[] AS providers, NULL::VARCHAR[] AS excluded_providers,
-    NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
-    NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
-    NULL::INTEGER AS max_term_days, NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days,
-    NULL::VARCHAR[] AS evidences,
-    NULL::STRUCT(source VARCHAR, "text" VARCHAR, gpus INTEGER, gpu_id VARCHAR, usd DECIMAL(18, 8))[]
-        AS machines,
-    ['cost'] AS objectives, FALSE AS ranks_each_kind, NULL::INTEGER AS most_rows,
-    NULL::VARCHAR AS job_assumptions;
-COMMENT ON MACRO TABLE unconstrained IS
-    'The constraints of completed_jobs, all open, for jobs that have none; ranked by cost.';
-
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
-SELECT
-    w.workload AS job, w.tokens, coalesce(w.epochs, 1) AS epochs, w.max_gpus, w.max_hours,
-    FALSE AS deadline_is_strict, d.min_fit_probability, FALSE AS assumed_sizes, w.scenario, n.*
-FROM main.workloads AS w
-CROSS JOIN plan_defaults() AS d
-CROSS JOIN unconstrained() AS n;
+WITH _workload_settings AS (
+    SELECT
+        workload AS job, model, method,
+        CASE WHEN examples IS NULL THEN tokens / coalesce(epochs, 1) END AS tokens,
+        examples, tokens_per_example, epochs, seq_len, lora_rank, max_gpus AS gpus, max_hours
+    FROM main.workloads
+)
+
+SELECT j.* EXCLUDE (price_kinds) REPLACE (NULL::VARCHAR AS job_assumptions), w.scenario
+FROM completed_jobs('_workload_settings') AS j
+JOIN main.workloads AS w ON w.workload = j.job;
 COMMENT ON MACRO TABLE workload_jobs IS
-    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds.';
+    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds: completed like any other job, so that they have the same answers.';
 
 CREATE OR REPLACE MACRO workload_plans() AS TABLE
 SELECT w.workload AS job, p.*

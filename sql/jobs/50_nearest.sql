@@ -8,7 +8,8 @@ SELECT
         -- None is excluded; without a word of providers, what is undercut would be left out.
         NULL::VARCHAR[] AS providers, []::VARCHAR[] AS excluded_providers,
         NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
-        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS continents,
+        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS excluded_countries,
+        NULL::VARCHAR[] AS continents,
         NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
         NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
         TRUE AS assumed_sizes
@@ -99,6 +100,10 @@ _open_answers AS (
             CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN 'exclude_source' END,
             CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) AND c.asked IS NULL THEN 'tier' END,
             CASE WHEN NOT is_wanted(r.country, j.countries, NULL) AND c.asked IS NULL THEN 'country' END,
+            CASE
+                WHEN c.asked IS NULL AND j.excluded_countries IS NOT NULL
+                    AND coalesce(list_contains(j.excluded_countries, r.country), TRUE) THEN 'exclude_country'
+            END,
             CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) AND c.asked IS NULL THEN 'continent' END,
             CASE WHEN NOT list_contains(j.price_kinds, c.price_kind) AND c.asked IS NULL THEN 'kind' END,
             CASE WHEN r.term_days > j.max_term_days THEN 'max_term_days' END,
@@ -124,7 +129,7 @@ _fewest_missed AS (
         SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest
         FROM _open_answers
         -- A place that is not known cannot be asked for.
-        WHERE NOT (country IS NULL AND list_contains(missed, 'country'))
+        WHERE NOT (country IS NULL AND list_has_any(missed, ['country', 'exclude_country']))
             AND NOT (continent IS NULL AND list_contains(missed, 'continent'))
     )
     WHERE fewest > 0 AND len(missed) = fewest
@@ -180,6 +185,7 @@ _missed_values AS (
             WHEN 'country' THEN {
                 'asked': j.asked_names['country'], 'nearest': n.country
             }
+            WHEN 'exclude_country' THEN {'asked': j.asked_names['exclude_country'], 'nearest': n.country}
             WHEN 'continent' THEN {
                 'asked': j.asked_names['continent'], 'nearest': n.continent
             }
@@ -195,28 +201,25 @@ _missed_values AS (
 )
 
 SELECT
-    m.job, array_to_string(m.missed, ' + ') AS "constraint",
-    array_to_string(list_transform(m.missed_values, lambda v: v.asked), ' + ') AS asked,
-    array_to_string(list_transform(m.missed_values, lambda v: v.nearest), ' + ') AS nearest,
-    m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu_count, m.node_count, m.provider, m.source,
-    m.price_kind,
-    way_text(m.gpu_count, m.gpu, m.provider, m.price_kind) AS way
+    m.job, m.missed AS constraints,
+    list_transform(m.missed_values, lambda v: v.asked) AS asked,
+    list_transform(m.missed_values, lambda v: v.nearest) AS nearest,
+    m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu, m.gpu_count, m.node_count, m.provider,
+    m.source, m.price_kind, NULL AS lacking_gib
 FROM _missed_values AS m
 UNION ALL
 SELECT
-    p.job, 'memory', any_value(p.model || ' ' || p.method), NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL,
-    arg_max(
-        p.gpu_count || ' x ' || p.gpu_id || ' lacks ' || round(-p.memory_margin_gib, 1) || ' GiB per GPU',
-        p.memory_margin_gib
-    ) FILTER (p.memory_margin_gib < 0)
+    p.job, ['memory'], NULL, NULL, NULL, NULL, NULL,
+    arg_max(p.gpu_id, p.memory_margin_gib) FILTER (p.memory_margin_gib < 0), NULL,
+    arg_max(p.gpu_count, p.memory_margin_gib) FILTER (p.memory_margin_gib < 0), NULL, NULL, NULL, NULL,
+    -max(p.memory_margin_gib) FILTER (p.memory_margin_gib < 0)
 FROM query_table(plans) AS p
 SEMI JOIN query_table(jobs) USING (job)
 GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
-ORDER BY job, total_usd, "constraint";
+ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together, with " + " between them. One row per job and constraint: job, "constraint" (a column of jobs; memory where the model fits no GPU), asked, nearest, and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu_count, node_count, provider, source, price_kind and way. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
+    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (
@@ -224,8 +227,9 @@ WITH _nearest_jobs AS (
 ),
 
 _nearest_settings AS (
-    SELECT * REPLACE (64 AS max_gpus)
-    FROM relaxed_jobs('_nearest_jobs')
+    SELECT j.* REPLACE (d.max_gpus AS max_gpus)
+    FROM relaxed_jobs('_nearest_jobs') AS j
+    CROSS JOIN plan_defaults() AS d
 ),
 
 _nearest_plans AS (

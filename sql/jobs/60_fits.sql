@@ -50,7 +50,7 @@ WITH _fits_asked AS (
     SELECT
         'fits' AS job, wanted_model AS model, wanted_method AS method, 1e0 AS tokens,
         sequence_tokens(tokens_per_sequence) AS seq_len, rank_of_adapters AS lora_rank,
-        planned_gpus(gpus) AS max_gpus
+        planned_gpus(gpus) AS gpus
 ),
 
 _fits_jobs AS (
@@ -123,7 +123,7 @@ COMMENT ON MACRO TABLE fits_on IS
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
     SELECT
-        job, gpu_id, gpu_count, peak_phase, verdict,
+        job, gpu_id, gpu_count,
         round(memory_gib, 2)::DECIMAL(12, 2) AS peak,
         round(weights_gib, 2)::DECIMAL(12, 2) AS weights,
         round(adapter_gib, 2)::DECIMAL(12, 2) AS adapters,
@@ -145,29 +145,19 @@ _parts_listed AS (
     SELECT
         job, gpu_id, gpu_count,
         unnest([
-            {'place': 1, 'part': 'weights', 'gib': weights, 'meaning': 'of the model, on the GPU'},
-            {'place': 2, 'part': 'adapters', 'gib': adapters, 'meaning': 'LoRA weights'},
-            {'place': 3, 'part': 'gradients', 'gib': gradients, 'meaning': 'that are there at the peak'},
-            {'place': 4, 'part': 'optimizer state', 'gib': optimizer, 'meaning': 'moments and masters'},
+            {'place': 1, 'part': 'weights', 'gib': weights},
+            {'place': 2, 'part': 'adapters', 'gib': adapters},
+            {'place': 3, 'part': 'gradients', 'gib': gradients},
+            {'place': 4, 'part': 'optimizer', 'gib': optimizer},
             {
-                'place': 5, 'part': 'activations and logits',
-                'gib': peak - weights - adapters - gradients - optimizer - kept - process,
-                'meaning': 'all else at the peak: ' || peak_phase
+                'place': 5, 'part': 'activations',
+                'gib': peak - weights - adapters - gradients - optimizer - kept - process
             },
-            {
-                'place': 6, 'part': 'kept by the allocator', 'gib': kept,
-                'meaning': 'not in use; freed when needed'
-            },
-            {'place': 7, 'part': 'driver and libraries', 'gib': process, 'meaning': 'the process itself'},
-            {'place': 8, 'part': 'peak memory', 'gib': peak, 'meaning': 'the sum of the above'},
-            {
-                'place': 9, 'part': 'margin', 'gib': needed - (peak - kept),
-                'meaning': 'needed beyond what is in use: lost between tensors'
-            },
-            {
-                'place': 10, 'part': 'needed at least', 'gib': needed,
-                'meaning': 'the peak and the margin, less what the allocator keeps'
-            }
+            {'place': 6, 'part': 'kept', 'gib': kept},
+            {'place': 7, 'part': 'process', 'gib': process},
+            {'place': 8, 'part': 'peak', 'gib': peak},
+            {'place': 9, 'part': 'margin', 'gib': needed - (peak - kept)},
+            {'place': 10, 'part': 'needed', 'gib': needed}
         ], recursive := TRUE)
     FROM _parts_plans
 )
@@ -175,7 +165,7 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: the peak without what the allocator keeps, and a margin. Columns: job, gpu_id, gpu_count, place, part, gib, meaning. plans: rows of job_plans, or of plans with a column job.';
+    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits, and all else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond what is in use: lost between tensors), needed (the peak and the margin, less what is kept). plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (

@@ -1,75 +1,23 @@
 -- Why a total is what it is, and why a GPU is not the answer.
 
 CREATE OR REPLACE MACRO why_total(ranked) AS TABLE
-WITH _total_parts AS (
+SELECT *
+FROM (
     SELECT
         job, rank,
         unnest([
-            {
-                'place': 1, 'part': 'machine', 'usd': compute_usd,
-                'how': format(
-                    '{:,.2f} {} x {:,.4f} USD', billed_hours,
-                    CASE price_kind
-                        WHEN 'reserved' THEN format('hours of whole terms of {} days', term_days)
-                        WHEN 'own' THEN 'hours of electricity'
-                        ELSE 'billed hours'
-                    END,
-                    usd_per_hour::DOUBLE
-                )
-                || CASE
-                    WHEN host_usd_per_hour > 0
-                        THEN format(' and {:,.4f} for its host', host_usd_per_hour::DOUBLE)
-                    ELSE ''
-                END
-                || CASE
-                    WHEN price_kind <> 'reserved' THEN format(
-                        ': set-up {:,.2f}, training {:,.2f}, evaluation {:,.2f}',
-                        setup_hours, train_hours, evaluation_hours
-                    )
-                    ELSE ''
-                END
-                || CASE
-                    WHEN price_kind <> 'reserved'
-                        AND billed_hours - setup_hours - train_hours - evaluation_hours >= 0.005 THEN format(
-                            ', and {:,.2f} unused: the minimum, or a started billing step',
-                            billed_hours - setup_hours - train_hours - evaluation_hours
-                        )
-                    ELSE ''
-                END
-            },
-            {
-                'place': 2, 'part': 'interruptions', 'usd': interruption_usd,
-                'how': format('{:,.2f} expected, {:,.2f} paid hours', interruptions, interruption_hours)
-            },
-            {
-                'place': 3, 'part': 'failures', 'usd': failure_usd,
-                'how': format('{:,.3f} expected, {:,.2f} paid hours', failures, failure_hours)
-            },
-            {
-                'place': 4, 'part': 'disk', 'usd': storage_usd,
-                'how': CASE
-                    WHEN price_kind = 'own' THEN 'your own'
-                    WHEN storage_usd = 0 THEN 'not charged'
-                    ELSE format('{:,.0f} GB for as long as the machine runs', storage_gb)
-                END
-            },
-            {
-                'place': 5, 'part': 'data', 'usd': egress_usd,
-                'how': CASE
-                    WHEN price_kind = 'own' THEN 'your own connection'
-                    WHEN egress_usd = 0 THEN 'downloads and uploads, not charged'
-                    ELSE 'the result out, and image, data set and model in, where that is charged'
-                END
-            },
-            {'place': 6, 'part': 'total', 'usd': total_usd, 'how': 'the sum of the above'}
+            {'place': 1, 'part': 'machine', 'usd': compute_usd},
+            {'place': 2, 'part': 'interruptions', 'usd': interruption_usd},
+            {'place': 3, 'part': 'failures', 'usd': failure_usd},
+            {'place': 4, 'part': 'disk', 'usd': storage_usd},
+            {'place': 5, 'part': 'data', 'usd': egress_usd},
+            {'place': 6, 'part': 'total', 'usd': total_usd}
         ], recursive := TRUE)
     FROM query_table(ranked)
 )
-
-FROM _total_parts
 ORDER BY job, rank, place;
 COMMENT ON MACRO TABLE why_total IS
-    'Why an answer costs what it does, in USD: the parts of its total, and how each comes about: job, rank, place, part, usd, how. ranked: rows of cheapest_for.';
+    'The parts of what an answer costs, in USD, and their sum: job, rank, place, part, usd. The row of the answer has the hours and prices behind them. ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
 WITH _not_plans AS (
@@ -84,7 +32,9 @@ WITH _not_plans AS (
             p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
             AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
         ) AS counts,
-        arg_max(p.infeasible_reason, p.gpu_count) AS infeasible_reason
+        arg_max(p.infeasible_reason, p.gpu_count) AS infeasible_reason,
+        arg_max(p.usable_memory_gib - p.memory_margin_gib, p.gpu_count) AS needed_gib,
+        any_value(p.usable_memory_gib) AS usable_memory_gib
     FROM query_table(jobs) AS j
     JOIN query_table(plans) AS p USING (job)
     GROUP BY j.job, p.gpu_id
@@ -97,13 +47,13 @@ _not_offers AS (
             r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
             r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
             j.sources, j.excluded_sources,
-            j.tier_classes, j.countries, j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
+            j.tier_classes, j.countries, j.excluded_countries, j.continents, j.max_term_days, j.max_age_days,
+            j.assumed_sizes
         )
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
-            'way': r.provider || ' (' || replace(r.price_kind, '_', '-')
-            || coalesce(', ' || r.country, '') || ')'
+            'provider': r.provider, 'price_kind': r.price_kind, 'country': r.country
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
@@ -164,6 +114,7 @@ _not_reasons AS (
     SELECT
         j.job, g.gpu_id, r.rank, r.gpu_count, r.provider, r.total_usd, r.hours,
         j.max_gpus, j.min_fit_probability, p.fits_from_gpus, p.fit_probability, p.infeasible_reason,
+        p.needed_gib, p.usable_memory_gib,
         s.cheapest, s.sold_counts, p.counts, h.network_gbps, h.planned_gbps, h.host_gib, h.planned_host_gib,
         CASE
             WHEN r.rank IS NOT NULL THEN 'ranked'
@@ -188,39 +139,11 @@ _not_reasons AS (
 )
 
 SELECT
-    job, gpu_id, rank, total_usd, hours, reason,
-    CASE reason
-        WHEN 'ranked' THEN gpu_count || ' of it at ' || provider
-        WHEN 'not_planned' THEN 'its specifications are not complete'
-        WHEN 'does_not_fit' THEN infeasible_reason
-        WHEN 'might_not_fit' THEN format(
-            'fits with a probability of {}% at most, {}% is asked for',
-            floor(100 * fit_probability)::INTEGER, round(100 * min_fit_probability)::INTEGER
-        )
-        WHEN 'fits_in_another_number' THEN format(
-            'fits on {} or more, at most {} are asked for', fits_from_gpus, max_gpus
-        )
-        WHEN 'no_price' THEN 'no source has a ranked price for it'
-        WHEN 'not_asked_for' THEN 'the job leaves it out'
-        WHEN 'not_offered_so' THEN format(
-            'no offer of it meets what is asked of price kind, place, provider, tier and age; the cheapest '
-            || 'of any is {:.2f} USD per GPU and hour at {}', cheapest.usd, cheapest.way
-        )
-        WHEN 'not_rented_in_that_number' THEN
-            'fits on ' || array_to_string(counts, ', ') || ', and is rented in '
-            || array_to_string(sold_counts, ', ')
-        WHEN 'network_too_slow' THEN format(
-            'several machines of it are planned with {:,.0f} Gbit/s between them, the fastest that can be '
-            || 'rented have {:,.0f}', planned_gbps::DOUBLE, network_gbps::DOUBLE
-        )
-        WHEN 'host_memory_too_small' THEN format(
-            'each machine needs {:,.0f} GiB of host memory to load the model, the largest that can be '
-            || 'rented has {:,.0f}', ceil(planned_host_gib), floor(host_gib)
-        )
-        ELSE 'what can be rented ends after the deadline, costs more than the budget, stops before the job '
-            || 'is done, or is a reservation of which too little would be used'
-    END AS detail
+    job, gpu_id, rank, total_usd, hours, reason, gpu_count, provider,
+    infeasible_reason, needed_gib, usable_memory_gib, fit_probability, min_fit_probability,
+    fits_from_gpus, max_gpus, counts, sold_counts, cheapest,
+    planned_gbps, network_gbps, planned_host_gib, host_gib
 FROM _not_reasons
 ORDER BY job, rank NULLS LAST, gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned: its specifications are not complete, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive), and what it follows from: gpu_count and provider of the best answer; infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU, in as many GPUs as are planned; fit_probability (the highest) and min_fit_probability (asked for); fits_from_gpus and max_gpus; counts in which it fits, sold_counts in which it is rented; cheapest, the cheapest offer of any kind (usd per GPU and hour, provider, price_kind, country); planned_gbps and network_gbps between machines; planned_host_gib and host_gib of memory in each. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';

@@ -22,43 +22,17 @@ _rank_costs AS MATERIALIZED (
 
 _rank_missed AS (
     SELECT
-        c.job, c.source, c.asked, c.gpu_count, c.total_usd, c.hours,
+        c.job, c.source, c.asked, c.gpu_count, c.node_count, c.total_usd, c.hours,
+        p.fit_probability, p.evidence,
         list_filter([
-            CASE
-                WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
-                    THEN {'name': 'gpu', 'why': 'the job leaves this GPU out'}
-            END,
-            CASE WHEN c.gpu_count > j.max_gpus THEN {
-                'name': 'gpus',
-                'why': format('it uses {} GPUs, at most {} are asked for', c.gpu_count, j.max_gpus)
-            } END,
-            CASE WHEN c.gpu_count < j.min_gpus THEN {
-                'name': 'min_gpus',
-                'why': format('it uses {} GPUs, at least {} are asked for', c.gpu_count, j.min_gpus)
-            } END,
-            CASE WHEN c.node_count > j.max_nodes THEN {
-                'name': 'max_nodes',
-                'why': format('it is {} machines, at most {} are asked for', c.node_count, j.max_nodes)
-            } END,
-            CASE WHEN p.fit_probability < j.min_fit_probability THEN {
-                'name': 'min_fit_probability',
-                'why': format(
-                    'it fits with a probability of {}%, {:g}% is asked for',
-                    floor(100 * p.fit_probability)::INTEGER, 100 * j.min_fit_probability
-                )
-            } END,
-            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN {
-                'name': 'evidence',
-                'why': format('its speed is {}, at least {} is asked for', p.evidence, j.evidences[-1])
-            } END,
-            CASE WHEN c.hours > j.max_hours THEN {
-                'name': 'max_hours',
-                'why': format('it takes {:,.1f} hours, the deadline is {:,g}', c.hours, j.max_hours)
-            } END,
-            CASE WHEN c.total_usd > j.max_usd THEN {
-                'name': 'max_usd',
-                'why': format('it costs {:,.2f} USD, the budget is {:,.2f}', c.total_usd::DOUBLE, j.max_usd)
-            } END
+            CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'gpu' END,
+            CASE WHEN c.gpu_count > j.max_gpus THEN 'gpus' END,
+            CASE WHEN c.gpu_count < j.min_gpus THEN 'min_gpus' END,
+            CASE WHEN c.node_count > j.max_nodes THEN 'max_nodes' END,
+            CASE WHEN p.fit_probability < j.min_fit_probability THEN 'min_fit_probability' END,
+            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN 'evidence' END,
+            CASE WHEN c.hours > j.max_hours THEN 'max_hours' END,
+            CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END
         ], lambda missed: missed IS NOT NULL) AS missed,
         list_contains(j.objectives, 'pareto') AS is_pareto
     FROM _rank_costs AS c
@@ -91,9 +65,12 @@ _rank_plans AS (
     SELECT
         m.job, m.source, m.asked, any_value(m.gpus) AS gpus, any_value(m.gpu_id) AS gpu_id,
         bool_or(p.job IS NOT NULL) AS is_planned,
-        arg_max(p.infeasible_reason, p.gpu_count) FILTER (
+        arg_max({
+            'infeasible_reason': p.infeasible_reason, 'usable_memory_gib': p.usable_memory_gib,
+            'needed_gib': p.usable_memory_gib - p.memory_margin_gib
+        }, p.gpu_count) FILTER (
             p.verdict = 'does_not_fit' AND p.gpu_count <= m.gpus
-        ) AS infeasible_reason,
+        ) AS infeasible,
         any_value(j.max_gpus) AS max_gpus
     FROM _rank_machines AS m
     JOIN query_table(jobs) AS j ON j.job = m.job
@@ -107,32 +84,23 @@ SELECT
     coalesce(r.hours, c.hours) AS hours,
     CASE
         WHEN r.rank IS NOT NULL THEN 'ranked'
-        WHEN len(c.missed) > 0 THEN array_to_string(list_transform(c.missed, lambda each: each.name), ' + ')
-        WHEN c.is_pareto THEN 'objective'
+        WHEN len(c.missed) > 0 THEN 'not_as_asked'
+        WHEN c.is_pareto THEN 'beaten'
         WHEN c.job IS NOT NULL THEN 'another_costs_less'
-        WHEN m.infeasible_reason IS NOT NULL THEN 'does_not_fit'
-        WHEN m.is_planned AND m.gpus > m.max_gpus THEN 'gpus'
+        WHEN m.infeasible IS NOT NULL THEN 'does_not_fit'
+        WHEN m.is_planned AND m.gpus > m.max_gpus THEN 'too_many_gpus'
         ELSE 'not_planned'
     END AS reason,
-    CASE reason
-        WHEN 'ranked' THEN 'uses ' || r.gpu_count || ' of its GPUs'
-        WHEN 'objective' THEN 'another answer beats it in cost and hours'
-        WHEN 'another_costs_less' THEN 'another such machine costs less in as many GPUs'
-        WHEN 'does_not_fit' THEN 'the job does not fit: ' || m.infeasible_reason
-        WHEN 'not_planned' THEN
-            'there is no plan for so many of these GPUs, or their specifications are not complete'
-        ELSE coalesce(
-            array_to_string(list_transform(c.missed, lambda each: each.why), ' and '),
-            format('it has {} GPUs, at most {} are asked for', m.gpus, m.max_gpus)
-        )
-    END AS detail
+    CASE WHEN reason = 'not_as_asked' THEN c.missed END AS missed,
+    m.gpus, c.node_count, c.fit_probability, c.evidence, m.infeasible.infeasible_reason,
+    m.infeasible.needed_gib, m.infeasible.usable_memory_gib
 FROM _rank_plans AS m
 LEFT JOIN _rank_ranked AS r ON r.job = m.job AND r.source = m.source AND r.asked = m.asked
 LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked = m.asked
 LEFT JOIN _rank_lengths AS l ON l.job = m.job
 ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
 COMMENT ON MACRO TABLE machine_ranks IS
-    'Where the machines that jobs name themselves (quote, own) are in the ranking, and why some are not in it: job, source (quote or own), machine (as it was given), rank (its best), ranks (how many there are), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, the columns of jobs that it does not meet with " + " between them, does_not_fit, objective, another_costs_less, not_planned) and detail. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'Where the machines that jobs name themselves (quote, own) are in the ranking, and why some are not in it: job, source (quote or own), machine (as it was given), rank (its best), ranks (their number), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, not_as_asked, beaten in cost and hours, another_costs_less, does_not_fit, too_many_gpus, not_planned), missed (the columns of jobs that it does not meet), and what these follow from: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
 
 CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
 WITH _machine_jobs AS (

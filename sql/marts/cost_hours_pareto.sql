@@ -5,7 +5,7 @@ WITH _workload_jobs AS (
             ['pareto'] AS objectives, TRUE AS ranks_each_kind,
             'infinity'::DOUBLE AS max_hours
         ),
-        price_kinds() AS price_kinds
+        max_hours AS deadline_hours, price_kinds() AS price_kinds
     FROM workload_jobs()
     WHERE coalesce(list_contains(getvariable('part'), job), TRUE)
 ),
@@ -29,8 +29,8 @@ SELECT
     f.provider, f.source, f.tier, f.tier_class, f.country, f.continent, f.term_days,
     f.total_usd, f.hours,
     (f.total_usd - f.total_usd_before) / (f.hours_before - f.hours) AS usd_per_hour_saved,
-    f.hours <= w.max_hours AS meets_deadline,
+    f.hours <= j.deadline_hours AS meets_deadline,
     f.verdict, f.fit_probability, f.evidence
 FROM _front AS f
-JOIN main.workloads AS w ON w.workload = f.job
+JOIN _workload_jobs AS j USING (job)
 ORDER BY workload, f.price_kind, position

@@ -34,32 +34,8 @@ FROM (
     SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
     UNION ALL
     SELECT setting, name, name_key(name), name AS value
-    FROM (
-        SELECT setting, unnest(names) AS name
-        FROM (VALUES
-            ('method', ['full', 'lora', 'qlora', 'pretrain']),
-            ('lora_targets', [
-                'q_proj', 'k_proj', 'v_proj', 'o_proj', 'qkv_fused', 'gate_proj', 'up_proj', 'down_proj',
-                'lm_head'
-            ]),
-            ('checkpointing', ['none', 'sac', 'full']),
-            ('offload', ['cpu']),
-            ('stack', ['hf', 'liger', 'foak', 'torchtune', 'litgpt', 'compile', 'te', 'mosaic']),
-            ('optimizer', [
-                'adamw', 'adamw_fused', 'adamw8bit', 'adamw_inbwd', 'adamw8bit_inbwd', 'paged32', 'paged8bit',
-                'paged32_inbwd', 'paged8bit_inbwd'
-            ]),
-            ('training_precision', ['bf16', 'amp', 'fp16', 'deepspeed_bf16', 'fp32']),
-            ('quantization', ['nf4', 'nf4dq', 'gptq', 'int8']),
-            ('tier', tier_classes()),
-            ('continent', [
-                'africa', 'antarctica', 'asia', 'europe', 'north_america', 'oceania', 'south_america'
-            ]),
-            ('kind', price_kinds()),
-            ('evidence', ['measured', 'traced', 'interpolated', 'extrapolated']),
-            ('objective', ['cost', 'time', 'pareto'])
-        ) AS v (setting, names)
-    )
+    FROM (SELECT setting, unnest(string_split(choices, ' ')) AS name FROM main.job_settings)
+    WHERE name <> 'any'
 )
 GROUP BY setting, key
 ORDER BY setting, name

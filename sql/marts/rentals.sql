@@ -1,5 +1,5 @@
 WITH _counts AS (
-    SELECT unnest([1, 2, 4, 8, 16, 32, 64])::INTEGER AS gpu_count
+    SELECT unnest(planned_counts())::INTEGER AS gpu_count
 ),
 
 _ranked AS (
@@ -165,41 +165,39 @@ _terms AS (
         coalesce(persistent_disk, FALSE) AS persistent_disk,
         tier_class <> 'marketplace' AS disk_outlives_host,
         p['hours_per_month'] AS hours_per_month,
-        list_filter([
-            CASE WHEN billing_increment_seconds IS NULL THEN
-                'billing step of ' || p['billing_increment_seconds']::INTEGER || ' s' END,
-            CASE WHEN storage_usd_per_gb_month IS NULL THEN
-                'disk at ' || p['storage_usd_per_gb_month'] || ' USD per GB and month' END,
-            CASE WHEN local_disk_gb > 0 AND p['local_disk_in_price'] = 0 THEN
-                'disk charged apart' END,
-            CASE WHEN egress_usd_per_gb IS NULL THEN
-                'egress at ' || p['egress_usd_per_gb'] || ' USD per GB' END,
-            CASE WHEN reliability IS NULL AND isfinite(hours_between_failures) THEN
-                'a failure every ' || round(hours_between_failures)::BIGINT || ' hours' END,
-            CASE WHEN price_kind = 'spot' THEN
-                'an interruption every ' || p['hours_between_interruptions'] || ' hours' END,
-            CASE WHEN price_kind = 'flex_start' THEN
-                'a wait of ' || p['capacity_wait_hours'] || ' hours for capacity' END,
-            CASE WHEN price_kind = 'spot' AND NOT persistent_disk THEN
-                'checkpoints kept elsewhere, its disks are lost with the machine' END,
-            CASE WHEN host_usd_per_hour > 0 THEN
-                'host of ' || p['host_cores_per_gpu'] || ' cores and '
-                || p['host_ram_gib_per_gpu'] || ' GiB per GPU' END,
-            CASE WHEN by_the_gpu AND gpus_billed > 1 THEN
-                gpus_billed || ' times the price per GPU' END,
-            CASE WHEN size_evidence = 'assumed' THEN
-                'nothing says that a machine with ' || gpus_billed // node_count || ' of these GPUs is sold'
-            END,
-            CASE WHEN node_count > 1 AND network_catalogued THEN
-                'network of ' || node_network_gbps || ' Gbit/s per machine, as machine_sizes has it' END,
-            CASE WHEN vcpus * units < p['least_vcpus_per_gpu'] * gpu_count THEN
-                'only ' || round(vcpus * units / gpu_count, 1) || ' vCPUs per GPU, which may not feed it'
-            END,
-            CASE WHEN gpus_billed > gpu_count THEN
-                (gpus_billed - gpu_count) || ' idle GPUs paid' END,
-            CASE WHEN derived_from IS NOT NULL THEN
-                'form factor not stated, planned as ' || derived_from END
-        ], lambda text: text IS NOT NULL) AS assumptions,
+        json_object_of(concat_ws(',',
+            assumed(
+                TRUE, 'billing_increment_seconds', billing_increment_seconds,
+                p['billing_increment_seconds']::INTEGER
+            ),
+            assumed(
+                TRUE, 'storage_usd_per_gb_month', storage_usd_per_gb_month, p['storage_usd_per_gb_month']
+            ),
+            assumed(
+                local_disk_gb > 0 AND p['local_disk_in_price'] = 0, 'has_disk_in_price', NULL, FALSE
+            ),
+            assumed(TRUE, 'egress_usd_per_gb', egress_usd_per_gb, p['egress_usd_per_gb']),
+            assumed(
+                isfinite(hours_between_failures), 'hours_between_failures', reliability,
+                round(hours_between_failures)::BIGINT
+            ),
+            assumed(
+                price_kind = 'spot', 'hours_between_interruptions', NULL, p['hours_between_interruptions']
+            ),
+            assumed(price_kind = 'flex_start', 'capacity_wait_hours', NULL, p['capacity_wait_hours']),
+            assumed(price_kind = 'spot' AND NOT persistent_disk, 'persistent_disk', NULL, FALSE),
+            assumed(host_usd_per_hour > 0, 'host_cores_per_gpu', NULL, p['host_cores_per_gpu']),
+            assumed(host_usd_per_hour > 0, 'host_ram_gib_per_gpu', NULL, p['host_ram_gib_per_gpu']),
+            assumed(by_the_gpu AND gpus_billed > 1, 'gpus_priced_one_by_one', NULL, gpus_billed),
+            assumed(size_evidence = 'assumed', 'gpus_per_machine', NULL, gpus_billed // node_count),
+            assumed(node_count > 1 AND network_catalogued, 'node_network_gbps', NULL, node_network_gbps),
+            assumed(
+                vcpus * units < p['least_vcpus_per_gpu'] * gpu_count, 'few_vcpus_per_gpu', NULL,
+                round(vcpus * units / gpu_count, 1)
+            ),
+            assumed(gpus_billed > gpu_count, 'idle_gpus', NULL, gpus_billed - gpu_count),
+            json_member('form_factor_of', derived_from)
+        )) AS assumptions,
         charged_while_stopped,
         day AS price_day,
         native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256

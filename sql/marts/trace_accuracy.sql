@@ -1,6 +1,6 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _context AS (
-    SELECT context_gib, context_multi_gpu_gib FROM constants() WHERE calibration = 'all'
+    SELECT k.context_gib, k.context_multi_gpu_gib FROM constants() WHERE calibration = 'all'
 ),
 
 _compared AS (

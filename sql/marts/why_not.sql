@@ -21,6 +21,7 @@ _by_gpu AS (
         max(fit_probability) AS fit_probability,
         min(memory_gib) AS least_memory_gib,
         any_value(usable_memory_gib) AS usable_memory_gib,
+        arg_max(usable_memory_gib - memory_margin_gib, gpu_count) AS needed_gib,
         arg_max(infeasible_reason, gpu_count) AS infeasible_reason
     FROM _by_count
     GROUP BY ALL
@@ -44,17 +45,6 @@ _judged AS (
     WHERE NOT answered
 )
 
-SELECT
-    j.* EXCLUDE (answered, fits, infeasible_reason),
-    CASE reason
-        WHEN 'does_not_fit' THEN infeasible_reason
-        WHEN 'might_not_fit' THEN 'fits with a probability of ' || floor(100 * fit_probability)::INTEGER
-            || '% at most, rankings ask for ' || round(100 * d.min_fit_probability)::INTEGER || '%'
-        WHEN 'no_price' THEN 'fits on ' || fits_from_gpus
-            || ' or more, but no source has a ranked price for it'
-        ELSE 'fits on ' || fits_from_gpus
-            || ' or more, but no source is known to rent that many on one machine'
-    END AS detail
-FROM _judged AS j
-CROSS JOIN plan_defaults() AS d
-ORDER BY j.model, j.method, j.seq_len, j.lora_rank, j.gpu_id
+SELECT * EXCLUDE (answered, fits) REPLACE (CASE WHEN NOT fits THEN infeasible_reason END AS infeasible_reason)
+FROM _judged
+ORDER BY model, method, seq_len, lora_rank, gpu_id

@@ -1,42 +1,15 @@
 -- The numbers of the memory and speed model: fitted constants, and those that units and formats give.
 
 CREATE OR REPLACE MACRO constants() AS TABLE
+SELECT c.calibration, c AS k
 FROM (
     PIVOT main.model_constants
-    ON name IN (
-        -- Memory.
-        'logits_hf', 'logits_fused', 'logits_chunked', 'logits_liger', 'logits_litgpt', 'logits_titan',
-        'logits_fp32std', 'logits_16bit', 'logits_outside',
-        'stored_full', 'stored_adapter', 'stored_quantized', 'stored_compiled', 'stored_engine',
-        'stored_selective', 'stored_eager_scores',
-        'working_eager', 'working_fused', 'working_compiled', 'working_eager_scores', 'working_fp32_residual',
-        'working_quantized', 'working_stored', 'sharded_adapter_copies',
-        'fsdp_layers', 'foreach_copy', 'activation_offload_left',
-        'allocated_base_gib', 'reserved_ratio', 'reserved_transient', 'reserved_sharded',
-        'context_gib', 'context_before_2020_gib', 'context_multi_gpu_gib',
-        'fit_reserved_ratio', 'fit_transient', 'fit_margin_gib',
-        -- Speed.
-        'gemm_efficiency', 'gemm_exponent', 'gemm_ratio_at_one_watt', 'gemm_ratio_watt_exponent',
-        'emulated_bf16_rate', 'fp8_gain', 'fp8_gain_compiled', 'fp4_gain', 'expert_half_width',
-        'expert_half_tokens', 'attention_exponent', 'attention_engine', 'attention_mosaic', 'attention_ultra',
-        'weight_reads', 'fp32_efficiency', 'attention_efficient', 'attention_fp32', 'attention_half_length',
-        'attention_flash', 'bandwidth_efficiency', 'dequantization_efficiency', 'kernel_seconds',
-        'python_operation_seconds', 'autograd_operation_seconds', 'traffic_fused',
-        'traffic_quadratic_attention', 'traffic_fp32_residual', 'traffic_logits', 'traffic_logits_fixed',
-        'adapter_traffic', 'optimizer_traffic', 'dequantization_nf4', 'dequantization_gptq',
-        'host_seconds_layer', 'host_seconds_experts', 'expert_loop_seconds', 'host_adapter_factor',
-        'host_quantized', 'host_overlap', 'host_step_seconds', 'host_before_2020', 'zero3_hook_seconds',
-        'fsdp_hook_seconds', 'default_other_vendor',
-        'recompute_selective', 'link_efficiency', 'pcie_link_efficiency', 'staged_link_efficiency',
-        'network_efficiency', 'communication_overlap', 'communication_floor', 'collective_latency_seconds',
-        'expert_exchange', 'offload_efficiency', 'host_memory_gb_s', 'bubble_share', 'head_imbalance',
-        'waiting_per_doubling', 'waiting_per_node_doubling'
-    )
+    ON name IN constant_name
     USING max(value)
     GROUP BY calibration
-);
+) AS c;
 COMMENT ON MACRO TABLE constants IS
-    'Fitted and fixed constants of the memory and speed model, one row per calibration. Units and meaning: catalog/model_parameters.csv.';
+    'Fitted and fixed constants of the memory and speed model, one row per calibration: k.gemm_efficiency and so on, a struct. Units and meaning: catalog/model_parameters.csv.';
 
 CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS
     split_part(architecture, ' ', 1) || ' ' || segment;
@@ -54,7 +27,7 @@ SELECT
     -- One card that does as expected is added: few cards count for less.
     sum(
         ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
-        - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, c.gemm_ratio_at_one_watt, c.gemm_ratio_watt_exponent))
+        - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent))
     ) / (count(*) + 1) AS gemm_log_offset
 FROM main.gpus AS g
 CROSS JOIN constants() AS c
@@ -101,3 +74,19 @@ COMMENT ON FUNCTION pcie_bytes_per_second IS
 
 CREATE OR REPLACE MACRO network_bytes_per_second(gbps) AS gbps * 0.125e9;
 COMMENT ON FUNCTION network_bytes_per_second IS 'Gbit/s as bytes per second.';
+
+CREATE OR REPLACE MACRO ethernet_gbps() AS 400e0;
+COMMENT ON FUNCTION ethernet_gbps IS
+    'Network of a node whose cards have no NVLink, Gbit/s. Assumed: one port of 400 Gbit/s Ethernet.';
+
+CREATE OR REPLACE MACRO most_above_datasheet() AS 1.05e0;
+COMMENT ON FUNCTION most_above_datasheet IS
+    'Large matrix products of a card that has no measurement, over its datasheet, at most. Assumed.';
+
+CREATE OR REPLACE MACRO narrow_format_share() AS 0.95e0;
+COMMENT ON FUNCTION narrow_format_share IS
+    'Share of their own datasheet peak that products in fp8 and fp4 reach at most. Assumed.';
+
+CREATE OR REPLACE MACRO adamw_fp32_bytes() AS 28e0;
+COMMENT ON FUNCTION adamw_fp32_bytes IS
+    'Bytes that a step of AdamW in fp32 moves per parameter: reads weight, gradient and both moments, writes weight and both moments, 7 x 4 bytes.';

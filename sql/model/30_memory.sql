@@ -6,15 +6,7 @@ WITH _memory_settings AS (
 )
 
 SELECT
-    -- What is used up here: every column carried on costs time in each later step.
-    s.* EXCLUDE (
-        stored_full, stored_adapter, stored_quantized, stored_compiled, stored_engine,
-        stored_eager_scores,
-        working_eager, working_fused, working_compiled, working_eager_scores, working_fp32_residual,
-        working_quantized, working_stored, fsdp_layers, foreach_copy, dropout_bytes_per_token, has_dropout,
-        untraced_dropout, untied_params,
-        context_gib, context_before_2020_gib
-    ),
+    s.*,
     CASE
         WHEN is_full THEN (params_total + untied_params) * full_weight_bytes
         WHEN is_quantized THEN params_linear * quantized_bytes + (params_unquantized + untied_params)
@@ -34,7 +26,7 @@ SELECT
     -- foreach AdamW, the Trainer's long-time default, keeps one more copy of what it updates (torchtune,
     -- torchtitan and Megatron fuse the step); ZeRO's mixed precision also an fp32 copy of the gradients.
     CASE
-        WHEN optimizer = 'adamw' AND has_foreach THEN foreach_copy * CASE
+        WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
             WHEN NOT is_full THEN adapter_bytes
             WHEN training_precision = 'deepspeed_bf16' THEN bytes_fp32()
             ELSE full_weight_bytes
@@ -46,40 +38,44 @@ SELECT
         AS checkpoint_bytes_per_token,
     layers * layer_bytes_per_token
         * CASE
-            WHEN kernels = 'compiled' THEN stored_compiled
-            WHEN kernels IN ('engine', 'mosaic') THEN stored_engine
+            WHEN kernels = 'compiled' THEN k.stored_compiled
+            WHEN kernels IN ('engine', 'mosaic') THEN k.stored_engine
             ELSE 1e0
         END
-        * CASE WHEN is_full THEN stored_full WHEN is_quantized THEN stored_quantized ELSE stored_adapter END
+        * CASE
+            WHEN is_full THEN k.stored_full
+            WHEN is_quantized THEN k.stored_quantized
+            ELSE k.stored_adapter
+        END
         + layers * has_dropout * dropout_bytes_per_token
         AS stored_bytes_per_token,
-    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN stored_eager_scores ELSE 0e0 END
+    layers * heads * seq_len * CASE WHEN flash_attention = 0 THEN k.stored_eager_scores ELSE 0e0 END
         AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
             -- What the backward pass of a layer needs is stored already.
-            WHEN checkpointing = 'none' THEN working_stored
-            WHEN working_kernels = 'eager' THEN working_eager
-            WHEN working_kernels = 'compiled' THEN working_compiled
-            ELSE working_fused
+            WHEN checkpointing = 'none' THEN k.working_stored
+            WHEN working_kernels = 'eager' THEN k.working_eager
+            WHEN working_kernels = 'compiled' THEN k.working_compiled
+            ELSE k.working_fused
         END
         -- The eight residual tensors of the layer formula.
-        + CASE WHEN fp32_residual = 1 THEN working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
-        + heads * seq_len * CASE WHEN flash_attention = 0 THEN working_eager_scores ELSE 0e0 END
+        + CASE WHEN fp32_residual = 1 THEN k.working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
+        + heads * seq_len * CASE WHEN flash_attention = 0 THEN k.working_eager_scores ELSE 0e0 END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
-    CASE WHEN is_quantized THEN working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
+    CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
         AS dequantized_bytes,
     vocab * logit_bytes AS logits_bytes_per_token,
     -- What a sharded run keeps unsharded: the root unit (embeddings and head) and a few layers.
     params_unquantized * bytes_16bit() AS root_unit_bytes,
-    fsdp_layers * params_linear / layers * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END
-        AS layer_units_bytes,
+    k.fsdp_layers * params_linear / layers
+        * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
     -- Embeddings, or a head of their size.
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
     -- A driver reserves for each multiprocessor: older and smaller cards have fewer.
-    CASE WHEN gpu_year < 2020 THEN context_before_2020_gib ELSE context_gib END AS context_gib,
+    CASE WHEN gpu_year < 2020 THEN k.context_before_2020_gib ELSE k.context_gib END AS context_gib,
     -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
     t.traced_fixed, t.traced_per_token,
     -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds the mask alone.
@@ -165,15 +161,17 @@ _memory_states AS (
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
             WHEN checkpointing = 'sac'
-                THEN checkpoint_bytes_per_token + stored_selective * stored_bytes_per_token
-            WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * activation_offload_left
+                THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
+            WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * k.activation_offload_left
             ELSE checkpoint_bytes_per_token
         END * micro_step_tokens / tensor_parallel) AS stored_bytes,
         coalesce(traced_working, (
             (
                 working_bytes_per_token
                 + CASE
-                    WHEN doubles_checkpoints THEN sharded_adapter_copies * checkpoint_bytes_per_token ELSE 0e0
+                    WHEN doubles_checkpoints
+                        THEN k.sharded_adapter_copies * checkpoint_bytes_per_token
+                    ELSE 0e0
                 END
             ) * micro_step_tokens + dequantized_bytes
         ) / tensor_parallel) AS working_bytes,
@@ -235,7 +233,7 @@ _memory_peak AS (
         *,
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
             AS peak_bytes,
-        CASE WHEN gpu_count > 1 THEN context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
+        CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
         -- What the caching allocator may lose between tensors of changing size.
         logits_bytes + working_bytes AS transient_bytes,
         root_bytes + units_bytes + CASE WHEN data_parallel > 1 THEN stored_bytes ELSE 0e0 END AS sharded_bytes
@@ -244,13 +242,13 @@ _memory_peak AS (
 
 SELECT
     *,
-    gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN allocated_base_gib ELSE 0e0 END AS allocated_gib,
+    gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
     -- The caching allocator keeps more than is in use, above all after large transient tensors; short of
     -- memory it gives back.
     least(
         greatest(usable_memory_gib - process_gib, allocated_gib),
-        allocated_gib * reserved_ratio
-            + gib(reserved_transient * transient_bytes + reserved_sharded * sharded_bytes)
+        allocated_gib * k.reserved_ratio
+            + gib(k.reserved_transient * transient_bytes + k.reserved_sharded * sharded_bytes)
     ) AS reserved_gib,
     has_proven_recipe AND traced_fixed IS NOT NULL AS is_proven,
     peak_phase_of(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
@@ -264,8 +262,9 @@ SELECT
     -- is usable.
     gib(greatest(
         optimizer_phase_bytes,
-        greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes) + fit_transient * transient_bytes
-    )) * fit_reserved_ratio + process_gib + fit_margin_gib AS needed_gib
+        greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes)
+            + k.fit_transient * transient_bytes
+    )) * k.fit_reserved_ratio + process_gib + k.fit_margin_gib AS needed_gib
 FROM _memory_peak;
 COMMENT ON MACRO TABLE memory_terms IS
     'Peak memory of each setting, GiB per GPU: the larger of loss, start of backward, end of backward and optimizer step; allocated, reserved and of the whole process.';

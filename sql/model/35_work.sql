@@ -44,47 +44,47 @@ CREATE OR REPLACE MACRO adapter_outputs(target, hidden, query, key_value, interm
     END;
 COMMENT ON FUNCTION adapter_outputs IS 'Outputs of one adapted linear layer, in features.';
 
+CREATE OR REPLACE MACRO token_list(w) AS [
+    w.layer_token_hidden, w.layer_token_query, w.layer_token_key_value, w.layer_token_intermediate,
+    w.layer_token_adapted_in, w.layer_token_adapted_out, w.layer_token_adapter_rank, w.layer_token_scores,
+    w.layer_token_grouped_query, w.layer_token_unadapted_down, w.token_hidden, w.token_layer_weights,
+    w.token_unadapted_down_weights, w.token_head_weights, w.token_adapter_weights, w.layer_token_attention
+]::DOUBLE[];
+COMMENT ON FUNCTION token_list IS
+    'The features of recipe_work that each token adds to, as a list: coefficients, or what a run has of them per token. Without token_vocab: logits take time of their own.';
+
+CREATE OR REPLACE MACRO fixed_list(w) AS [
+    w.layer_weights, w.unadapted_down_weights, w.head_weights, w.tied_head_weights, w.adapter_weights,
+    w.layers, w.layer_adapters, w.grouped_layers, w.unadapted_down_layers, w.once
+]::DOUBLE[];
+COMMENT ON FUNCTION fixed_list IS
+    'The features of recipe_work that depend on no token, as a list: coefficients, or what a run has of them.';
+
 CREATE OR REPLACE MACRO work_coefficients() AS TABLE
 WITH _work_lists AS (
     SELECT
-        recipe, attention, part, quantity,
-        [
-            layer_token_hidden, layer_token_query, layer_token_key_value, layer_token_intermediate,
-            layer_token_adapted_in, layer_token_adapted_out, layer_token_adapter_rank, layer_token_scores,
-            layer_token_grouped_query, layer_token_unadapted_down, token_hidden
-        ] AS per_token,
-        token_vocab AS per_logit,
-        [layer_weights, unadapted_down_weights, head_weights, tied_head_weights, adapter_weights]
-            AS per_weight,
-        [
-            token_layer_weights, token_unadapted_down_weights, token_head_weights, token_adapter_weights,
-            layer_token_attention
-        ] AS per_token_flops,
-        [layers, layer_adapters, grouped_layers, unadapted_down_layers, once] AS per_layer
-    FROM main.recipe_work
+        recipe, attention, part, quantity, token_vocab,
+        token_list(w) AS per_token, fixed_list(w) AS per_micro_step
+    FROM main.recipe_work AS w
 )
 
 SELECT
     recipe, attention, part,
     any_value(per_token) FILTER (quantity = 'moved_bytes') AS moved_per_token,
-    coalesce(any_value(per_logit) FILTER (quantity = 'moved_bytes'), 0e0) AS moved_per_logit,
-    any_value(per_weight) FILTER (quantity = 'moved_bytes') AS moved_per_weight,
-    any_value(per_weight) FILTER (quantity = 'dequantized_bytes') AS dequantized_per_weight,
-    any_value(per_token_flops) FILTER (quantity = 'flops_16bit') AS flops_16bit_per_token,
-    any_value(per_token_flops) FILTER (quantity = 'flops_fp32') AS flops_fp32_per_token,
-    any_value(per_token_flops) FILTER (quantity = 'attention_flops_16bit') AS attention_16bit_per_token,
-    any_value(per_token_flops) FILTER (quantity = 'attention_flops_fp32') AS attention_fp32_per_token,
-    any_value(per_layer) FILTER (quantity = 'kernels') AS kernels_per_layer,
-    any_value(per_layer) FILTER (quantity = 'python_operations') AS python_per_layer,
-    any_value(per_layer) FILTER (quantity = 'autograd_operations') AS autograd_per_layer
+    coalesce(any_value(token_vocab) FILTER (quantity = 'moved_bytes'), 0e0) AS moved_per_logit,
+    any_value(per_micro_step) FILTER (quantity = 'moved_bytes') AS moved,
+    any_value(per_micro_step) FILTER (quantity = 'dequantized_bytes') AS dequantized,
+    any_value(per_token) FILTER (quantity = 'flops_16bit') AS flops_16bit,
+    any_value(per_token) FILTER (quantity = 'flops_fp32') AS flops_fp32,
+    any_value(per_token) FILTER (quantity = 'attention_flops_16bit') AS attention_16bit,
+    any_value(per_token) FILTER (quantity = 'attention_flops_fp32') AS attention_fp32,
+    any_value(per_micro_step) FILTER (quantity = 'kernels') AS kernels,
+    any_value(per_micro_step) FILTER (quantity = 'python_operations') AS python,
+    any_value(per_micro_step) FILTER (quantity = 'autograd_operations') AS autograd
 FROM _work_lists
 GROUP BY ALL;
 COMMENT ON MACRO TABLE work_coefficients IS
-    'The coefficients of recipe_work as lists, a row per recipe, attention kernel and part.';
-
-CREATE OR REPLACE MACRO total(coefficients, features) AS
-    coalesce(list_dot_product(coefficients, features), 0e0);
-COMMENT ON FUNCTION total IS 'Sum of the products of two lists; 0 where there are no coefficients.';
+    'The coefficients of recipe_work as lists in the order of token_list and fixed_list, a row per recipe, attention kernel and part.';
 
 CREATE OR REPLACE MACRO work_features(settings) AS TABLE
 WITH _work_targets AS (
@@ -92,13 +92,13 @@ WITH _work_targets AS (
         *,
         CASE WHEN is_full THEN []::VARCHAR[] ELSE list_filter(
             string_split(lora_targets, '+'), lambda target: target <> 'lm_head'
-        ) END AS _targets,
+        ) END AS targets,
         CASE WHEN NOT is_full AND contains(lora_targets, 'down_proj') THEN 0e0 ELSE 1e0 END
-            AS _unadapted_down,
-        CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS _is_grouped,
+            AS unadapted_down,
+        CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
         -- An MLP that is not gated has half the tensors.
-        active_intermediate * mlp_tensors / 4 AS _mlp_width,
-        CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN recompute_selective ELSE 0e0 END
+        active_intermediate * mlp_tensors / 4 AS mlp_width,
+        CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
             AS recompute_passes
     FROM query_table(settings)
 ),
@@ -106,40 +106,56 @@ WITH _work_targets AS (
 _work_adapters AS (
     SELECT
         *,
-        coalesce(list_sum(list_transform(_targets, lambda target:
+        coalesce(list_sum(list_transform(targets, lambda target:
             adapter_outputs(target, hidden, query_width, key_value_width, intermediate, experts_active)
-        ))::DOUBLE, 0e0) AS _adapted_out,
-        coalesce(list_sum(list_transform(_targets, lambda target:
+        ))::DOUBLE, 0e0) AS adapted_out,
+        coalesce(list_sum(list_transform(targets, lambda target:
             adapter_width(target, hidden, query_width, key_value_width, intermediate, experts_active)
-        ))::DOUBLE, 0e0) AS _adapted_width,
-        len(_targets)::DOUBLE AS _adapters
+        ))::DOUBLE, 0e0) AS adapted_in_and_out,
+        len(targets)::DOUBLE AS adapters
     FROM _work_targets
 )
 
 SELECT
-    * EXCLUDE (
-        _targets, _unadapted_down, _is_grouped, _mlp_width, _adapted_out, _adapted_width, _adapters,
-        tied_embeddings
-    ),
-    [
-        layers * hidden, layers * query_width, layers * key_value_width, layers * _mlp_width,
-        layers * (_adapted_width - _adapted_out), layers * _adapted_out, layers * _adapters * lora_rank,
-        layers * heads * seq_len, layers * query_width * _is_grouped, layers * hidden * _unadapted_down,
-        hidden
-    ]::DOUBLE[] AS token_features,
-    [
-        params_linear, layers * hidden * _mlp_width * _unadapted_down, vocab * hidden,
-        vocab * hidden * tied_embeddings, adapter_params
-    ]::DOUBLE[] AS weight_features,
-    [
-        linear_computed, layers * hidden * _mlp_width * _unadapted_down, vocab * hidden,
-        adapter_params * experts_active / experts, layers * attended_length * query_width
-    ]::DOUBLE[] AS flop_features,
-    [layers, layers * _adapters, layers * _is_grouped, layers * _unadapted_down, 1]::DOUBLE[]
-        AS layer_features
+    *,
+    {
+        'layer_token_hidden': layers * hidden,
+        'layer_token_query': layers * query_width,
+        'layer_token_key_value': layers * key_value_width,
+        'layer_token_intermediate': layers * mlp_width,
+        'layer_token_adapted_in': layers * (adapted_in_and_out - adapted_out),
+        'layer_token_adapted_out': layers * adapted_out,
+        'layer_token_adapter_rank': layers * adapters * lora_rank,
+        'layer_token_scores': layers * heads * seq_len,
+        'layer_token_grouped_query': layers * query_width * is_grouped,
+        'layer_token_unadapted_down': layers * hidden * unadapted_down,
+        'token_hidden': hidden,
+        'token_vocab': vocab,
+        'layer_weights': params_linear,
+        'unadapted_down_weights': layers * hidden * mlp_width * unadapted_down,
+        'head_weights': vocab * hidden,
+        'tied_head_weights': vocab * hidden * tied_embeddings,
+        'adapter_weights': adapter_params,
+        'token_layer_weights': linear_active,
+        'token_unadapted_down_weights': layers * hidden * mlp_width * unadapted_down,
+        'token_head_weights': vocab * hidden,
+        'token_adapter_weights': adapter_params * experts_active / experts,
+        'layer_token_attention': layers * attended_length * query_width,
+        'layers': layers,
+        'layer_adapters': layers * adapters,
+        'grouped_layers': layers * is_grouped,
+        'unadapted_down_layers': layers * unadapted_down,
+        'once': 1
+    } AS features
 FROM _work_adapters;
 COMMENT ON MACRO TABLE work_features IS
-    'Settings of runs with the features that recipe_work has coefficients for, in the order of work_coefficients; those per token without the tokens.';
+    'Settings of runs with the features that recipe_work has coefficients for, by their names there; those of tokens per token.';
+
+CREATE OR REPLACE MACRO work_of(step, recompute, passes, features) AS
+    coalesce(list_dot_product(step, features), 0e0)
+    + passes * coalesce(list_dot_product(recompute, features), 0e0);
+COMMENT ON FUNCTION work_of IS
+    'Coefficients times features, of the step and of the recompute in its passes; 0 where there are no coefficients.';
 
 CREATE OR REPLACE MACRO with_work(settings) AS TABLE
 WITH _work_features AS (
@@ -147,8 +163,9 @@ WITH _work_features AS (
         *,
         CASE WHEN kernels = 'eager' THEN work_recipe(
             is_full, is_quantized, kbit_upcast, autocast, training_precision, adapter_bytes, shards_weights
-        ) END AS _recipe,
-        attention_kernel(flash_attention, architecture) AS attention
+        ) END AS traced_work,
+        attention_kernel(flash_attention, architecture) AS attention,
+        token_list(features) AS per_token, fixed_list(features) AS per_micro_step
     FROM work_features(settings)
 ),
 
@@ -157,32 +174,23 @@ _work_coefficients AS (
 )
 
 SELECT
-    f.* EXCLUDE (_recipe, token_features, weight_features, flop_features, layer_features),
+    f.*,
     s.recipe IS NOT NULL AS is_counted,
-    total(s.moved_per_token, token_features) + recompute_passes * total(r.moved_per_token, token_features)
-        AS moved_bytes_per_token,
+    work_of(s.moved_per_token, r.moved_per_token, recompute_passes, per_token) AS moved_bytes_per_token,
     vocab * s.moved_per_logit AS logit_bytes_per_token,
-    total(s.moved_per_weight, weight_features) + recompute_passes * total(r.moved_per_weight, weight_features)
-        AS moved_weight_bytes,
-    total(s.dequantized_per_weight, weight_features)
-        + recompute_passes * total(r.dequantized_per_weight, weight_features) AS dequantized_traffic_bytes,
-    total(s.flops_16bit_per_token, flop_features)
-        + recompute_passes * total(r.flops_16bit_per_token, flop_features) AS flops_16bit_per_token,
-    total(s.flops_fp32_per_token, flop_features)
-        + recompute_passes * total(r.flops_fp32_per_token, flop_features) AS flops_fp32_per_token,
-    total(s.attention_16bit_per_token, flop_features)
-        + recompute_passes * total(r.attention_16bit_per_token, flop_features) AS attention_16bit_per_token,
-    total(s.attention_fp32_per_token, flop_features)
-        + recompute_passes * total(r.attention_fp32_per_token, flop_features) AS attention_fp32_per_token,
-    total(s.kernels_per_layer, layer_features) + recompute_passes * total(r.kernels_per_layer, layer_features)
-        AS kernel_launches,
-    total(s.python_per_layer, layer_features) + recompute_passes * total(r.python_per_layer, layer_features)
-        AS python_operations,
-    total(s.autograd_per_layer, layer_features) AS autograd_operations
+    work_of(s.moved, r.moved, recompute_passes, per_micro_step) AS moved_weight_bytes,
+    work_of(s.dequantized, r.dequantized, recompute_passes, per_micro_step) AS dequantized_traffic_bytes,
+    work_of(s.flops_16bit, r.flops_16bit, recompute_passes, per_token) AS flops_16bit_per_token,
+    work_of(s.flops_fp32, r.flops_fp32, recompute_passes, per_token) AS flops_fp32_per_token,
+    work_of(s.attention_16bit, r.attention_16bit, recompute_passes, per_token) AS attention_16bit_per_token,
+    work_of(s.attention_fp32, r.attention_fp32, recompute_passes, per_token) AS attention_fp32_per_token,
+    work_of(s.kernels, r.kernels, recompute_passes, per_micro_step) AS kernel_launches,
+    work_of(s.python, r.python, recompute_passes, per_micro_step) AS python_operations,
+    work_of(s.autograd, r.autograd, recompute_passes, per_micro_step) AS autograd_operations
 FROM _work_features AS f
 LEFT JOIN _work_coefficients AS s
-    ON s.recipe = f._recipe AND s.attention = f.attention AND s.part = 'step'
+    ON s.recipe = f.traced_work AND s.attention = f.attention AND s.part = 'step'
 LEFT JOIN _work_coefficients AS r
-    ON r.recipe = f._recipe AND r.attention = f.attention AND r.part = 'recompute';
+    ON r.recipe = f.traced_work AND r.attention = f.attention AND r.part = 'recompute';
 COMMENT ON MACRO TABLE with_work IS
     'Settings of runs with what a micro-step must do, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: whether traces of the recipe say it; else all are 0.';

@@ -10,13 +10,13 @@ WITH _speed_rates AS (
         s.*,
         coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
         -- Dense 16-bit products of large square matrices: measured where somebody measured, else from the
-        -- watts per datasheet TFLOP, and then assumed at most 5% above the datasheet.
+        -- watts per datasheet TFLOP, and then at most most_above_datasheet.
         coalesce(
             s.gemm_bf16_measured_tflops,
             CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
             dense_16bit_tflops * least(
-                1.05e0,
-                gemm_share(s.tdp_w / dense_16bit_tflops, s.gemm_ratio_at_one_watt, s.gemm_ratio_watt_exponent)
+                most_above_datasheet(),
+                gemm_share(s.tdp_w / dense_16bit_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent)
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
@@ -26,76 +26,77 @@ WITH _speed_rates AS (
         -- cuDNN's attention kernels are those that engines use.
         CASE WHEN s.flash_attention = 2 THEN 'engine' ELSE s.kernels END AS attention_kernels,
         -- fp32 products run outside the matrix units: frameworks leave TF32 off.
-        coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * fp32_efficiency AS fp32_flops_per_second,
+        coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * k.fp32_efficiency AS fp32_flops_per_second,
         -- Forward and input gradients always; weight gradients only where weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
-        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_computed) AS expert_flop_share,
-        CASE WHEN s.gpu_year < 2020 THEN host_before_2020 ELSE 1e0 END AS host_factor,
+        least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
+        CASE WHEN s.gpu_year < 2020 THEN k.host_before_2020 ELSE 1e0 END AS host_factor,
         CASE
-            WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * pcie_link_efficiency
-            ELSE pcie_bytes_per_second(s.pcie_gen) * staged_link_efficiency
+            WHEN s.peer_to_peer THEN pcie_bytes_per_second(s.pcie_gen) * k.pcie_link_efficiency
+            ELSE pcie_bytes_per_second(s.pcie_gen) * k.staged_link_efficiency
         END AS pcie_link_bytes_per_second,
         NOT s.peer_to_peer AS shares_host,
         -- Datasheets give NVLink in both directions.
         CASE
-            WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * link_efficiency
+            WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
             ELSE pcie_link_bytes_per_second
         END AS nvlink_bytes_per_second,
-        pcie_bytes_per_second(s.pcie_gen) * offload_efficiency AS host_bytes_per_second
+        pcie_bytes_per_second(s.pcie_gen) * k.offload_efficiency AS host_bytes_per_second
     FROM with_work(settings) AS s
 ),
 
--- What training reaches of that, narrower formats included; those never above 95% of their own datasheet.
+-- What training reaches of that, narrower formats included; those at most narrow_format_share.
 _speed_efficiency AS (
     SELECT
         *,
-        gemm_flops * gemm_efficiency * pow(
-            greatest(1e0, gemm_flops / a100_gemm_flops()), CASE WHEN is_tuned THEN 0e0 ELSE gemm_exponent END
+        gemm_flops * k.gemm_efficiency * pow(
+            greatest(1e0, gemm_flops / a100_gemm_flops()),
+            CASE WHEN is_tuned THEN 0e0 ELSE k.gemm_exponent END
         )
             * CASE
-                WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN emulated_bf16_rate
+                WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN k.emulated_bf16_rate
                 ELSE 1e0
             END
             -- Default recipes of other vendors' cards have libraries that nobody tuned for them.
-            * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN default_other_vendor ELSE 1e0 END
+            * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
             AS matmul_flops_per_second,
         -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
         -- exponential.
-        CASE attention WHEN 'efficient' THEN attention_efficient ELSE attention_flash END
+        CASE attention WHEN 'efficient' THEN k.attention_efficient ELSE k.attention_flash END
             * CASE attention_kernels
-                WHEN 'engine' THEN attention_engine
-                WHEN 'mosaic' THEN attention_mosaic
+                WHEN 'engine' THEN k.attention_engine
+                WHEN 'mosaic' THEN k.attention_mosaic
                 ELSE 1e0
             END
-            * CASE WHEN architecture = 'Blackwell Ultra' THEN attention_ultra ELSE 1e0 END
+            * CASE WHEN architecture = 'Blackwell Ultra' THEN k.attention_ultra ELSE 1e0 END
             -- Only vendors' own kernels use what is new in a generation of GPUs, older kernels least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
-                attention_exponent
+                k.attention_exponent
                 * CASE attention_kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
             )
             -- Kernels written for Ampere gain nothing beyond Hopper, whose instructions they do not use.
             * CASE
                 WHEN attention_kernels = 'engine' THEN 1e0
-                ELSE pow(least(1e0, h100_gemm_flops() / gemm_flops), 1 + attention_exponent)
+                ELSE pow(least(1e0, h100_gemm_flops() / gemm_flops), 1 + k.attention_exponent)
             END
             * head_width_rate(query_width / heads) AS attention_share,
         matmul_flops_per_second * attention_share AS attention_flops_per_second,
         -- Half-masked blocks, softmax and memory cost as much as a part of the sequence: the more the faster
         -- the products are.
-        attended_length + attention_half_length * attention_share AS attention_length,
+        attended_length + k.attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
                 CASE
                     WHEN fp8 = 2 AND fp4_dense_tflops IS NOT NULL
-                        THEN 1 + (fp4_dense_tflops / fp8_dense_tflops - 1) * fp4_gain
+                        THEN 1 + (fp4_dense_tflops / fp8_dense_tflops - 1) * k.fp4_gain
                     ELSE 1e0
                 END
                 * (
                     1 + (fp8_dense_tflops / dense_16bit_tflops - 1)
-                    * CASE WHEN kernels = 'engine' THEN fp8_gain ELSE fp8_gain_compiled END
+                    * CASE WHEN kernels = 'engine' THEN k.fp8_gain ELSE k.fp8_gain_compiled END
                 ),
-                0.95e12
+                narrow_format_share() * 1e12
                 * CASE
                     WHEN fp8 = 2 THEN coalesce(fp4_dense_tflops, fp8_dense_tflops) ELSE fp8_dense_tflops
                 END
@@ -106,52 +107,31 @@ _speed_efficiency AS (
     FROM _speed_rates
 )
 
--- A multiplication with its addition counts as two FLOPs. What is used up here is left out: every column
--- carried on costs time in each later step.
+-- A multiplication with its addition counts as two FLOPs.
 SELECT
-    * EXCLUDE (
-        bf16_dense_tflops, fp16_dense_tflops, fp8_dense_tflops, fp4_dense_tflops, gemm_bf16_measured_tflops,
-        gemm_fp16_measured_tflops, gemm_log_offset, tdp_w, nvlink_gb_s, pcie_gen, peer_to_peer, gpu_year,
-        vendor, architecture, segment, kernels, working_kernels, is_trainer, has_foreach, logit_bytes,
-        recompute_passes, gemm_flops, matmul_flops_per_second, fp8_speedup, linear_computed,
-        expert_flop_share, expert_half_tokens, gemm_efficiency, gemm_exponent, gemm_ratio_at_one_watt,
-        gemm_ratio_watt_exponent, emulated_bf16_rate, fp8_gain, fp8_gain_compiled, fp4_gain,
-        expert_half_width, expert_exchange, attention_exponent, attention_engine, attention_mosaic,
-        attention_ultra, weight_reads, traffic_fused, fp32_tflops, fp32_flops_per_second, fp32_efficiency,
-        attention_efficient, attention_fp32, attention_flash, attention_half_length, attention_share,
-        attention_flops_per_second, attention_length, attention_kernels, is_tuned,
-        bandwidth_efficiency, dequantization_efficiency,
-        kernel_seconds, python_operation_seconds, autograd_operation_seconds, is_counted, attention,
-        moved_bytes_per_token, logit_bytes_per_token, moved_weight_bytes, dequantized_traffic_bytes,
-        flops_16bit_per_token, flops_fp32_per_token, attention_16bit_per_token, attention_fp32_per_token,
-        kernel_launches, python_operations, autograd_operations, traffic_quadratic_attention,
-        traffic_fp32_residual, traffic_logits, traffic_logits_fixed, adapter_traffic, optimizer_traffic,
-        dequantization_nf4, dequantization_gptq, host_seconds_layer, host_seconds_experts,
-        host_adapter_factor, expert_loop_seconds, host_quantized, host_before_2020, zero3_hook_seconds,
-        fsdp_hook_seconds, default_other_vendor, recompute_selective, link_efficiency, pcie_link_efficiency,
-        staged_link_efficiency, offload_efficiency
-    ),
+    *,
     CASE
         WHEN is_counted
-            THEN flops_16bit_per_token * (1 + expert_flop_share * expert_half_width / intermediate)
+            THEN flops_16bit_per_token * (1 + expert_flop_share * k.expert_half_width / intermediate)
                 / matmul_flops_per_second
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
-            2e0 * linear_computed * (product_passes + recompute_passes)
+            2e0 * linear_active * (product_passes + recompute_passes)
             -- Tokens are sorted by expert and back, in 16 bits, which narrow experts repay least.
-            * (1 / fp8_speedup + expert_flop_share * expert_half_width / intermediate)
+            * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
     END AS matmul_seconds_per_token,
     -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks meet.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
-        * expert_half_tokens / expert_parallel
+        * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
-        * (product_passes + recompute_passes) * weight_reads / memory_bytes_per_second AS weight_read_seconds,
+        * (product_passes + recompute_passes) * k.weight_reads / memory_bytes_per_second
+        AS weight_read_seconds,
     CASE
-        WHEN is_counted THEN logit_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
+        WHEN is_counted THEN logit_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE 2e0 * vocab * hidden * product_passes / matmul_flops_per_second
-            + vocab * traffic_logits * (traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
+            + vocab * k.traffic_logits * (k.traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
     END AS logits_seconds_per_token,
     -- The backward pass of flash attention computes five products for the forward's two: Dao 2023,
     -- arXiv 2307.08691. A causal mask halves them; attention that is not fused computes the other half too.
@@ -159,29 +139,29 @@ SELECT
         WHEN is_counted
             THEN attention_16bit_per_token / 2 * attention_length / attended_length
                 / attention_flops_per_second
-                + attention_fp32_per_token / 2 / (fp32_flops_per_second * attention_fp32)
+                + attention_fp32_per_token / 2 / (fp32_flops_per_second * k.attention_fp32)
         WHEN flash_attention = 0
             THEN 4e0 * seq_len * query_width * layers * (3e0 + recompute_passes) / matmul_flops_per_second
-                + heads * seq_len * layers * traffic_quadratic_attention * (3e0 + recompute_passes)
+                + heads * seq_len * layers * k.traffic_quadratic_attention * (3e0 + recompute_passes)
                 / memory_bytes_per_second
         ELSE 2e0 * attention_length * query_width * layers * (3.5e0 + recompute_passes)
             / attention_flops_per_second
     END AS attention_seconds_per_token,
     -- The backward pass moves twice what the forward pass moves.
     CASE
-        WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * bandwidth_efficiency)
+        WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE layers * layer_bytes_per_token
             * (
-                traffic_fused * (1 + fp32_residual * traffic_fp32_residual)
-                + CASE WHEN is_full THEN 0e0 ELSE adapter_traffic END
+                k.traffic_fused * (1 + fp32_residual * k.traffic_fp32_residual)
+                + CASE WHEN is_full THEN 0e0 ELSE k.adapter_traffic END
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
-    moved_weight_bytes / (memory_bytes_per_second * bandwidth_efficiency) + kernel_launches * kernel_seconds
-        AS fixed_traffic_seconds,
+    moved_weight_bytes / (memory_bytes_per_second * k.bandwidth_efficiency)
+        + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
         WHEN is_counted AND quantization <> 'gptq'
-            THEN dequantized_traffic_bytes / (memory_bytes_per_second * dequantization_efficiency)
+            THEN dequantized_traffic_bytes / (memory_bytes_per_second * k.dequantization_efficiency)
                 -- Traces have 4-bit weights: those of 8 bits are twice as much to read.
                 * CASE
                     WHEN quantization = 'int8'
@@ -190,44 +170,44 @@ SELECT
                     ELSE 1e0
                 END
         WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
-            * CASE WHEN quantization = 'gptq' THEN dequantization_gptq ELSE dequantization_nf4 END
+            * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE k.dequantization_nf4 END
             / memory_bytes_per_second
         ELSE 0e0
     END AS dequantization_seconds,
     -- DeepSpeed's third stage gathers and frees each module from hooks in Python.
     CASE
-        WHEN sharding = 'zero3' AND is_trainer THEN layers * zero3_hook_seconds
-        WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * fsdp_hook_seconds * host_factor
+        WHEN sharding = 'zero3' AND is_trainer THEN layers * k.zero3_hook_seconds
+        WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * k.fsdp_hook_seconds * host_factor
         ELSE 0e0
     END
     + host_factor * CASE
         WHEN is_counted
-            THEN python_operations * python_operation_seconds
-                + autograd_operations * autograd_operation_seconds
+            THEN python_operations * k.python_operation_seconds
+                + autograd_operations * k.autograd_operation_seconds
         ELSE layers * (2e0 + recompute_passes)
             * (
-                host_seconds_layer
-                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN host_seconds_experts ELSE 0e0 END
+                k.host_seconds_layer
+                + CASE WHEN stack <> 'hf' AND expert_params > 0 THEN k.host_seconds_experts ELSE 0e0 END
             )
-            * (CASE WHEN is_full THEN 1e0 ELSE host_adapter_factor END)
-            * (CASE WHEN is_quantized THEN 1 + host_quantized ELSE 1e0 END)
+            * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
+            * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
     -- Transformers before its fifth version loops over the experts, and waits for the indices of each one's
     -- tokens; other stacks, and Transformers since, group their products.
     + CASE
         WHEN expert_params > 0 AND stack = 'hf'
-            THEN layers * experts * (2e0 + recompute_passes) * expert_loop_seconds
+            THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
     -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
-    -- adapters are in fp32: 7 x 4 bytes.
+    -- adapters are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
-            WHEN NOT is_full THEN 28e0
+            WHEN NOT is_full THEN adamw_fp32_bytes()
             ELSE 3e0 * full_weight_bytes
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
         END
-        * optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
+        * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
     CASE
         WHEN is_quantized THEN params_linear * quantized_bytes + params_unquantized * bytes_16bit()
         ELSE params_total * bytes_16bit()
@@ -238,7 +218,7 @@ SELECT
     -- expert on the own rank stays.
     CASE
         WHEN expert_params > 0
-            THEN 8e0 * layers * hidden * experts_active * expert_exchange
+            THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
                 * (expert_parallel - 1) / expert_parallel
         ELSE 0e0
     END AS exchanged_bytes_per_token,
@@ -280,15 +260,15 @@ WITH _speed_compute AS (
             AS traffic_seconds,
         -- The last stage of a pipeline has the head, and the others wait for it.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
-            * (1 / pipeline_parallel + head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
+            * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         host_floor_seconds / pipeline_parallel AS host_seconds,
-        host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
+        k.host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
         -- In host memory the state is stepped there, by processors that the GPUs of a node share.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN optimizer_seconds_unsharded * memory_bytes_per_second
-                    / (host_memory_gb_s * 1e9) / node_count
+                    / (k.host_memory_gb_s * 1e9) / node_count
             ELSE optimizer_seconds_unsharded / optimizer_shards
         END / grad_accum AS optimizer_seconds,
         -- Offloaded weights come twice and gradients go once; offloaded checkpoints go and come, in 16 bits.
@@ -301,7 +281,7 @@ WITH _speed_compute AS (
                 THEN 2e0 * layers * hidden * bytes_16bit() * micro_step_tokens / host_bytes_per_second
             ELSE 0e0
         END AS offload_seconds,
-        network_bytes_per_second(node_network_gbps) * network_efficiency AS network_bytes_per_second,
+        network_bytes_per_second(node_network_gbps) * k.network_efficiency AS network_bytes_per_second,
         gpu_count / node_count AS gpus_per_node,
         -- A rack joins whole nodes; elsewhere NVLink ends at the node, or with the pair that a bridge joins.
         CASE
@@ -343,7 +323,7 @@ _speed_communication AS (
             -- A layer is gathered twice and its gradients scattered once.
             + CASE
                 WHEN shards_weights
-                    THEN 3e0 * layers / pipeline_parallel * collective_latency_seconds * log2(data_parallel)
+                    THEN 3e0 * layers / pipeline_parallel * k.collective_latency_seconds * log2(data_parallel)
                 ELSE 0e0
             END
             ELSE 0e0
@@ -376,7 +356,7 @@ _speed_communication AS (
                         THEN gpus_per_node / network_bytes_per_second
                     ELSE 0e0
                 END
-            ) - communication_overlap * attention_seconds
+            ) - k.communication_overlap * attention_seconds
         ) AS context_parallel_seconds,
         matmul_seconds + attention_seconds + traffic_seconds + logits_seconds + dequantize_seconds
             AS gpu_seconds
@@ -387,10 +367,11 @@ _speed_exposed AS (
     SELECT
         *,
         greatest(
-            collective_seconds - communication_overlap * gpu_seconds, communication_floor * collective_seconds
+            collective_seconds - k.communication_overlap * gpu_seconds,
+            k.communication_floor * collective_seconds
         ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
         -- The host goes on while the GPU waits for others.
-        greatest(0e0, host_seconds - host_overlap * gpu_seconds - communication_seconds)
+        greatest(0e0, host_seconds - k.host_overlap * gpu_seconds - communication_seconds)
             AS host_exposed_seconds
     FROM _speed_communication
 ),
@@ -399,8 +380,8 @@ _speed_step AS (
     SELECT
         *,
         (gpu_seconds + host_exposed_seconds + communication_seconds + offload_seconds)
-            * (1 + waiting_per_doubling * log2(gpu_count) + waiting_per_node_doubling * log2(node_count))
-            * (1 + bubble_share * (pipeline_parallel - 1) / grad_accum)
+            * (1 + k.waiting_per_doubling * log2(gpu_count) + k.waiting_per_node_doubling * log2(node_count))
+            * (1 + k.bubble_share * (pipeline_parallel - 1) / grad_accum)
             + optimizer_seconds + host_per_step_seconds AS step_seconds
     FROM _speed_exposed
 )

@@ -9,13 +9,27 @@ CREATE OR REPLACE MACRO plan_columns() AS [
 COMMENT ON FUNCTION plan_columns IS
     'The columns of a relation of workloads that the planner reads; planned_gpus: a list of the gpu_ids to plan, null for all.';
 
+CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
+COMMENT ON FUNCTION planned_counts IS
+    'GPUs of a plan, and sequences of its micro-batch, that the planner tries: machines have powers of two.';
+
+CREATE OR REPLACE MACRO setting_defaults() AS TABLE
+SELECT map_from_entries(list((setting, default_value))) AS p
+FROM main.job_settings
+WHERE default_value IS NOT NULL;
+COMMENT ON MACRO TABLE setting_defaults IS
+    'The defaults of the settings of a job (main.job_settings), as one map from setting to text.';
+
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
-    2048 AS seq_len, 'nf4dq' AS qlora_quantization, 'liger' AS stack, 'adamw_fused' AS optimizer,
-    64 AS max_gpus,
-    524288 AS pretrain_batch_tokens, 131072 AS batch_tokens, 0.9e0 AS min_fit_probability;
+    p['seq_len']::INTEGER AS seq_len, p['lora_rank']::INTEGER AS lora_rank,
+    p['quantization'] AS qlora_quantization, p['stack'] AS stack, p['optimizer'] AS optimizer,
+    list_max(planned_counts())::INTEGER AS max_gpus,
+    pow(2, 19)::INTEGER AS pretrain_batch_tokens, pow(2, 17)::INTEGER AS batch_tokens,
+    p['min_fit_probability']::DOUBLE AS min_fit_probability
+FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'What the planner takes where a workload leaves a setting open; the adapters are those of run_defaults. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
+    'What the planner takes where a workload leaves a setting open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
@@ -58,23 +72,22 @@ SELECT
     coalesce(g.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
     g.planned_gpus,
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
-    concat_ws('; ',
+    json_object_of(concat_ws(',',
         assumed(TRUE, 'seq_len', g.seq_len, d.seq_len),
-        assumed(g.method IN ('lora', 'qlora'), 'lora_rank', g.lora_rank, a.lora_rank),
-        assumed(g.method IN ('lora', 'qlora'), 'lora_targets', nullif(g.lora_targets, ''),
-            'all linear layers'),
+        assumed(g.method IN ('lora', 'qlora'), 'lora_rank', g.lora_rank, d.lora_rank),
+        assumed(g.method IN ('lora', 'qlora'), 'lora_targets', nullif(g.lora_targets, ''), 'all_linear'),
         assumed(g.method = 'qlora', 'quantization', g.quantization, d.qlora_quantization),
-        assumed(TRUE, 'stack', g.stack, d.stack || ' (fused kernels)'),
+        assumed(TRUE, 'stack', g.stack, d.stack),
         assumed(TRUE, 'optimizer', g.optimizer, d.optimizer),
+        -- plan_variants takes fp16 where the GPU has no bf16.
         assumed(TRUE, 'training_precision', g.training_precision,
-            CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END || ', fp16 where the GPU has no bf16'),
+            CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
         assumed(TRUE, 'max_gpus', g.max_gpus, d.max_gpus),
-        'packed sequences'
-    ) AS plan_assumptions
+        json_member('is_packed', TRUE)
+    )) AS plan_assumptions
 FROM _plan_given AS g
-CROSS JOIN plan_defaults() AS d
-CROSS JOIN run_defaults() AS a;
+CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE planned_workloads IS
     'Workloads with plan_defaults filled in and named in plan_assumptions.';
 
@@ -82,40 +95,35 @@ CREATE OR REPLACE MACRO infeasible_on(
     architecture, vendor, has_bf16, has_fp8, method, fp8, training_precision
 ) AS
     CASE
-        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal')
-            THEN 'current frameworks no longer support this architecture'
-        WHEN fp8 = 1 AND NOT has_fp8 THEN 'no fp8 on this GPU'
-        WHEN training_precision IN ('bf16', 'amp', 'deepspeed_bf16')
-            AND NOT has_bf16 THEN 'no bf16 on this GPU'
-        WHEN method = 'qlora' AND vendor = 'intel' THEN 'no 4-bit kernels for this vendor'
+        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal') THEN 'unsupported_architecture'
+        WHEN fp8 = 1 AND NOT has_fp8 THEN 'no_fp8'
+        WHEN training_precision IN ('bf16', 'amp', 'deepspeed_bf16') AND NOT has_bf16 THEN 'no_bf16'
+        WHEN method = 'qlora' AND vendor = 'intel' THEN 'no_4bit_kernels'
     END;
-COMMENT ON FUNCTION infeasible_on IS 'Why a workload cannot run on a GPU whatever its memory, else null.';
+COMMENT ON FUNCTION infeasible_on IS
+    'Why a workload cannot run on a GPU with any amount of memory, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
 -- In order of preference: of two settings with the same merit the one with the lower number is planned.
-WITH _variants (variant, sharding, offload, checkpointing, fewest_gpus, most_gpus) AS (
+WITH _spreads (spread, sharding, offload, fewest_gpus, most_gpus) AS (
     VALUES
-        (0, 'none', '', 'none', 1, 1),
-        (1, 'none', '', 'sac', 1, 1),
-        (2, 'none', '', 'full', 1, 1),
-        (3, 'ddp', '', 'none', 2, 64),
-        (4, 'ddp', '', 'sac', 2, 64),
-        (5, 'ddp', '', 'full', 2, 64),
-        (6, 'zero2', '', 'none', 2, 64),
-        (7, 'zero2', '', 'sac', 2, 64),
-        (8, 'zero2', '', 'full', 2, 64),
-        (9, 'fsdp', '', 'none', 2, 64),
-        (10, 'fsdp', '', 'sac', 2, 64),
-        (11, 'fsdp', '', 'full', 2, 64),
-        (12, 'fsdp', 'cpu', 'none', 2, 8),
-        (13, 'fsdp', 'cpu', 'sac', 2, 8),
-        (14, 'fsdp', 'cpu', 'full', 2, 8)
+        (0, 'none', '', 1, 1),
+        (1, 'ddp', '', 2, NULL),
+        (2, 'zero2', '', 2, NULL),
+        (3, 'fsdp', '', 2, NULL),
+        (4, 'fsdp', 'cpu', 2, 8)
+),
+
+_variants AS (
+    SELECT s.*, c.checkpointing, 3 * s.spread + c.cost AS variant
+    FROM _spreads AS s
+    CROSS JOIN (VALUES (0, 'none'), (1, 'sac'), (2, 'full')) AS c (cost, checkpointing)
 ),
 
 _sizes AS (
     SELECT list({'gpus': gpus, 'micro_batch': micro_batch} ORDER BY gpus, micro_batch) AS sizes
-    FROM (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpus)
-    CROSS JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS micro_batch)
+    FROM (SELECT unnest(planned_counts()) AS gpus)
+    CROSS JOIN (SELECT unnest(planned_counts()) AS micro_batch)
 )
 
 SELECT
@@ -136,7 +144,7 @@ SELECT
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
         -- Nodes are joined only where data centres do so: cards sold for servers.
         'sizes': list_filter(z.sizes, lambda size:
-            size.gpus BETWEEN v.fewest_gpus AND v.most_gpus AND size.gpus <= w.max_gpus
+            size.gpus BETWEEN v.fewest_gpus AND least(v.most_gpus, w.max_gpus)
             AND (size.gpus <= g.max_gpus_per_node OR g.segment IN ('datacenter', 'accelerator'))
             AND (size.micro_batch = 1 OR (
                 w.micro_batch_wanted IS NULL
@@ -190,8 +198,7 @@ _sized AS (
         * EXCLUDE (size, has_nvlink, micro_batch_wanted, global_batch_tokens) REPLACE (
             size.gpus AS gpu_count,
             ceil(size.gpus / max_gpus_per_node) AS node_count,
-            -- Assumed: 400 Gbit/s between nodes of cards without NVLink.
-            CASE WHEN has_nvlink THEN node_network_gbps ELSE 400e0 END AS node_network_gbps,
+            CASE WHEN has_nvlink THEN node_network_gbps ELSE ethernet_gbps() END AS node_network_gbps,
             coalesce(micro_batch_wanted, size.micro_batch) AS micro_batch,
             greatest(1e0, round(
                 global_batch_tokens / (coalesce(micro_batch_wanted, size.micro_batch) * seq_len * size.gpus)
@@ -220,8 +227,7 @@ WITH _needs AS (
     FROM planned_workloads(jobs) AS w
     JOIN main.models AS m USING (model)
     CROSS JOIN main.gpus AS g
-    JOIN (SELECT unnest([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0]) AS gpu_count) AS n
-        ON n.gpu_count <= w.max_gpus
+    JOIN (SELECT unnest(planned_counts()) AS gpu_count) AS n ON n.gpu_count <= w.max_gpus
     WHERE g.has_full_specs AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
 ),
 
@@ -256,70 +262,39 @@ COMMENT ON MACRO TABLE judged_candidates IS
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
-    job, gpu AS gpu_id, gpu_count::INTEGER AS gpu_count, node_count::INTEGER AS node_count,
+    job, gpu, gpu_count, node_count,
     -- The same for all candidates of a job and GPU.
-    any_value(calibration) AS calibration, any_value(model) AS model, any_value(method) AS method,
-    any_value(seq_len)::INTEGER AS seq_len, any_value(lora_rank)::INTEGER AS lora_rank,
-    any_value(lora_targets) AS lora_targets, any_value(params_total) AS params_total,
-    any_value(quantization) AS quantization, any_value(optimizer) AS optimizer,
-    any_value(stack) AS stack,
-    any_value(node_network_gbps) AS node_network_gbps, any_value(usable_memory_gib) AS usable_memory_gib,
-    any_value(plan_assumptions) AS plan_assumptions, any_value(unsupported) AS unsupported,
-    any_value(class) AS class, any_value(evidence) AS evidence, any_value(evidence_run) AS evidence_run,
-    -- ZeRO keeps other types than the rest.
-    arg_max(training_precision, score) AS training_precision,
-    -- What a checkpoint to resume from takes, and what is kept at the end.
-    gib(arg_max(
-        CASE
-            WHEN is_full THEN params_total * (full_weight_bytes + optimizer_bytes)
-            ELSE adapter_params * (adapter_bytes + optimizer_bytes)
-        END, score
-    )) AS training_state_gib,
-    gib(arg_max(
-        CASE WHEN is_full THEN params_total * bytes_16bit() ELSE adapter_params * adapter_bytes END, score
-    )) AS result_gib,
-    arg_max(
-        {
-            'sharding': sharding, 'offload': offload, 'checkpointing': checkpointing,
-            'micro_batch': micro_batch, 'grad_accum': grad_accum, 'fit_probability': fit_probability,
-            'memory_low_ratio': memory_low_ratio, 'memory_high_ratio': memory_high_ratio,
-            'memory_gib': memory_gib, 'needed_gib': needed_gib,
-            'tokens_per_second_per_gpu': tokens_per_second_per_gpu,
-            'on_gpu': on_gpu, 'weight_bytes': weight_bytes_per_gpu, 'adapter_bytes': adapter_bytes_per_gpu,
-            'gradient_bytes': gradient_bytes_per_gpu, 'optimizer_bytes': optimizer_bytes_per_gpu,
-            'step_copy_bytes': step_copy_bytes_per_gpu, 'stored_bytes': stored_bytes,
-            'working_bytes': working_bytes, 'logits_bytes': logits_bytes,
-            'gathered_units_bytes': root_bytes + units_bytes,
-            'fragmentation_gib': reserved_gib - allocated_gib, 'process_gib': process_gib,
-            'loss_phase_bytes': loss_phase_bytes, 'backward_start_bytes': backward_start_bytes,
-            'backward_end_bytes': backward_end_bytes, 'optimizer_phase_bytes': optimizer_phase_bytes,
-            'matmul_seconds': matmul_seconds, 'attention_seconds': attention_seconds,
-            'traffic_seconds': traffic_seconds, 'logits_seconds': logits_seconds,
-            'dequantize_seconds': dequantize_seconds, 'host_exposed_seconds': host_exposed_seconds,
-            'communication_seconds': communication_seconds, 'offload_seconds': offload_seconds,
-            'optimizer_seconds': optimizer_seconds, 'host_per_step_seconds': host_per_step_seconds,
-            'step_seconds': step_seconds
-        },
-        score
-    ) AS c
+    any_value(COLUMNS([
+        'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'params_total', 'is_full',
+        'quantization', 'optimizer', 'stack', 'node_network_gbps', 'usable_memory_gib', 'plan_assumptions',
+        'unsupported', 'class', 'evidence', 'evidence_run'
+    ])),
+    unnest(max_by(struct_pack(
+        training_precision, sharding, offload, checkpointing, micro_batch, grad_accum, fit_probability,
+        memory_low_ratio, memory_high_ratio, memory_gib, needed_gib, reserved_gib, allocated_gib, process_gib,
+        tokens_per_second_per_gpu, full_weight_bytes, adapter_params, adapter_bytes, optimizer_bytes,
+        on_gpu, weight_bytes_per_gpu, adapter_bytes_per_gpu, gradient_bytes_per_gpu, optimizer_bytes_per_gpu,
+        step_copy_bytes_per_gpu, stored_bytes, working_bytes, logits_bytes, root_bytes, units_bytes,
+        loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes,
+        matmul_seconds, attention_seconds, traffic_seconds, logits_seconds, dequantize_seconds,
+        host_exposed_seconds, communication_seconds, offload_seconds, optimizer_seconds,
+        host_per_step_seconds, step_seconds
+    ), merit))
 FROM (
     SELECT
         *,
         -- Candidates that fit with the probability wanted beat the rest, in speed; of the rest the one with
-        -- least memory is likeliest to fit.
-        (needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability)::BIGINT AS is_safe,
-        -- To 1/1024; then the lower variant and micro-batch.
-        (1024e0 * CASE
-            WHEN is_safe = 1 THEN tokens_per_second_per_gpu * gpu_count
-            ELSE greatest(0e0, 100000e0 - needed_gib)
-        END)::BIGINT AS merit,
-        -- One integer sorts faster than a struct. Merit is below 1e14, variant and micro-batch below 100.
-        (is_safe * 100000000000000 + merit) * 10000 - variant * 100 - micro_batch::BIGINT AS score
+        -- least memory is likeliest to fit. To 1/1024; then the lower variant and micro-batch, each below
+        -- 100. Aggregates compare one integer faster than a struct.
+        ((1024e0 * CASE
+            WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
+                THEN 1e9 + tokens_per_second_per_gpu * gpu_count
+            ELSE -needed_gib
+        END)::BIGINT * 100 - variant) * 100 - micro_batch::BIGINT AS merit
     FROM judged_candidates(jobs)
 )
 GROUP BY job, gpu, gpu_count, node_count;
-COMMENT ON MACRO TABLE best_candidates IS
-    'The best of judged_candidates (c) of each job, GPU and count, with what is the same for all of them.';
+COMMENT ON MACRO TABLE best_candidates IS 'The best of judged_candidates of each job, GPU and count.';
 
 CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high_ratio) AS
     CASE
@@ -340,58 +315,62 @@ COMMENT ON FUNCTION plan_verdict IS
 
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
 SELECT
-    p.job, p.model, p.method, p.seq_len, p.lora_rank, p.lora_targets, p.gpu_id, p.gpu_count, p.node_count,
-    CASE WHEN p.node_count > 1 THEN p.node_network_gbps END AS node_network_gbps,
+    c.job, c.model, c.method, c.seq_len::INTEGER AS seq_len, c.lora_rank::INTEGER AS lora_rank,
+    c.lora_targets, c.gpu AS gpu_id, c.gpu_count::INTEGER AS gpu_count,
+    c.node_count::INTEGER AS node_count,
+    CASE WHEN c.node_count > 1 THEN c.node_network_gbps END AS node_network_gbps,
     c.micro_batch::INTEGER AS micro_batch, c.grad_accum::INTEGER AS grad_accum,
-    c.checkpointing AS checkpointing, c.sharding AS sharding, c.offload AS offload,
-    p.quantization, p.optimizer, p.training_precision, p.stack,
-    c.memory_gib AS memory_gib, c.memory_gib * c.memory_low_ratio AS memory_gib_low,
-    high_memory_gib(c.memory_gib, c.needed_gib, p.usable_memory_gib, c.memory_high_ratio) AS memory_gib_high,
-    p.usable_memory_gib, p.usable_memory_gib - c.needed_gib AS memory_margin_gib,
+    c.checkpointing, c.sharding, c.offload, c.quantization, c.optimizer, c.training_precision, c.stack,
+    c.memory_gib, c.memory_gib * c.memory_low_ratio AS memory_gib_low,
+    high_memory_gib(c.memory_gib, c.needed_gib, c.usable_memory_gib, c.memory_high_ratio) AS memory_gib_high,
+    c.usable_memory_gib, c.usable_memory_gib - c.needed_gib AS memory_margin_gib,
     CASE
-        WHEN p.unsupported IS NULL THEN plan_verdict(c.needed_gib, p.usable_memory_gib, c.fit_probability)
+        WHEN c.unsupported IS NULL THEN plan_verdict(c.needed_gib, c.usable_memory_gib, c.fit_probability)
         ELSE 'does_not_fit'
     END AS verdict,
-    CASE WHEN p.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
-    c.tokens_per_second_per_gpu * p.gpu_count AS tokens_per_second,
-    tokens_per_second * bs.low_ratio AS tokens_per_second_low,
-    tokens_per_second * bs.high_ratio AS tokens_per_second_high,
-    c.tokens_per_second_per_gpu AS tokens_per_second_per_gpu,
+    CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
+    c.tokens_per_second_per_gpu * c.gpu_count AS tokens_per_second,
+    tokens_per_second * b.low_ratio AS tokens_per_second_low,
+    tokens_per_second * b.high_ratio AS tokens_per_second_high,
+    c.tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
-    p.evidence, p.evidence_run, concat_ws('; ', p.plan_assumptions, i.ignored) AS assumptions,
+    c.evidence, c.evidence_run, json_with(c.plan_assumptions, i.ignored) AS assumptions,
     CASE
-        WHEN p.unsupported IS NOT NULL THEN p.unsupported
-        WHEN c.needed_gib > p.usable_memory_gib THEN
-            'needs at least ' || round(c.needed_gib, 1) || ' GiB per GPU, '
-            || round(p.usable_memory_gib, 1) || ' usable'
+        WHEN c.unsupported IS NOT NULL THEN c.unsupported
+        WHEN c.needed_gib > c.usable_memory_gib THEN 'too_little_memory'
     END AS infeasible_reason,
     peak_phase_of(
         c.loss_phase_bytes, c.backward_start_bytes, c.backward_end_bytes, c.optimizer_phase_bytes
     ) AS peak_phase,
-    gib(c.on_gpu * c.weight_bytes) AS weights_gib, gib(c.adapter_bytes) AS adapter_gib,
-    gib(c.on_gpu * c.gradient_bytes) AS gradients_gib, gib(c.on_gpu * c.optimizer_bytes) AS optimizer_gib,
-    gib(c.on_gpu * c.step_copy_bytes) AS optimizer_copy_gib, gib(c.stored_bytes) AS activations_gib,
+    gib(c.on_gpu * c.weight_bytes_per_gpu) AS weights_gib, gib(c.adapter_bytes_per_gpu) AS adapter_gib,
+    gib(c.on_gpu * c.gradient_bytes_per_gpu) AS gradients_gib,
+    gib(c.on_gpu * c.optimizer_bytes_per_gpu) AS optimizer_gib,
+    gib(c.on_gpu * c.step_copy_bytes_per_gpu) AS optimizer_copy_gib, gib(c.stored_bytes) AS activations_gib,
     gib(c.working_bytes) AS working_set_gib, gib(c.logits_bytes) AS logits_gib,
-    gib(c.gathered_units_bytes) AS fsdp_units_gib, c.fragmentation_gib AS fragmentation_gib,
-    c.process_gib AS overhead_gib,
-    c.matmul_seconds AS matmul_seconds, c.attention_seconds AS attention_seconds,
-    c.traffic_seconds AS traffic_seconds, c.logits_seconds AS logits_seconds,
+    gib(c.root_bytes + c.units_bytes) AS fsdp_units_gib,
+    c.reserved_gib - c.allocated_gib AS fragmentation_gib, c.process_gib AS overhead_gib,
+    c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds,
     c.dequantize_seconds AS dequantization_seconds, c.host_exposed_seconds AS host_seconds,
-    c.communication_seconds AS communication_seconds, c.offload_seconds AS offload_seconds,
-    c.optimizer_seconds AS optimizer_seconds, c.host_per_step_seconds AS overhead_seconds,
-    c.step_seconds AS micro_step_seconds,
-    p.training_state_gib, p.result_gib, gib(p.params_total * bytes_16bit()) AS model_download_gib,
-    c.needed_gib AS needed_gib, c.memory_low_ratio AS memory_low_ratio,
-    c.memory_high_ratio AS memory_high_ratio, bs.low_ratio AS speed_low_ratio,
-    bs.high_ratio AS speed_high_ratio
-FROM best_candidates(jobs) AS p
+    c.communication_seconds, c.offload_seconds, c.optimizer_seconds,
+    c.host_per_step_seconds AS overhead_seconds, c.step_seconds AS micro_step_seconds,
+    -- What a checkpoint to resume from takes, and what is kept at the end.
+    gib(CASE
+        WHEN c.is_full THEN c.params_total * (c.full_weight_bytes + c.optimizer_bytes)
+        ELSE c.adapter_params * (c.adapter_bytes + c.optimizer_bytes)
+    END) AS training_state_gib,
+    gib(CASE WHEN c.is_full THEN c.params_total * bytes_16bit() ELSE c.adapter_params * c.adapter_bytes END)
+        AS result_gib,
+    gib(c.params_total * bytes_16bit()) AS model_download_gib,
+    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, b.low_ratio AS speed_low_ratio,
+    b.high_ratio AS speed_high_ratio
+FROM best_candidates(jobs) AS c
 CROSS JOIN ignored_columns(jobs, plan_columns()) AS i
-JOIN main.model_bands AS bs
-    ON bs.calibration = p.calibration AND bs.quantity = 'speed' AND bs.method = p.method
-    AND bs.gpu_class = p.class AND bs.evidence = p.evidence;
+JOIN main.model_bands AS b
+    ON b.calibration = c.calibration AND b.quantity = 'speed' AND b.method = c.method
+    AND b.gpu_class = c.class AND b.evidence = c.evidence;
 COMMENT ON MACRO TABLE plans_in_full IS
     'plans_for with what its bands follow from: needed_gib (the memory without which a run dies) and the ratios of the bands of memory and speed.';
 

@@ -2,7 +2,9 @@
 
 CREATE OR REPLACE MACRO grid_jobs() AS TABLE
 WITH _grid_settings (method, lora_rank) AS (
-    VALUES ('full', NULL), ('lora', 16), ('qlora', 16)
+    SELECT m.method, CASE WHEN m.method <> 'full' THEN d.lora_rank END
+    FROM (VALUES ('full'), ('lora'), ('qlora')) AS m (method)
+    CROSS JOIN plan_defaults() AS d
 )
 
 SELECT
@@ -10,7 +12,7 @@ SELECT
     m.model, s.method, l.seq_len, s.lora_rank
 FROM main.models AS m
 CROSS JOIN _grid_settings AS s
-CROSS JOIN (SELECT unnest([2048, 4096]) AS seq_len) AS l
+CROSS JOIN (SELECT unnest([seq_len, 2 * seq_len]) AS seq_len FROM plan_defaults()) AS l
 -- The plans of the catalogue's workloads are in plans.
 ANTI JOIN main.workloads AS w
     ON w.model = m.model AND w.method = s.method AND w.seq_len = l.seq_len

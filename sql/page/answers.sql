@@ -14,9 +14,7 @@ SELECT
     r.job, r.kind, r.rank, c.gpu_id, c.gpu_count, c.node_count, c.offer,
     b.total_usd, b.total_usd_low, b.total_usd_high, b.hours, r.meets_deadline,
     r.longer_wait.usd AS longer_wait_usd, r.longer_wait.hours AS longer_wait_hours,
-    way_text(
-        r.longer_wait.gpu_count, r.longer_wait.gpu, r.longer_wait.provider, r.longer_wait.price_kind
-    ) AS longer_wait_way
+    longer_wait_way(r.longer_wait) AS longer_wait_way
 FROM report_ranked AS r
 JOIN report_candidates AS c USING (candidate)
 JOIN _bands AS b USING (candidate)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.request import Entry
-from pipeline.home.disk import disk_error_text, free_bytes, naming, size_text
+from pipeline.home.disk import disk_error_text, free_bytes, naming
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare_process
 
@@ -58,12 +58,6 @@ def test_other_refusals_say_what_to_do(tmp_path: Path) -> None:
     assert "ulimit -f" in text_of(errno.EFBIG, home.record, home)
     assert "ulimit -n" in text_of(errno.EMFILE, home.record, home)
     assert text_of(errno.EIO, home.record, home) == f"{home.record}: Input/output error"
-
-
-def test_sizes_for_people() -> None:
-    assert [size_text(size) for size in (0, 999, 1000, 1_500_000, 2.5e9, 1.2e12)] == [
-        "0 bytes", "999 bytes", "1.0 kB", "1.5 MB", "2.5 GB", "1,200.0 GB",
-    ]  # fmt: skip
 
 
 def test_the_archive_names_the_file_and_leaves_no_litter(small_disk: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.http.network import GuardedBackend, GuardedTransport, refusal_of
+from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_public
 from pipeline.capture.http.response import RequestFailedError
 from pipeline.capture.visit import capture_all
 from pipeline.contracts.listing import Request
@@ -42,14 +42,14 @@ def some_of(block: str) -> list[str]:
 
 
 def test_no_special_purpose_address_is_public() -> None:
-    assert [each for block in REGISTRY for each in some_of(block) if refusal_of(each) is None] == []
+    assert [each for block in REGISTRY for each in some_of(block) if is_public(each)] == []
 
 
 def test_no_ipv6_address_wraps_a_special_one() -> None:
     wraps = ("::ffff:{}", "64:ff9b::{}", "64:ff9b:1::{}", "::{}", "::ffff:0:{}")
     special = [each for block in REGISTRY if ":" not in block for each in some_of(block)]
     wrapped = [wrap.format(each) for wrap in wraps for each in special]
-    assert [each for each in wrapped if refusal_of(each) is None] == []
+    assert [each for each in wrapped if is_public(each)] == []
 
 
 def test_other_addresses_that_are_not_public() -> None:
@@ -64,12 +64,12 @@ def test_other_addresses_that_are_not_public() -> None:
     ]
     of_public_addresses = ["2002:101:101::1", "2001:0:4136:e378:8000:63bf:fefe:fefe"]  # 6to4, Teredo
     others = [*multicast, *global_for_a_version_of_python, *of_public_addresses, "fe80::1%eth0"]
-    assert [each for each in others if refusal_of(each) is None] == []
+    assert [each for each in others if is_public(each)] == []
 
 
 def test_public_addresses() -> None:
     public = ["1.1.1.1", "93.184.215.14", "2606:4700::1111", "::ffff:1.1.1.1", "64:ff9b::101:101"]
-    assert [each for each in public if refusal_of(each) is not None] == []
+    assert [each for each in public if not is_public(each)] == []
 
 
 class Noting(httpcore.NetworkBackend):

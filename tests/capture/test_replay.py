@@ -130,7 +130,7 @@ def test_pages_are_filed_in_the_archive(tmp_path: Path, archive: Archive) -> Non
 def test_pages_that_cannot_be_used_are_a_failed_capture(tmp_path: Path, archive: Archive) -> None:
     captured = capture_pages(tmp_path, source(), day=DAY, archive=archive)
     assert captured.status == "failed"
-    assert "there is no folder" in (captured.error or "")
+    assert "does not exist" in (captured.error or "")
     empty = capture_pages(folder(tmp_path, {"index.json": []}), source(), day=DAY, archive=archive)
     assert empty.status == "failed"
     assert "lists no answer" in (empty.error or "")
@@ -228,7 +228,7 @@ def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> Non
 
 
 def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for directory, says in ((tmp_path / "nowhere", "there is no folder"), (tmp_path, "contains no pages")):
+    for directory, says in ((tmp_path / "nowhere", "does not exist"), (tmp_path, "contains no pages")):
         assert main([str(directory)]) == 1
         assert says in capsys.readouterr().err
 

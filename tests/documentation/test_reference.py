@@ -37,7 +37,7 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    assert "At least this many GPUs" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")
+    assert "At most this many GPUs" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")
 
 
 def test_the_page_of_environment_variables_has_all_and_no_others() -> None:

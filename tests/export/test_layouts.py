@@ -3,17 +3,13 @@
 import csv
 import json
 import shutil
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from pipeline.export.layouts import write
 from pipeline.export.machines import LEFT_OUT, accelerators, clouds
-from pipeline.export.prometheus import FILE, GAUGES, _escaped
 from pipeline.home.paths import CATALOG_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
@@ -67,15 +63,6 @@ GPUHUNT_NAMES = """
 import json
 from gpuhunt._internal.constraints import KNOWN_ACCELERATORS
 print(json.dumps(sorted({each.name for each in KNOWN_ACCELERATORS})))
-"""
-
-PROMETHEUS = """
-import json, sys
-from prometheus_client.parser import text_string_to_metric_families
-with open(sys.argv[1], encoding="utf-8") as file:
-    families = list(text_string_to_metric_families(file.read()))
-rows = [[f.name, f.type, f.documentation, [[s.labels, s.value] for s in f.samples]] for f in families]
-print(json.dumps(rows))
 """
 
 
@@ -206,65 +193,6 @@ def test_every_offer_is_written_or_skipped_with_a_reason(
     assert all(row["reasons"] for row in left)
     described = {each["path"]: each for each in package_of(tmp_path / "out")["resources"]}
     assert described[LEFT_OUT]["bytes"] == (tmp_path / "out" / LEFT_OUT).stat().st_size
-
-
-def test_prometheus_reads_the_gauges(sample_home: Home, consumers: Path, tmp_path: Path) -> None:
-    laid_out(sample_home, tmp_path / "out", "prometheus")
-    families = ask_tool(consumers, PROMETHEUS, tmp_path / "out" / FILE, home=tmp_path)
-    assert [(name, kind, text) for name, kind, text, _ in families] == [
-        (gauge.name, "gauge", gauge.help) for gauge in GAUGES
-    ]
-    samples = {name: values for name, _, _, values in families}
-    with reader(sample_home.published) as connection:
-        cheapest = ask(
-            connection,
-            """SELECT workload, price_kind, objective, gpu, provider, total_usd::DOUBLE
-                FROM cheapest_gpu_per_workload WHERE rank = 1""",
-        ).rows
-        rejects = ask(connection, "SELECT source, rejects FROM source_health WHERE rejects IS NOT NULL").rows
-        days = ask(connection, "SELECT source, last_accepted_day FROM source_health").rows
-    assert sorted(
-        (*labels.values(), value) for labels, value in samples["gpufare_cheapest_total_usd"]
-    ) == sorted((*series, usd) for *series, _, _, usd in cheapest)
-    assert sorted((*labels.values(), value) for labels, value in samples["gpufare_cheapest_info"]) == sorted(
-        (*labels, 1) for *labels, _ in cheapest
-    )
-    assert {(labels["source"], value) for labels, value in samples["gpufare_source_rejects"]} == set(rejects)
-    assert {
-        (labels["source"], datetime.fromtimestamp(value, UTC).date())
-        for labels, value in samples["gpufare_source_last_accepted_timestamp_seconds"]
-    } == {(source, day) for source, day in days if day}
-    ((_, exported),) = samples["gpufare_exported_timestamp_seconds"]
-    assert 0 <= time.time() - exported < 300
-    assert len(samples["gpufare_source_offers"]) > 40
-
-
-def test_a_source_that_was_never_accepted_has_a_sample(sample_home: Home) -> None:
-    gauges = {gauge.name: gauge.query for gauge in GAUGES}
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{sample_home.published}' AS published (READ_ONLY)")
-        for table in ("source_health", "capture_outcomes"):
-            connection.execute(f"CREATE TABLE {table} AS FROM published.{table}")
-        enabled = "SELECT source FROM source_health WHERE last_accepted_day IS NOT NULL ORDER BY source"
-        names = [source for (source,) in connection.execute(enabled).fetchall()]
-        every = connection.execute(gauges["gpufare_source_accepted"]).fetchall()
-        assert every == [(1, name) for name in names]
-        connection.execute(
-            """UPDATE source_health SET last_accepted_day = NULL, state = 'never_accepted'
-                WHERE source = 'vast'"""
-        )
-        assert (0, "vast") in connection.execute(gauges["gpufare_source_accepted"]).fetchall()
-        accepted = connection.execute(gauges["gpufare_source_last_accepted_timestamp_seconds"]).fetchall()
-        assert [source for _, source in accepted] == [name for name in names if name != "vast"]
-
-
-def test_prometheus_reads_back_any_label(consumers: Path, tmp_path: Path) -> None:
-    label = 'a "quoted" \\ back\\nslash\nand a line'
-    (tmp_path / FILE).write_text(
-        f'# HELP a b\n# TYPE a gauge\na{{label="{_escaped(label)}"}} 1\n', encoding="utf-8"
-    )
-    ((_, _, _, samples),) = ask_tool(consumers, PROMETHEUS, tmp_path / FILE, home=tmp_path)
-    assert samples == [[{"label": label}, 1.0]]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,12 @@ from pydantic import ValidationError
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates import price_bounds, thresholds
+from pipeline.gates import price_bounds
 from pipeline.gates.history import Before, HeldPrice, History, moves_at_other_sources, read_history
 from pipeline.gates.judge import Screened, screen
 from pipeline.gates.price_bounds import Seen
 from pipeline.gates.prices import price_key
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.offers.builders import config, offer
@@ -26,7 +27,7 @@ from tests.offers.builders import config, offer
 DAY = date(2026, 8, 22)
 YESTERDAY = DAY - timedelta(days=1)
 
-HELD_DAYS, MIN_HELD_READINGS = thresholds.HELD_DAYS.value, thresholds.MIN_HELD_READINGS.value
+HELD_DAYS, MIN_HELD_READINGS = THRESHOLDS.held_days, THRESHOLDS.min_held_readings
 
 STEADY = [offer(f"{number + 5}.00", raw_label=f"card {number}", gpu_id=None) for number in range(3)]
 """Prices of cards that are not compared by their GPU."""

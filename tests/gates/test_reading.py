@@ -10,7 +10,7 @@ import pytest
 from pipeline.contracts.offer import Built, Offer, RejectedRow
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import check_reading, why_grown, why_in_another_currency
-from pipeline.gates.thresholds import HELD_DAYS
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.offers.builders import CAPTURED, config, offer
@@ -98,8 +98,8 @@ def test_a_source_that_grows_at_once_is_refused(rows: int, earlier: list[int], g
 
 def test_growth_that_lasts_is_believed() -> None:
     last = date(2026, 8, 21)
-    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS.value - 1)) is not None
-    assert why_grown(301, [100], last, last + timedelta(days=HELD_DAYS.value)) is None
+    assert why_grown(301, [100], last, last + timedelta(days=THRESHOLDS.held_days - 1)) is not None
+    assert why_grown(301, [100], last, last + timedelta(days=THRESHOLDS.held_days)) is None
 
 
 def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(tmp_path: Path) -> None:

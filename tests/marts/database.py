@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from pipeline.catalog.tables import catalog_rows
 from pipeline.offers.build import tier_class
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -78,7 +79,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
     "regions": {},
     "countries": {},
-    "workloads": {"max_gpus": 8, "max_hours": 168},
+    "workloads": {"max_gpus": 8},
     "gpus": {},
     "models": {},
     "capture_outcomes": {
@@ -111,6 +112,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "remedy": "a case",
     },
     "exchange_rates": {},
+    "job_settings": {},
 }
 
 
@@ -162,12 +164,14 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: list[dict[s
 
 @cache
 def _empty() -> Path:
-    """A file with every table and macro of sql/ and no rows, made once."""
+    """A file with every table and macro of sql/ and no rows but the settings of a job, made once."""
     folder = tempfile.mkdtemp(prefix="gpufare-empty-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     file = Path(folder) / "empty.duckdb"
     with connect(file) as connection:
         create(connection)
+        settings = catalog_rows("job_settings.csv")
+        _insert(connection, "job_settings", [{k: v or None for k, v in row.items()} for row in settings])
     return file
 
 

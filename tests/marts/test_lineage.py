@@ -7,6 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipeline.catalog.schema import table_names
 from pipeline.home.paths import SQL_DIR
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -30,11 +31,12 @@ def lineage() -> Lineage:
         (
             "plans",
             {"workloads", "models", "gpus", "model_constants", "model_bands", "measured_runs"}
-            | {"recipe_settings", "recipe_memory", "recipe_work", "measured_sources"},
+            | {"recipe_settings", "recipe_memory", "recipe_work", "measured_sources", "job_settings"},
         ),
         (
             "cheapest_gpu_per_workload",
-            {"workloads", "plans", "rentals", "gpus", "cost_parameters"},
+            {"workloads", "plans", "rentals", "gpus", "cost_parameters", "models"}
+            | {"job_settings", "job_names", "offers_latest"},
         ),
         ("compare_gpus", {"gpu_compare", "job_names"}),
     ],
@@ -47,7 +49,7 @@ def test_tables_are_found_through_macros(lineage: Lineage, name: str, tables: se
 def test_parser_and_text_name_the_same_tables(lineage: Lineage, mart: Path) -> None:
     """A table named without its schema could be captured by a CTE of whoever calls a macro."""
     text = re.sub("--.*", "", mart.read_text(encoding="utf-8"))
-    tables = {name for name in lineage.reads(mart.stem) if (SQL_DIR / "schema" / f"{name}.sql").exists()}
+    tables = {name for name in lineage.reads(mart.stem) if name in table_names()}
     assert tables == set(re.findall(r"main\.(\w+)", text)) - {mart.stem}
 
 
@@ -88,6 +90,6 @@ def test_a_part_is_created_with_all_that_it_needs() -> None:
 
 def test_wrong_names_and_queries_are_refused(lineage: Lineage) -> None:
     with pytest.raises(BuildError, match="no table or macro plan_for"):
-        lineage.scripts(["plan_for"])
+        lineage.needed(["plan_for"])
     with pytest.raises(BuildError, match="syntax error"):
         lineage.names_in("SELECT FROM WHERE")

@@ -7,12 +7,6 @@ import pytest
 from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.workloads import workloads
 
-DEADLINES = """
-deadlines:
-  - {up_to_tokens: 10M, max_hours: 24}
-  - {max_hours: 168}
-"""
-
 SCENARIO = """
 grid: []
 scenarios:
@@ -27,7 +21,7 @@ scenarios:
 
 def write(folder: Path, text: str) -> Path:
     path = folder / "workloads.yaml"
-    path.write_text(text if "deadlines" in text else DEADLINES + text, encoding="utf-8")
+    path.write_text(text, encoding="utf-8")
     return path
 
 
@@ -36,7 +30,7 @@ def test_the_grid_is_models_by_methods_by_tokens(tmp_path: Path) -> None:
         tmp_path,
         """
 grid:
-  - {models: [a, b], methods: [lora, full], tokens: [10M, 1B], seq_len: 2048, lora_rank: 8}
+  - {models: [a, b], methods: [lora, full], tokens: [10M, 1B], seq_len: 2048}
 scenarios: []
 """,
     )
@@ -46,7 +40,7 @@ scenarios: []
         "b-lora-10m", "b-lora-1b", "b-full-10m", "b-full-1b",
     ]  # fmt: skip
     assert {row["tokens"] for row in rows} == {10_000_000, 1_000_000_000}
-    assert {(row["method"], row["lora_rank"]) for row in rows} == {("lora", 8), ("full", None)}
+    assert {(row["method"], row["lora_rank"]) for row in rows} == {("lora", 16), ("full", None)}
 
 
 def test_tokens_are_examples_times_tokens_times_epochs(tmp_path: Path) -> None:
@@ -55,55 +49,22 @@ def test_tokens_are_examples_times_tokens_times_epochs(tmp_path: Path) -> None:
     assert row["tokens"] == 3_000_000
 
 
-@pytest.mark.parametrize(
-    ("counts", "max_hours"),
-    [
-        ("tokens: 10M", 24),
-        ("tokens: 10000001", 168),
-        ("tokens: 100B", 168),
-        ("tokens: 1M\n    max_hours: 9", 9),
-    ],
-)
-def test_a_job_has_its_own_deadline_or_that_of_its_tokens(
-    tmp_path: Path, counts: str, max_hours: float
-) -> None:
-    (row,) = workloads(write(tmp_path, SCENARIO.format(method="full", counts=counts)))
-    assert row["max_hours"] == max_hours
-
-
-@pytest.mark.parametrize(
-    "rules",
-    [
-        "[]",
-        "[{up_to_tokens: 1M, max_hours: 24}]",
-        "[{max_hours: 24}, {up_to_tokens: 1M, max_hours: 2}]",
-        "[{up_to_tokens: 2M, max_hours: 24}, {up_to_tokens: 1M, max_hours: 2}, {max_hours: 99}]",
-        "[{max_hours: 24}, {max_hours: 48}]",
-    ],
-)
-def test_rules_that_leave_a_deadline_open_are_refused(tmp_path: Path, rules: str) -> None:
-    with pytest.raises(CatalogError, match="from few tokens to many"):
-        workloads(write(tmp_path, f"deadlines: {rules}\ngrid: []\nscenarios: []\n"))
-
-
-def test_the_weekly_job_has_a_week() -> None:
-    hours = {row["workload"]: row["max_hours"] for row in workloads()}
-    assert hours["weekly-13b-100b-tokens"] == 168
-    assert hours["llama-2-13b-lora-100b"] == 720
-    assert max(hours.values()) == 720
+def test_a_workload_that_leaves_settings_open_has_the_defaults_of_a_job(tmp_path: Path) -> None:
+    scenario = SCENARIO.format(method="lora", counts="tokens: 1M").replace("    seq_len: 2048\n", "")
+    (row,) = workloads(write(tmp_path, scenario))
+    assert (row["seq_len"], row["lora_rank"], row["max_gpus"], row["max_hours"]) == (2048, 16, 8, None)
 
 
 @pytest.mark.parametrize(
     ("method", "counts", "message"),
     [
         ("lora", "lora_rank: 8\n    tokens: 0", "must be above 0"),
-        ("lora", "tokens: 1M", "lora_rank"),
         ("full", "lora_rank: 8\n    tokens: 1M", "lora_rank"),
         ("full", "examples: 5", "give either tokens"),
         (
             "full",
             "tokens: 1M\n    examples: 5\n    tokens_per_example: 5\n    epochs: 1",
-            "tokens is 1e\\+06, which is not what its examples have",
+            "tokens is 1e\\+06, but its examples and epochs give",
         ),
         ("dora", "tokens: 1M", "method"),
         ("full", "tokens: many", "not a number such as 100M"),

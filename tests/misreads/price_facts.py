@@ -223,7 +223,7 @@ def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal
 
 
 def max_inversion(facts: Iterable[Fact]) -> Decimal:
-    """The rule for gates.thresholds.MAX_INVERSION: the largest that was seen, rounded up to a tenth."""
+    """The rule for the threshold max_inversion: the largest that was seen, rounded up to a tenth."""
     seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
     return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
 

@@ -15,11 +15,11 @@ from pydantic import TypeAdapter
 from pipeline.catalog.source_config import configs
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
-from pipeline.gates import price_bounds, thresholds
+from pipeline.gates import contradictions, price_bounds
 from pipeline.gates.contradictions import flag_contradictions
 from pipeline.gates.history import History
 from pipeline.gates.judge import screen
-from pipeline.gates.thresholds import MAX_INVERSION
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill
 from tests.misreads.price_facts import MARKETPLACES, Fact, bounds, facts_file, max_inversion, read_facts
@@ -139,12 +139,13 @@ def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch
     rows = TypeAdapter(list[price_bounds.Seen]).validate_python(bounds(kept))
     seen = {(row.source, row.gpu_id, row.price_kind): row for row in rows}
     monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
-    monkeypatch.setattr(thresholds, "MAX_INVERSION", replace(MAX_INVERSION, value=max_inversion(kept)))
+    changed = THRESHOLDS.model_copy(update={"max_inversion": max_inversion(kept)})
+    monkeypatch.setattr(contradictions, "THRESHOLDS", changed)
 
 
 def test_the_largest_inversion_is_that_of_the_facts() -> None:
     assert FACTS is not None
-    assert max_inversion(read_facts(FACTS)) == MAX_INVERSION.value
+    assert max_inversion(read_facts(FACTS)) == THRESHOLDS.max_inversion
 
 
 def _apart(one: str, other: str) -> bool:

@@ -148,7 +148,7 @@ def test_the_pipeline_bubble(
     m is counted as the stages times the accumulated steps. Narayanan et al. 2021 (arXiv 2104.04473), 2.2.1.
     """
     share, per_gpus, per_nodes = model.execute(
-        "SELECT bubble_share, waiting_per_doubling, waiting_per_node_doubling FROM constants()"
+        "SELECT k.bubble_share, k.waiting_per_doubling, k.waiting_per_node_doubling FROM constants()"
         " WHERE calibration = 'all'"
     ).fetchall()[0]
     terms = speed(**PIPELINED, pipeline_parallel=stages, grad_accum=grad_accum)

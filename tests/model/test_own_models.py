@@ -219,7 +219,11 @@ def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
         ({"architectures": ["LlamaModel"]}, "m", "not a class that predicts tokens"),
         ({"architectures": "LlamaForCausalLM"}, "m", "not a class that predicts tokens"),
         ({"quantization_config": {"quant_method": "awq"}}, "m", "quantization_config is not read"),
-        ({"model_type": "mixtral", "num_local_experts": 1 << 24}, "m", "parameters are not those of a model"),
+        (
+            {"model_type": "mixtral", "num_local_experts": 1 << 24},
+            "m",
+            "parameters are impossible",
+        ),
         ({"padding": " " * MAX_BYTES}, "m", "is larger than 1048576 bytes, so it is not a config.json"),
         ({}, "Bad Name", "'Bad Name' is not a name: up to 80 lower-case letters"),
     ],

@@ -1,16 +1,20 @@
 """The user's own measured runs: adding to the file, reading it even when damaged, and learning from it."""
 
+import csv
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.paths import Home
+from pipeline.model.corrections import Kind, corrected, kinds_of, learn, shrunken
 from pipeline.model.estimate import Estimator
-from pipeline.model.measuring.corrections import Kind, corrected, kinds_of, learn, shrunken
-from pipeline.model.measuring.own_runs import (
+from pipeline.model.own_runs import (
     MORE_COLUMNS,
     OwnRun,
     OwnRuns,
@@ -173,3 +177,40 @@ def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
     assert bad["error"]
     estimator.estimate([RUN | {"model": "no such"}], list(RUN))
     assert kinds_of(estimator) == {}
+
+
+def test_estimate_adds_the_corrected_figures_where_it_is_asked_to(
+    estimator: Estimator, home: Home, tmp_path: Path
+) -> None:
+    memory, speed = estimated(estimator)
+    add_own_run(home, RUN | {
+        "measured_memory_gib": str(memory * 1.1), "measured_tokens_per_second_per_gpu": str(speed),
+    })  # fmt: skip
+    (tmp_path / "runs.csv").write_text(
+        "run_id,model,gpu,method,stack,quantization\n"
+        "a,llama-3.1-8b,rtx-4090,qlora,hf,nf4dq\n"
+        "b,llama-3.1-8b,l4,lora,hf,\n"
+    )
+    plain = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv")])
+    own = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), "--own"])
+    corrected, other = csv.DictReader(own.stdout.splitlines())
+    before, _ = csv.DictReader(plain.stdout.splitlines())
+    assert {name: corrected[name] for name in before} == before, "the model's own figures stay"
+    assert corrected["corrections"].startswith("memory corrected by x ")
+    assert "from 1 run of yours; tokens per second corrected by x " in corrected["corrections"]
+    factor = float(corrected["corrections"].split("x ")[1].split()[0])
+    assert float(corrected["memory_gib_corrected"]) == pytest.approx(
+        float(before["memory_gib"]) * factor, rel=1e-3
+    )
+    assert [other[name] for name in ("memory_gib_corrected", "corrections")] == ["", ""]
+
+
+def test_estimate_answers_with_a_damaged_file_of_own_runs(home: Home, tmp_path: Path) -> None:
+    home.root.mkdir(parents=True)
+    home.own_runs.write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "runs.csv").write_text("run_id,model,gpu,method\na,llama-3.1-8b,rtx-4090,qlora\n")
+    answer = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), "--own"])
+    assert answer.exit_code == 0
+    (row,) = csv.DictReader(answer.stdout.splitlines())
+    assert (row["error"], row["corrections"]) == ("", "")
+    assert "measured_runs.csv cannot be read and is left out: it is not text in UTF-8" in answer.stderr

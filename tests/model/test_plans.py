@@ -114,16 +114,14 @@ def test_nothing_is_planned_that_the_card_cannot_do(model: duckdb.DuckDBPyConnec
     assert by_gpu["v100-sxm-32gb"]["training_precision"] == "fp16"
     assert by_gpu["a100-sxm-80gb"]["training_precision"] == "bf16"
     assert by_gpu["p40"]["verdict"] == "does_not_fit"
-    assert "no longer support" in str(by_gpu["p40"]["infeasible_reason"])
+    assert by_gpu["p40"]["infeasible_reason"] == "unsupported_architecture"
     wanted = _plans(model, "gpu_count = 1", model="llama-3.2-3b", method="lora", training_precision="bf16")
-    assert {p["infeasible_reason"] for p in wanted if p["gpu_id"] in ("t4", "v100-sxm-32gb")} == {
-        "no bf16 on this GPU"
-    }
+    assert {p["infeasible_reason"] for p in wanted if p["gpu_id"] in ("t4", "v100-sxm-32gb")} == {"no_bf16"}
     narrow = {
         p["gpu_id"]: p["infeasible_reason"]
         for p in _plans(model, "gpu_count = 1", model="llama-3.2-3b", method="lora", fp8=1)
     }
-    assert narrow["a100-sxm-80gb"] == "no fp8 on this GPU"
+    assert narrow["a100-sxm-80gb"] == "no_fp8"
     assert narrow["h100-sxm-80gb"] is None
     assert narrow["l40s"] is None
 
@@ -151,7 +149,7 @@ def test_wishes_are_kept(model: duckdb.DuckDBPyConnection) -> None:
         (p["micro_batch"], p["checkpointing"], p["stack"], p["quantization"], p["seq_len"]) for p in plans
     } == {(3, "full", "hf", "nf4", 1024)}
     assert "seq_len" not in str(plans[0]["assumptions"])
-    assert "lora_rank: 16" in str(plans[0]["assumptions"])
+    assert '"lora_rank":16' in str(plans[0]["assumptions"])
 
 
 @pytest.mark.parametrize("method", ["lora", "full"])

@@ -176,7 +176,7 @@ def test_a_column_becomes_a_setting(columns: dict[str, str], setting: str, value
 )
 def test_what_a_row_leaves_open_is_an_assumption(columns: dict[str, str], assumption: str) -> None:
     assert read().assumptions == []
-    assert read(**columns).assumptions == [assumption]
+    assert [": ".join(each) for each in read(**columns).assumptions] == [assumption]
 
 
 def test_all_linear_layers_need_no_assumption() -> None:

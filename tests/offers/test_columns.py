@@ -1,121 +1,84 @@
 """The columns of an offer are those of the contract, in SQL and in the readers' listing, too."""
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import fields
 from datetime import date, datetime
 from decimal import Decimal
-from typing import get_args
+from typing import Any, Literal, get_args, get_origin
 
-import duckdb
 import pytest
 from pydantic import BaseModel
 
-from pipeline.contracts.listing import PRICE_KINDS, Listing, NativeUnit
-from pipeline.contracts.offer import Continent, MatchStatus, Offer, RejectedRow, column_types
+from pipeline.catalog.schema import read_table
+from pipeline.contracts.listing import PRICE_KINDS, Listing, NativeUnit, TierClass
+from pipeline.contracts.offer import Continent, MatchConfidence, MatchStatus, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.contracts.training import CHECKPOINTINGS, METHODS, STACKS
 from pipeline.home.paths import Home
-from pipeline.warehouse.database import prepare
 from pipeline.warehouse.query import QueryError, ask, reader
 
 SQL_TYPES: dict[type, str] = {
-    str: "VARCHAR",
     bool: "BOOLEAN",
     int: "INTEGER",
     float: "DOUBLE",
     Decimal: "DECIMAL(18,8)",
     date: "DATE",
     datetime: "TIMESTAMP WITH TIME ZONE",
-    tuple: "INTEGER[]",
 }
 
-DAY = ("day", "DATE", False)
 
-
-@pytest.fixture(scope="module")
-def schema() -> Iterator[duckdb.DuckDBPyConnection]:
-    with duckdb.connect() as connection:
-        prepare(connection)
-        yield connection
-
-
-def columns_in_sql(schema: duckdb.DuckDBPyConnection, table: str) -> list[tuple[str, str, bool, str]]:
-    """Name, type, whether it may be null, and comment, in the order of the table."""
-    return schema.execute(
-        "SELECT column_name, data_type, is_nullable, comment FROM duckdb_columns()"
-        " WHERE table_name = ? ORDER BY column_index",
-        [table],
-    ).fetchall()
-
-
-def columns_in_contract(contract: type[BaseModel]) -> list[tuple[str, str, bool]]:
-    types = column_types(contract)
-    return [
-        (name, SQL_TYPES[types[name]], name == "raw" or type(None) in get_args(field.annotation))
-        for name, field in contract.model_fields.items()
-    ]
+def sql_type(annotation: Any) -> str:
+    """The column type of a field: text for literals, enums and JSON."""
+    kind = get_origin(annotation)
+    if kind is tuple:
+        return "INTEGER[]"
+    if kind is not None and kind is not Literal:  # Annotated[value, ...], or value | None
+        return sql_type(get_args(annotation)[0])
+    return SQL_TYPES.get(annotation, "VARCHAR")
 
 
 @pytest.mark.parametrize(("table", "contract"), [("offers", Offer), ("rejects", RejectedRow)])
-def test_table_has_the_columns_of_its_contract(
-    schema: duckdb.DuckDBPyConnection, table: str, contract: type[BaseModel]
-) -> None:
-    columns = columns_in_sql(schema, table)
-    assert [column[:3] for column in columns] == [DAY, *columns_in_contract(contract)]
-    assert [name for name, *_, comment in columns if not (comment or "").endswith(".")] == []
+def test_table_has_the_columns_of_its_contract(table: str, contract: type[BaseModel]) -> None:
+    columns = [(column.name, column.type, column.nullable) for column in read_table(table).described()]
+    assert columns == [
+        ("day", "DATE", False),
+        *(
+            (name, sql_type(field.annotation), name == "raw" or type(None) in get_args(field.annotation))
+            for name, field in contract.model_fields.items()
+        ),
+    ]
 
 
-def test_offers_latest_begins_with_the_columns_of_offers(schema: duckdb.DuckDBPyConnection) -> None:
-    offers = columns_in_sql(schema, "offers")
-    assert columns_in_sql(schema, "offers_latest")[: len(offers)] == offers
+def test_offers_latest_begins_with_the_columns_of_offers() -> None:
+    offers = read_table("offers").described()
+    assert read_table("offers_latest").described()[: len(offers)] == offers
 
 
 @pytest.mark.parametrize(
-    ("column", "values"),
-    [("flag_reason", FlagReason), ("native_unit", get_args(NativeUnit)), ("continent", get_args(Continent))],
+    ("table", "column", "values"),
+    [
+        ("offers", "flag_reason", FlagReason),
+        ("offers", "native_unit", get_args(NativeUnit)),
+        ("offers", "continent", get_args(Continent)),
+        ("offers", "price_kind", PRICE_KINDS),
+        ("offers", "match_status", get_args(MatchStatus)),
+        ("offers", "match_confidence", get_args(MatchConfidence)),
+        ("offers", "size_evidence", get_args(SizeEvidence)),
+        ("offers", "tier_class", get_args(TierClass)),
+        ("workloads", "method", METHODS),
+        ("plans", "checkpointing", CHECKPOINTINGS),
+    ],
 )
-def test_comments_of_an_offer_list_the_values_of_its_columns(
-    schema: duckdb.DuckDBPyConnection, column: str, values: Iterable[str]
-) -> None:
-    (comment,) = [each[3] for each in columns_in_sql(schema, "offers") if each[0] == column]
-    assert [value for value in values if value not in re.split(r"[ ,;.]+", comment)] == []
+def test_columns_allow_the_values_that_the_code_has(table: str, column: str, values: Iterable[str]) -> None:
+    (found,) = [each for each in read_table(table).described() if each.name == column]
+    assert sorted(found.values) == sorted(values)
+    assert [value for value in values if value not in found.meaning] == []
 
 
 def test_a_listing_states_columns_of_an_offer() -> None:
     """``answer``, ``context``, ``label_kind`` and ``upstream_provider`` say how to fill others."""
     stated = {field.name for field in fields(Listing)} - Offer.model_fields.keys()
     assert stated == {"answer", "context", "label_kind", "upstream_provider"}
-
-
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [("price_kind", PRICE_KINDS), ("method", METHODS), ("match_status", get_args(MatchStatus))],
-)
-def test_constraints_and_comments_list_the_allowed_values(
-    schema: duckdb.DuckDBPyConnection, column: str, values: tuple[str, ...]
-) -> None:
-    checks = schema.execute(
-        "SELECT expression FROM duckdb_constraints()"
-        " WHERE constraint_type = 'CHECK' AND constraint_column_names = [?]",
-        [column],
-    ).fetchall()
-    assert checks
-    for (expression,) in checks:
-        assert set(re.findall(r"'(\w+)'", expression)) == set(values)
-
-
-@pytest.mark.parametrize(("column", "values"), [("price_kind", PRICE_KINDS), ("method", METHODS)])
-def test_comments_list_the_allowed_values(
-    schema: duckdb.DuckDBPyConnection, column: str, values: tuple[str, ...]
-) -> None:
-    comments = schema.execute(
-        "SELECT table_name, comment FROM duckdb_columns()"
-        " WHERE column_name = ? AND NOT internal AND schema_name = 'main'",
-        [column],
-    ).fetchall()
-    assert comments
-    assert [table for table, text in comments if not all(value in text for value in values)] == []
 
 
 def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -> None:
@@ -127,7 +90,7 @@ def test_costs_are_defined_for_each_price_kind_and_no_other(sample_home: Home) -
 
 @pytest.mark.parametrize(
     ("setting", "values"),
-    [("checkpointing", CHECKPOINTINGS), ("stack", STACKS), ("price_kind", (*PRICE_KINDS, "any"))],
+    [("checkpointing", CHECKPOINTINGS), ("stack", STACKS), ("kind", (*PRICE_KINDS, "any"))],
 )
 def test_questions_take_the_allowed_values_and_no_other(
     sample_home: Home, setting: str, values: tuple[str, ...]

@@ -10,7 +10,7 @@ import pytest
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.listing import Listing, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.thresholds import FLOOD_FACTOR, MAX_GPU_COUNT
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.offers.build import MAX_REJECTS, build_offers
 from tests.offers.builders import CAPTURED, config, listing
 
@@ -27,7 +27,7 @@ def test_a_flood_is_refused_without_reading_on() -> None:
         build_offers(endless(), config(rows_max=3))
 
 
-@pytest.mark.parametrize("rows", [FLOOD_FACTOR.value * 3 - 1, FLOOD_FACTOR.value * 3])
+@pytest.mark.parametrize("rows", [THRESHOLDS.flood_factor * 3 - 1, THRESHOLDS.flood_factor * 3])
 def test_a_stated_multiple_of_rows_max_is_read(rows: int) -> None:
     listings = (listing(region=str(number)) for number in range(rows))
     assert len(build_offers(listings, config(rows_max=3)).offers) == rows
@@ -43,8 +43,8 @@ def test_rejects_are_kept_up_to_a_number_and_counted_beyond() -> None:
 @pytest.mark.parametrize(
     ("expect", "gpus", "refused"),
     [
-        ({}, MAX_GPU_COUNT.value, False),
-        ({}, MAX_GPU_COUNT.value + 1, True),
+        ({}, THRESHOLDS.max_gpu_count, False),
+        ({}, THRESHOLDS.max_gpu_count + 1, True),
         ({}, 18_000, True),
         ({"max_gpu_count": 256}, 256, False),
         ({"max_gpu_count": 256}, 257, True),

@@ -56,14 +56,10 @@ def test_a_home_without_a_journal_has_no_entries_and_gets_none_by_reading(home: 
     assert not home.record.exists()
 
 
-@pytest.mark.parametrize("mark", ["none", "another"])
-def test_a_home_of_another_version_is_refused_in_one_sentence(mark: str, home: Home) -> None:
-    if mark == "none":
-        (home.root / "outcomes").mkdir(parents=True)
-    else:
-        Journal(home).begin()
-        with closing(sqlite3.connect(Journal(home).path)) as connection:
-            connection.execute(f"PRAGMA user_version = {LAYOUT + 1}")
+def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> None:
+    Journal(home).begin()
+    with closing(sqlite3.connect(Journal(home).path)) as connection:
+        connection.execute(f"PRAGMA user_version = {LAYOUT + 1}")
     for attempt in (lambda: Journal(home).write("x", "", DAY, "", "{}"), Records(home).outcome_days):
         with pytest.raises(HomeLayoutError, match=r"filled by another version .*set GPUFARE_HOME"):
             attempt()

@@ -120,6 +120,7 @@ def test_what_a_row_states_comes_before_what_its_source_states() -> None:
     ("prices", "changes", "flags"),
     [
         (("2.00", "3.00"), {}, ["conflicting_prices"] * 2),
+        (("2.00", "3.00"), {"instance_type": "h100.8", "region": "eu"}, ["conflicting_prices"] * 2),
         (("2.00", "3.00"), {"flag_reason": "coming_soon"}, ["coming_soon"] * 2),
         (("2.00", "3.00"), {"tier": "marketplace_verified"}, [None, None]),
         (("2.00", "2.00"), {"tier": "marketplace_verified"}, [None, None]),

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Listing, Reject, Request
+from pipeline.offers.build import build_offers
 from pipeline.parsing.paging import next_page
 from pipeline.sources import source_module
 
@@ -39,6 +40,14 @@ def read(source: str, *answers: Answer) -> tuple[list[Listing], list[Reject]]:
     """Return a reader's listings and rejects for answers."""
     rows = list(source_module(source).read(answers, source_config(source)))
     return [r for r in rows if isinstance(r, Listing)], [r for r in rows if isinstance(r, Reject)]
+
+
+def contradicted(source: str, *answers: Answer) -> list[str]:
+    """The labels of the offers that are flagged because another one has a different price."""
+    offers = build_offers(
+        source_module(source).read(answers, source_config(source)), source_config(source)
+    ).offers
+    return [offer.raw_label for offer in offers if offer.flag_reason == "conflicting_prices"]
 
 
 def page(source: str, name: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Listing, ReaderWarning, Reject, SourceChangedError
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.answers import at_least_one, each_answer, reader
+from pipeline.parsing.answers import each_answer, joint_reader, reader
 from pipeline.parsing.json_objects import FieldAudit
 from tests.sources.helpers import answer
 
@@ -68,7 +68,11 @@ def test_when_every_answer_is_refused_the_source_fails_with_the_first_reason() -
     assert each_answer([], length_of) == ([], [])
 
 
-def test_no_row_at_all_is_a_failure() -> None:
-    assert list(at_least_one([1, 2], "no rows")) == [1, 2]
-    with pytest.raises(SourceChangedError, match="no rows"):
-        list(at_least_one([], "no rows"))
+def test_a_warning_and_a_refused_answer_are_no_rows() -> None:
+    page = answer("[]")
+    others = [ReaderWarning("odd"), Reject(RejectReason.UNREADABLE_ANSWER, "bad", "", page)]
+    row = Reject(RejectReason.NOT_OFFERED, "sold out", "", page)
+    with pytest.raises(SourceChangedError, match="linode: no row"):
+        list(joint_reader("no row")(lambda answers, audit: iter(others))([page], LINODE))
+    read = joint_reader("no row")(lambda answers, audit: iter([*others, row]))
+    assert list(read([page], LINODE)) == [*others, row]

@@ -1,8 +1,3 @@
-import csv
-import io
-import tracemalloc
-from datetime import date
-from decimal import Decimal
 from urllib.parse import unquote
 
 import pytest
@@ -10,7 +5,6 @@ import pytest
 from pipeline.catalog.places import place_of
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import SourceChangedError
-from pipeline.sources.aws import read as read_aws
 from pipeline.sources.aws import requests, retry_requests
 from tests.sources.helpers import answer, page, read
 
@@ -94,12 +88,9 @@ def test_a_government_region_is_flagged():
     assert (listings[0].region, listings[0].flag_reason) == ("us-gov-west-1", "restricted_region")
 
 
-def test_the_older_spot_answer_in_its_wrapper():
-    spot = page("aws", "spot.json").replace('"us-east-1"', '"us-east"')
-    plain, _ = read("aws", answer(spot))
-    wrapped, rejects = read("aws", answer(f"/* spot prices */\ncallback({spot});\n"))
-    assert short(wrapped) == short(plain)
-    assert ("p5.48xlarge", "spot", "us-east-1", "15.6472") in short(wrapped)
+def test_spot_prices_of_a_region():
+    listings, rejects = read("aws", answer(page("aws", "spot.json")))
+    assert ("p5.48xlarge", "spot", "us-east-1", "15.6472") in short(listings)
     assert [r.reason for r in rejects] == ["not_offered"] * 3
 
 
@@ -109,113 +100,6 @@ def test_windows_only_spot_is_refused():
     listings, rejects = read("aws", answer({"config": {"regions": [region]}}))
     assert listings == []
     assert [r.reason for r in rejects] == ["missing_field"]
-
-
-COLUMNS = [
-    "SKU", "OfferTermCode", "RateCode", "TermType", "PriceDescription", "EffectiveDate", "StartingRange",
-    "EndingRange", "Unit", "PricePerUnit", "Currency", "LeaseContractLength", "PurchaseOption",
-    "OfferingClass", "Location", "Instance Type", "Tenancy", "Operating System", "CapacityStatus",
-    "Pre Installed S/W", "Region Code", "MarketOption", "GPU",
-]  # fmt: skip
-
-
-def bulk(*rows, columns=COLUMNS):
-    out = io.StringIO()
-    writer = csv.writer(out, quoting=csv.QUOTE_ALL)
-    for line in (
-        ["FormatVersion", "v1.0"],
-        ["Disclaimer", "x"],
-        ["Publication Date", "2026"],
-        ["Version", "1"],
-    ):
-        writer.writerow(line)
-    writer.writerow(["OfferCode", "AmazonEC2"])
-    writer.writerow(columns)
-    for fields in rows:
-        writer.writerow([fields.get(name, "") for name in columns])
-    return answer(out.getvalue())
-
-
-def csv_row(**fields):
-    names = {"instance": "Instance Type", "os": "Operating System", "software": "Pre Installed S/W"}
-    usual = {
-        "SKU": "S1", "OfferTermCode": "T1", "TermType": "OnDemand", "EffectiveDate": "2026-08-01",
-        "Unit": "Hrs", "PricePerUnit": "55.0400000000", "Currency": "USD", "Instance Type": "p5.48xlarge",
-        "Tenancy": "Shared", "Operating System": "Linux", "CapacityStatus": "Used",
-        "Pre Installed S/W": "NA", "Region Code": "us-east-1", "MarketOption": "OnDemand", "GPU": "8",
-    }  # fmt: skip
-    return usual | {names.get(name, name): value for name, value in fields.items()}
-
-
-def reserved(code, option, lease="1yr", **fields):
-    return csv_row(
-        TermType="Reserved", OfferTermCode=code, LeaseContractLength=lease, PurchaseOption=option,
-        OfferingClass="standard", **fields,
-    )  # fmt: skip
-
-
-def test_the_bulk_list_adds_up_reservations():
-    listings, rejects = read(
-        "aws",
-        bulk(
-            csv_row(),
-            reserved("R1", "No Upfront", PricePerUnit="35.0"),
-            reserved("R2", "All Upfront", Unit="Quantity", PricePerUnit="300000"),
-            reserved("R2", "All Upfront", PricePerUnit="0.0000000000"),
-            reserved("R3", "Partial Upfront", lease="3yr", PricePerUnit="10.0"),
-            reserved("R3", "Partial Upfront", lease="3yr", Unit="Quantity", PricePerUnit="262800"),
-            csv_row(SKU="S2", os="Windows"),
-            csv_row(SKU="S3", Tenancy="Dedicated"),
-            csv_row(SKU="S4", CapacityStatus="UnusedCapacityReservation"),
-            csv_row(SKU="S5", software="SQL Web"),
-            csv_row(SKU="S6", MarketOption="CapacityBlock"),
-            csv_row(SKU="S7", instance="m5.large"),
-        ),
-    )
-    assert rejects == []
-    assert [(r.price_kind, r.term_days, r.tier, r.native_unit, r.native_price) for r in listings] == [
-        ("on_demand", None, None, "instance_hour", Decimal("55.04")),
-        ("reserved", 365, "standard no upfront", "instance_hour", Decimal(35)),
-        ("reserved", 365, "standard all upfront", "instance_term", Decimal(300000)),
-        ("reserved", 1095, "standard partial upfront", "instance_term", Decimal(262800 + 262800)),
-    ]
-
-
-def test_bulk_columns_may_move_and_a_coming_price_carries_its_day():
-    moved = list(reversed(COLUMNS))
-    moved.remove("MarketOption")
-    listings, _ = read("aws", bulk(csv_row(EffectiveDate="2026-12-01"), columns=moved))
-    assert short(listings) == [("p5.48xlarge", "on_demand", "us-east-1", "55.04")]
-    assert listings[0].effective_from == date(2026, 12, 1)
-    (leased,), _ = read(
-        "aws", bulk(reserved("R1", "No Upfront", PricePerUnit="35", EffectiveDate="2026-12-01"))
-    )
-    assert (leased.price_kind, leased.effective_from) == ("reserved", date(2026, 12, 1))
-
-
-@pytest.mark.parametrize(
-    ("rows", "reason"),
-    [
-        ([reserved("R2", "All Upfront", Unit="Quantity", PricePerUnit="300000")], "unknown_terms"),
-        ([reserved("R1", "No Upfront", PricePerUnit="0")], "zero_price"),
-        ([reserved("R1", "No Upfront", lease="5yr", PricePerUnit="9")], "unknown_term_length"),
-        ([csv_row(), csv_row(PricePerUnit="60")], "unknown_terms"),
-    ],
-)
-def test_terms_that_do_not_add_up_are_refused(rows, reason):
-    listings, rejects = read("aws", bulk(*rows))
-    assert listings == []
-    assert [r.reason for r in rejects] == [reason]
-
-
-def test_the_bulk_list_is_read_in_bounded_memory():
-    many = bulk(csv_row(), *(csv_row(instance="m5.large", SKU=f"M{at}") for at in range(30_000)))
-    tracemalloc.start()
-    listings = list(read_aws([many], source_config("aws")))
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert len(listings) == 1
-    assert peak < len(many.body) / 4
 
 
 @pytest.mark.parametrize(
@@ -228,8 +112,6 @@ def test_the_bulk_list_is_read_in_bounded_memory():
         {"regions": {VIRGINIA: {"a": row(**{"Instance Type": "m5.large"})}}},
         {"config": {"regions": [{"region": "us-east-1", "types": []}]}},
         {"config": {"regions": [{"instanceTypes": []}]}},
-        "callback({not json});",
-        '"FormatVersion","v1.0"\n"a","b"\n',
         '"FormatVersion","v1.0"\n"SKU","OfferTermCode","TermType"\n"x","y","z"\n',
         "[]",
     ],

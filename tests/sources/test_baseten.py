@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.gpus import identify
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, contradicted, page, read
 
 PAGE = page("baseten", "pricing.html")
 PRICE = "<span>$0.10833</span>"
@@ -105,10 +105,8 @@ def test_page_of_another_shape_fails_the_source(body: str) -> None:
         read("baseten", answer(body))
 
 
-def test_an_instance_at_two_prices_is_rejected() -> None:
-    listings, rejects = read("baseten", answer(PAGE + "<p>H100 80 GiB VRAM $0.2</p>"))
-    assert [row.raw_label for row in listings] == ["L4", "H100 MIG"]
-    assert [reject.reason for reject in rejects].count("conflicting_prices") == 2
+def test_an_instance_at_two_prices_is_flagged() -> None:
+    assert contradicted("baseten", answer(PAGE + "<p>H100 80 GiB VRAM $0.2</p>")) == ["H100", "H100"]
 
 
 def test_a_space_behind_the_dollar_sign() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.contracts.listing import SourceChangedError
 from pipeline.sources.denvr import SCRIPT
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, contradicted, page, read
 
 H100 = '"price": "$2.10 / GPU"'
 
@@ -73,10 +73,9 @@ def test_a_number_of_gpus_may_be_a_text_and_is_not_guessed() -> None:
     assert {row.gpu_count for row in listings} == {1, 4}
 
 
-def test_one_machine_at_two_prices_is_believed_at_neither() -> None:
-    listings, rejects = read("denvr", answer(sample('"gpuVram": "40 GB"', '"gpuVram": "80 GB"', times=2)))
-    assert ("NVIDIA A100 SXM", 8) not in {(row.raw_label, row.gpu_count) for row in listings}
-    assert "conflicting_prices" in {reject.reason for reject in rejects}
+def test_a_machine_at_two_prices_is_flagged() -> None:
+    twice = answer(sample('"gpuVram": "40 GB"', '"gpuVram": "80 GB"', times=2))
+    assert contradicted("denvr", twice) == ["NVIDIA A100 SXM"] * 2
 
 
 def test_the_price_of_storage_and_of_the_visible_page_are_not_read() -> None:

@@ -49,7 +49,7 @@ def test_values_are_read_from_where_they_begin() -> None:
 
 @pytest.mark.parametrize("text", ['1b:{"price":1.1', '1b:{"price":1.1,}', '1b:{"price":NaN}'])
 def test_a_value_that_is_cut_or_damaged_is_refused(text: str) -> None:
-    with pytest.raises(SourceChangedError, match="is no JSON value"):
+    with pytest.raises(SourceChangedError, match="is not a JSON value"):
         list(objects_after(text, re.compile(r"(?<=1b:)\{"), answer("")))
 
 

@@ -201,7 +201,7 @@ def test_rows_have_one_cell_under_each_header():
     cell = first("<table><tr><td>x</td></tr></table>", "td")
     rows = [[cell], [cell, cell], [cell, cell, cell], []]
     grid = Table(["A", "B"], rows)
-    assert grid.full_rows() == [[cell, cell]]
+    assert grid.full_rows() == [([cell, cell], ["x", "x"])]
     rejects = list(grid.other_rows(answer("")))
     assert {row.reason for row in rejects} == {"unreadable_row"}
     assert [len(row.raw) for row in rejects] == [1, 3, 0]

@@ -65,8 +65,8 @@ def test_a_row_is_an_offer_with_its_provenance() -> None:
         ({"gpu": "TPU v5e"}, "not_a_gpu", "is not a GPU"),
         ({"provider": ""}, "missing_field", "provider is empty"),
         ({"source": " "}, "missing_field", "source is empty"),
-        ({"source": "=HYPERLINK(1)"}, "invalid_value", "source is a spreadsheet's formula"),
-        ({"price_kind": "marketplace_median"}, "unknown_price_kind", "names no single price"),
+        ({"source": "=HYPERLINK(1)"}, "invalid_value", "source is a spreadsheet formula"),
+        ({"price_kind": "marketplace_median"}, "unknown_price_kind", "not one price"),
         ({"price_kind": "reserved_1yr", "term_days": "30"}, "unknown_term_length", "contradict"),
         ({"term_days": "30"}, "unknown_term_length", "contradict"),
         ({"price_kind": "reserved", "term_days": "some"}, "unknown_term_length", "not a whole number"),
@@ -77,7 +77,7 @@ def test_a_row_is_an_offer_with_its_provenance() -> None:
         ({"unit": "per_instance_hour"}, "unknown_unit", "contradicts it"),
         ({"gpu_count": "1.5"}, "unknown_gpu_count", "GPU count 1.5 is not a whole number"),
         ({"gpu_count": "99999"}, "impossible_gpu_count", "at most 4096"),
-        ({"country": "XX"}, "invalid_value", "no code of ISO 3166-1"),
+        ({"country": "XX"}, "invalid_value", "not a code of ISO 3166-1"),
         ({"evidence": "x" * 1001}, "text_too_long", "evidence has more than 1000 characters"),
     ],
 )
@@ -132,7 +132,7 @@ def test_what_several_files_state_alike_counts_once_also_on_a_marketplace() -> N
     found = built(table(row), table(row, row | {"usd_per_gpu_hour": "2.60"}))
     assert [offer.usd_per_gpu_hour for offer in found.offers] == [Decimal("2.50"), Decimal("2.60")]
     assert [reject.detail for reject in found.rejects] == [
-        "line 2 of file:///1.csv: it states what line 2 of file:///0.csv does"
+        "line 2 of file:///1.csv: it repeats line 2 of file:///0.csv"
     ]
 
 

@@ -131,7 +131,7 @@ def test_what_has_no_node_is_a_change(body: Any) -> None:
 
 
 def test_the_machines_of_another_endpoint_are_not_taken_for_nodes() -> None:
-    with pytest.raises(SourceChangedError, match="no nodes but other objects"):
+    with pytest.raises(SourceChangedError, match="the objects are not nodes"):
         read("lium", answer(capture("lium_machines_2026-08.json")))
 
 

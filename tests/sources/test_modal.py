@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import SourceChangedError
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, contradicted, page, read
 
 PAGE = page("modal", "pricing.html")
 H100 = '<p class="x">Nvidia H100</p><p class="price">$0.001097 <span>/ sec</span></p>'
@@ -105,12 +105,9 @@ def test_euros_are_euros() -> None:
     assert [(str(row.native_price), row.native_currency) for row in listings] == [("0.001", "EUR")]
 
 
-def test_a_gpu_with_other_prices_in_a_second_list_is_rejected() -> None:
+def test_a_gpu_at_two_prices_is_flagged() -> None:
     second = H100.replace("0.001097", "0.003291")
-    listings, rejects = read("modal", answer(PAGE.replace("</body>", second + "</body>")))
-    assert "Nvidia H100" not in {row.raw_label for row in listings}
-    assert len(listings) == 9
-    assert [reject.reason for reject in rejects].count("conflicting_prices") == 2
+    assert contradicted("modal", answer(PAGE.replace("</body>", second + "</body>"))) == ["Nvidia H100"] * 2
 
 
 @pytest.mark.parametrize("body", ["<p>Nvidia H100</p>"])

@@ -8,8 +8,8 @@ import pytest
 from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.dates import date_of, effective_from
-from pipeline.parsing.gpu_counts import gpu_count, gpu_count_by_memory, gpu_count_in
-from pipeline.parsing.prices import RowError, agreed, is_available, known, reject_contradictions, spot_flag
+from pipeline.parsing.gpu_counts import gpu_count, gpu_count_in
+from pipeline.parsing.prices import RowError, agreed, is_available, known, spot_flag
 from pipeline.parsing.units import GB_PER_GIB, usd_per_gb_month
 from tests.sources.helpers import answer
 
@@ -67,19 +67,6 @@ def test_an_unclear_count_in_a_name_is_refused(name: str) -> None:
         gpu_count_in(name)
 
 
-@pytest.mark.parametrize(
-    ("memory", "card", "count"), [(80, 80, "1"), (160, 80, "2"), (4, 80, "0.05"), ("40", 80, "0.5")]
-)
-def test_gpu_count_by_memory(memory: object, card: object, count: str) -> None:
-    assert gpu_count_by_memory(memory, card) == Decimal(count)
-
-
-@pytest.mark.parametrize(("memory", "card"), [(0, 80), (-4, 80), (120, 80), (80, 0), (None, 80), (80, "?")])
-def test_memory_that_makes_no_count_is_refused(memory: object, card: object) -> None:
-    with pytest.raises(RowError):
-        gpu_count_by_memory(memory, card)
-
-
 def test_prices_stated_twice_must_agree() -> None:
     assert agreed([Decimal("2.0"), Decimal("2.00")]) == 2
     for prices in ([Decimal(2), Decimal("2.01")], []):
@@ -98,20 +85,6 @@ def listing(label: str, price: str) -> Listing:
         native_unit="gpu_hour",
         answer=ANSWER,
     )
-
-
-def test_every_row_of_a_contradicted_price_is_rejected() -> None:
-    other = Reject("not_offered", "no price", None, ANSWER)
-    rows = [listing("H100", "2"), listing("A100", "1"), other, listing("H100", "2.5"), listing("A100", "1.0")]
-    kept = list(reject_contradictions(rows, lambda row: row.raw_label))
-    assert [row.raw_label if isinstance(row, Listing) else row.reason for row in kept] == [
-        "conflicting_prices",
-        "A100",
-        "not_offered",
-        "conflicting_prices",
-        "A100",
-    ]
-    assert kept[0].raw["prices"] == ["2", "2.5"]
 
 
 @pytest.mark.parametrize(

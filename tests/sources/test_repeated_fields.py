@@ -78,11 +78,9 @@ def test_every_reader_refuses_a_field_with_two_values(source: str, name: str) ->
 
 
 def test_a_price_given_twice_in_a_script_of_a_page_is_refused() -> None:
-    product = (
-        '{"@type": "Product", "name": "A100", "offers": {"price": "1", "price": "2", "priceCurrency": "USD"}}'
-    )
+    offer = '{"@type": "Offer", "name": "1A100.22V", "price": "1", "price": "2", "priceCurrency": "USD"}'
     with pytest.raises(SourceChangedError, match="several values"):
-        read("thundercompute", answer(f'<html><script type="application/ld+json">{product}</script></html>'))
+        read("verda", answer(f'<html><script type="application/ld+json">{offer}</script></html>'))
 
 
 def test_no_reader_decodes_json_in_another_way() -> None:

@@ -122,19 +122,12 @@ def test_columns_moved_and_priorities_named() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
-def test_rows_in_blocks_and_the_older_calculator() -> None:
+def test_rows_in_blocks() -> None:
     blocks = """<div><div><b>RTX 5090</b><i>32GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.250</i><i>$182.50</i></div>
     <div><b>RTX 4090</b><i>24GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.160</i><i>$116.80</i></div></div>"""
     listings, rejects = read("salad", answer(blocks))
     assert not rejects
     assert prices(listings) == {("RTX 5090", None): Decimal("0.250"), ("RTX 4090", None): Decimal("0.160")}
-
-    calculator = """<div><p>RTX 5090 (32 GB)</p><p>$0.25 per hour</p></div>
-    <div><p>RTX 4090 (24 GB)</p><p>$0.16 per hour</p></div>"""
-    listings, rejects = read("salad", answer(calculator))
-    assert not rejects
-    assert prices(listings) == {("RTX 5090", None): Decimal("0.25"), ("RTX 4090", None): Decimal("0.16")}
-    assert listings[0].context == {"vram_gb": 32}
 
 
 def test_gpu_classes_have_a_price_per_priority() -> None:

@@ -1,4 +1,4 @@
-"""Thunder Compute's machines from its API, and its two modes, as cards and as JSON-LD products."""
+"""Thunder Compute's machines from its API, and its two modes on the page's cards."""
 
 import json
 from decimal import Decimal
@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Listing, SourceChangedError
-from pipeline.refresh.ingest import read_answers
 from tests.sources.helpers import answer, page, read
 
 
@@ -20,15 +18,6 @@ def variant(old: str, new: str) -> str:
 
 def prices(listings: list[Listing]) -> dict[tuple[str, str | None], Decimal]:
     return {(row.raw_label, row.tier): row.native_price for row in listings}
-
-
-def product(name: str, price: Any, **offer: Any) -> dict[str, Any]:
-    terms = {"@type": "Offer", "price": price, "priceCurrency": "USD"} | offer
-    return {"@type": "Product", "name": name, "offers": terms}
-
-
-def json_ld(*products: dict[str, Any]) -> str:
-    return f'<html><script type="application/ld+json">{json.dumps(list(products))}</script></html>'
 
 
 def test_the_same_gpu_has_a_price_per_mode() -> None:
@@ -81,61 +70,12 @@ def test_a_card_that_is_not_clear_is_rejected(shown: str, reason: str) -> None:
     assert reason in [reject.reason for reject in rejects]
 
 
-def test_json_ld_products() -> None:
-    text = json_ld(
-        product("NVIDIA A100 80GB (Prototyping)", "0.90"),
-        product("NVIDIA A100 80GB (Production)", 1.79),
-        product("NVIDIA H100 80GB (PCIe) On-demand", "1.38"),
-        product("Additional storage", "0.03"),
-    )
-    listings, rejects = read("thundercompute", answer(text))
-    assert not rejects
-    assert prices(listings) == {
-        ("NVIDIA A100 80GB (Prototyping)", "prototyping"): Decimal("0.90"),
-        ("NVIDIA A100 80GB (Production)", "production"): Decimal("1.79"),
-        ("NVIDIA H100 80GB (PCIe) On-demand", None): Decimal("1.38"),
-    }
-
-
-def test_a_product_for_one_to_eight_gpus_is_priced_per_gpu() -> None:
-    body = json_ld(product("1-8 x H100 PCIe NVLink", "2.49"))
-    (offer,) = read_answers([answer(body)], source_config("thundercompute")).offers
-    assert (offer.gpu_id, offer.gpu_count) == ("h100-pcie-nvlink-80gb", 1)
-    assert offer.usd_per_gpu_hour == Decimal("2.49")
-
-
-def test_json_ld_may_be_nested_or_alone() -> None:
-    graph = {"@graph": [{"@type": "ItemList", "itemListElement": [{"item": product("L40", 0.79)}]}]}
-    listings, _ = read("thundercompute", answer(json_ld(graph)))
-    assert prices(listings) == {("L40", None): Decimal("0.79")}
-    listings, _ = read("thundercompute", answer([product("L40", "0.79", priceCurrency="EUR")]))
-    assert listings[0].native_currency == "EUR"
-
-
-@pytest.mark.parametrize(
-    ("node", "reason"),
-    [
-        (product("L40", "0"), "zero_price"),
-        (product("L40", None), "not_offered"),
-        (product("L40", "0.79", priceCurrency=None), "missing_field"),
-        (product("L40", "570", priceSpecification={"unitCode": "MON"}), "unknown_terms"),
-        (product("L40", "0.79", lowPrice="0.50"), "unknown_terms"),
-        (product("", "0.79"), "unknown_terms"),
-    ],
-)
-def test_a_product_that_is_not_an_hourly_price_is_rejected(node: dict[str, Any], reason: str) -> None:
-    listings, rejects = read("thundercompute", answer(json_ld(node)))
-    assert not listings
-    assert [reject.reason for reject in rejects] == [reason]
-
-
 @pytest.mark.parametrize(
     "body",
     [
-        '<script type="application/ld+json">[{"@type": "Product"</script>',
         '{"pricing": {"a6000": 0.35}}',
         '[{"@type": "Pro',
-        json_ld({"@type": "WebPage", "name": "Pricing"}),
+        "<html><body></body></html>",
     ],
 )
 def test_what_shows_no_gpu_is_a_change(body: str) -> None:
@@ -237,7 +177,3 @@ def test_prices_of_other_providers_and_of_sandboxes_are_not_read() -> None:
         "names 'RunPod'",
         "names 'sandbox'",
     ]
-    node = product("H100 SXM", "12.29") | {"brand": {"name": "CoreWeave"}}
-    listings, rejects = read("thundercompute", answer(json_ld(node, product("L40", "0.79"))))
-    assert prices(listings) == {("L40", None): Decimal("0.79")}
-    assert [reject.reason for reject in rejects] == ["other_product"]

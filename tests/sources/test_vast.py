@@ -237,7 +237,7 @@ def test_without_the_list_the_names_of_the_yaml_are_searched(body: object) -> No
     assert searches == source.retry_requests(Answer(NAMES_URL, b"", broken.observed_at, "", 404), CONFIG)
     assert [name for s in searches for name in query_of(s)["gpu_name"]["in"]] == CONFIG.settings["gpu_names"]
     rows = list(source.read([broken, asked([ASK])], CONFIG))
-    assert "only the names of the yaml" in next(row.text for row in rows if isinstance(row, ReaderWarning))
+    assert "only names of the yaml" in next(row.text for row in rows if isinstance(row, ReaderWarning))
     assert source.retry_requests(replied(searches[0], 0), CONFIG) == []
 
 

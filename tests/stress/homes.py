@@ -51,7 +51,6 @@ EXAMPLES_ASK_FOR = {
     "methods": ["lora", "qlora"],
     "tokens": ["100M"],
     "seq_len": 2048,
-    "lora_rank": 16,
 }
 """Workloads whose plans some of sql/examples look up."""
 CHILD_SECONDS = 300

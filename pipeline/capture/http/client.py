@@ -1,8 +1,8 @@
 """A polite HTTP client for other people's price pages, and a wary one: a server may be hostile.
 
-One request at a time per host, spaced; retries with back-off on transport errors, 429 and 5xx only; an
-explicit User-Agent. Every answer is bounded in bytes, in unpacked bytes, in time and in redirects, and goes
-only where its source may go.
+It sends one request at a time per host, spaced, with an explicit User-Agent, and retries with back-off on
+transport errors, 429 and 5xx only. Every answer is bounded in bytes, in unpacked bytes, in time and in
+redirects, and comes only from hosts that its source may ask.
 """
 
 import ipaddress
@@ -25,9 +25,9 @@ from pipeline.capture.http.content import judged
 from pipeline.capture.http.decode import BoundedDecoder
 from pipeline.capture.http.network import GuardedTransport, reading_until
 from pipeline.capture.http.proxy import ProxyTransport
+from pipeline.capture.http.proxy_settings import proxy_in
 from pipeline.capture.http.response import LONGEST_ERROR, RequestFailedError, Response, transport_failure
 from pipeline.capture.http.secrets import Secrets
-from pipeline.capture.http.user_network import user_network
 from pipeline.contracts.hosts import host_with_port, without_www
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
@@ -39,12 +39,12 @@ ROBOT_NAME = "gpufare"
 OBSERVED_AT_HEADER = "x-gpufare-observed-at"
 SOURCE_HEADER = "x-gpufare-source"
 NO_PAGE_HEADER = "x-gpufare-no-page"
-"""A server of saved pages sends it where it has none for the request."""
+"""Sent by a server of saved pages that has none for the request."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
-# These log whole URLs and headers, which may contain keys.
+# Their logs have whole URLs and headers, which may contain keys.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
 # Retries are counted in the outcome; where structlog is installed, stamina would print each on stdout.
@@ -82,8 +82,8 @@ REPLAY_LIMITS = Limits(
 
 @dataclass(frozen=True, slots=True)
 class ReplayServer:
-    """Sends every request to one other server, http or https, instead of to the providers. Path and query
-    are unchanged; ``Host`` names the original host, X-Gpufare-Source the source.
+    """One server, http or https, that gets every request in place of the providers. Path and query are
+    unchanged; ``Host`` names the original host, X-Gpufare-Source the source.
 
     Raises ValueError when base_url is not of the form ``http://host:port``.
     """
@@ -97,13 +97,13 @@ class ReplayServer:
 
     @property
     def may_have_keys(self) -> bool:
-        """True if requests may carry keys: nobody on the way can read https or what stays on this machine."""
+        """True if requests may carry keys: they are encrypted or stay on this machine."""
         url = httpx.URL(self.base_url)
         return url.scheme == "https" or _is_loopback(url.host)
 
     @property
     def endpoint(self) -> tuple[str, int]:
-        """The host and port that requests go to."""
+        """Host and port that requests go to."""
         return _endpoint(httpx.URL(self.base_url))
 
     def address_of(self, url: httpx.URL) -> httpx.URL:
@@ -119,8 +119,8 @@ class Rules:
     """The rules for one request: where it may go, how much may come back and until when.
 
     ``allowed_hosts`` are spelled as by ``host_of``. ``deadline`` is the source's, in time.monotonic seconds.
-    ``truncate``: a body over the limit is cut, not refused (robots.txt). A host that asks for a wait of more
-    than ``longest_wait_seconds`` is not asked again.
+    With ``truncate``, a body over the limit is cut rather than refused (robots.txt). A host that asks for a
+    longer wait than ``longest_wait_seconds`` is not asked again.
     """
 
     source: str
@@ -135,12 +135,12 @@ class Rules:
 
 
 class Client:
-    """Fetches for all sources of one refresh. Several threads may use it, each for hosts of its own: one host
+    """Fetches for all sources of one refresh. Several threads may use it, each for different hosts: one host
     gets one request at a time. Close it, or use ``with``.
 
-    The providers are reached as ``environment`` says (user_network.py), which is to be the one that captures
-    are made with, so that its proxy's password is kept out of them; a replay server always directly. Raises
-    UserNetworkError when the environment's settings cannot be used.
+    Providers are reached through the proxy that ``environment`` sets, if any; pass the environment that the
+    captures are made with, so that the proxy's password is kept out of them. A replay server is reached
+    directly. Raises NetworkSettingError when the environment's settings cannot be used.
     """
 
     def __init__(
@@ -152,11 +152,10 @@ class Client:
     ) -> None:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
-        network = user_network(environment if replay is None else {})
-        direct = GuardedTransport(replay.endpoint if replay else None, allowed=network.allowed)
-        proxied = ProxyTransport(network.proxy, network.no_proxy, direct) if network.proxy else None
+        proxy = proxy_in(environment) if replay is None else None
+        direct = GuardedTransport(replay.endpoint if replay else None)
         self._http = httpx.Client(
-            transport=proxied or direct,
+            transport=ProxyTransport(proxy, direct) if proxy else direct,
             trust_env=False,
             follow_redirects=False,
             headers={
@@ -180,7 +179,7 @@ class Client:
         self._http.close()
 
     def fetch(self, request: Request, rules: Rules) -> Response:
-        """Ask, with retries; never raises for what the network or the host does: that is the outcome."""
+        """Send a request, with retries. Failures of the network or the host are in the response."""
         began = time.monotonic()
         retries = 0
         try:
@@ -213,7 +212,7 @@ class Client:
         )
 
     def check(self, url: str, rules: Rules) -> httpx.URL:
-        """Return an address, parsed. Raises RequestFailedError when the source may not ask it."""
+        """Return a parsed address. Raises RequestFailedError when the source may not ask it."""
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -224,13 +223,13 @@ class Client:
         return parsed
 
     def _observed_at(self, response: httpx.Response) -> datetime:
-        """Return the present time; in a replay, when the replayed answer was observed, if the server says."""
+        """Return the present time, or the time that a replay server states for its answer."""
         stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
         try:
             return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
         except ValueError:
             raise RequestFailedError(
-                OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {stated!r} is no time"
+                OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {stated!r} is not a time"
             ) from None
 
     @contextmanager
@@ -238,7 +237,7 @@ class Client:
         """Begin no sooner than ``spacing_seconds`` after the last request to the host ended."""
         wait = self._free_at.get(host, 0.0) - time.monotonic()
         if wait > 0 and time.monotonic() + wait >= rules.deadline:
-            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time is left to wait for {host}")
+            raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time left to wait for {host}")
         time.sleep(max(0.0, wait))
         try:
             yield
@@ -246,7 +245,7 @@ class Client:
             self._free_at[host] = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
-        """Return whether to ask again, and after how many seconds where the host says so."""
+        """Return whether to ask again, or after how many seconds if the host states it."""
         if not isinstance(error, RequestFailedError) or not error.code.retryable:
             return False
         left = min(rules.deadline - time.monotonic(), rules.longest_wait_seconds)
@@ -304,7 +303,7 @@ class Client:
 
         location = response.headers.get("location", "")
         if not location:
-            raise refused(f"{url} names no target")
+            raise refused(f"{url} redirects to nowhere")
         try:
             target = url.join(location)
         except (httpx.InvalidURL, ValueError):
@@ -398,7 +397,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3), or None.
 
-    Without the header itself, one that ends like it counts, such as Azure's
+    In place of the header, one whose name ends in it counts, such as Azure's
     ``x-ms-ratelimit-retailprices-retry-after``.
     """
     names = ["retry-after", *(name for name in headers if name.endswith("-retry-after"))]

@@ -12,8 +12,8 @@ _GZIP = 31
 class BoundedDecoder:
     """Decodes one body of a Content-Encoding (gzip or none), at most ``limit`` bytes of it.
 
-    ``body`` is what has been decoded. Raises RequestFailedError as soon as it would exceed the limit, so a
-    bomb is never unpacked beyond it (``body`` has the bytes up to the limit), when more than ``limit`` bytes
+    ``body`` has the decoded bytes. Raises RequestFailedError as soon as they would exceed the limit, so a
+    bomb is never unpacked beyond it (``body`` then has ``limit`` bytes), when more than ``limit`` bytes
     arrive, and for bytes that are damaged or in an encoding that was not requested.
     """
 
@@ -38,7 +38,7 @@ class BoundedDecoder:
             raise self._too_much()
 
     def finish(self) -> None:
-        """Check that the compressed body has come to its end."""
+        """Raise RequestFailedError if the compressed body is incomplete."""
         if self._arrived and self._inflater is not None and not self._inflater.eof:
             raise _bad_encoding("the compressed answer breaks off")
 

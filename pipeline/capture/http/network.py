@@ -1,7 +1,7 @@
 """The lowest layer of the client: which addresses may be connected to, and until when bytes may arrive.
 
-A host name is resolved here, every address it has is checked, and the connection goes to an address that was
-checked: between the check and the connection there is no second look-up that could give another answer.
+A host name is resolved here, each of its addresses is checked, and the connection goes to a checked address:
+no second look-up between the check and the connection can give another answer.
 """
 
 import ipaddress
@@ -9,7 +9,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -18,51 +18,33 @@ from typing import Any
 import httpcore
 import httpx
 
+from pipeline.capture.http.proxy_settings import DOCUMENT, NetworkSettingError
 from pipeline.capture.http.response import RequestFailedError
-from pipeline.capture.http.user_network import DOCUMENT, OPENABLE_NETWORKS, UserNetworkError
 from pipeline.contracts.outcome import OutcomeCode
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
-_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # all that IANA has given out of IPv6
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # the part of IPv6 that IANA has allocated
 
-SPECIAL_ADDRESSES = tuple(
+_SPECIAL_ADDRESSES = tuple(
     ipaddress.ip_network(block)
     for block in (
-        "0.0.0.0/8",  # this network
-        "10.0.0.0/8",  # private
-        "100.64.0.0/10",  # shared by the customers of a provider
-        "127.0.0.0/8",  # loopback
-        "169.254.0.0/16",  # link-local, and the metadata services of clouds
-        "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
-        "192.0.2.0/24",  # documentation
         "192.31.196.0/24",  # AS112
         "192.52.193.0/24",  # AMT
         "192.88.99.0/24",  # 6to4 relays, deprecated
-        "192.168.0.0/16",  # private
         "192.175.48.0/24",  # AS112
-        "198.18.0.0/15",  # benchmarks
-        "198.51.100.0/24",  # documentation
-        "203.0.113.0/24",  # documentation
         "224.0.0.0/4",  # multicast (RFC 5771)
-        "240.0.0.0/4",  # reserved, and broadcast
         "2001::/23",  # protocol assignments, Teredo and ORCHID among them
-        "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
     )
 )
-"""IANA's registries of special-purpose addresses (iana-ipv4-special-registry, iana-ipv6-special-registry,
-with all rows up to RFC 9780 of 2025) inside IPv4 and _GLOBAL_UNICAST, and multicast. No price page is on any
-of them, globally reachable or not; ``ipaddress.is_global`` differs between versions of Python."""
-
-_NEVER_ALLOWED = frozenset(
-    {ipaddress.IPv4Address("100.100.100.200")}  # Alibaba Cloud's metadata service, inside 100.64.0.0/10
-)
+"""Special-purpose addresses that ``ipaddress.is_global`` counts as public in some version of Python: rows of
+IANA's registries up to RFC 9780 of 2025, and multicast. No price page is on any of them."""
 
 KEPT_SECONDS = 15.0
-"""How long an idle connection is kept."""
+"""Lifetime of an idle connection."""
 
 _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
@@ -83,21 +65,17 @@ def seconds_left() -> float:
     return float("inf") if deadline is None else deadline - time.monotonic()
 
 
-def refusal_of(text: str, allowed: Collection[ipaddress.IPv4Network] = ()) -> OutcomeCode | None:
-    """Return how a request ends whose host has an IP address; None if that may be connected to: an address of
-    the public internet, which is none of SPECIAL_ADDRESSES and no IPv6 address that wraps such an IPv4 one,
-    or one of the OPENABLE_NETWORKS in the parts that the user ``allowed``."""
+def is_public(text: str) -> bool:
+    """True if an IP address is on the public internet. For an IPv6 address that wraps an IPv4 one, the
+    wrapped address decides."""
     address = _unwrapped(text)
-    for code, openable in OPENABLE_NETWORKS.items():
-        if address in openable.network and address not in _NEVER_ALLOWED:
-            return None if any(address in network for network in allowed) else code
-    is_special = any(address in block for block in SPECIAL_ADDRESSES)
+    is_special = any(address in block for block in _SPECIAL_ADDRESSES)
     is_unicast = isinstance(address, ipaddress.IPv4Address) or address in _GLOBAL_UNICAST
-    return None if is_unicast and address.is_global and not is_special else OutcomeCode.ADDRESS_REFUSED
+    return is_unicast and address.is_global and not is_special
 
 
 def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
-    """Return an address; the IPv4 address where an IPv6 one wraps it (IPv4-mapped, NAT64)."""
+    """Return an address, or the IPv4 address that it wraps (IPv4-mapped, NAT64)."""
     address = ipaddress.ip_address(text.partition("%")[0])
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -111,13 +89,10 @@ class GuardedTransport(httpx.HTTPTransport):
     """httpx's transport over connections that keep to the rules of this module.
 
     ``only`` names the one host and port that may be connected to, at any address (a replay server, a
-    webhook); without it every public address may be, and those of the networks ``allowed``. Proxies of the
-    environment are not used.
+    webhook); without it, every public address may be. Proxies of the environment are not used.
     """
 
-    def __init__(
-        self, only: tuple[str, int] | None = None, *, allowed: Collection[ipaddress.IPv4Network] = ()
-    ) -> None:
+    def __init__(self, only: tuple[str, int] | None = None) -> None:
         super().__init__(verify=trusted_certificates(), trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
         self._pool = httpcore.ConnectionPool(
@@ -126,13 +101,13 @@ class GuardedTransport(httpx.HTTPTransport):
             # A replay server may serve one connection at a time: none is kept from it.
             max_keepalive_connections=None if only is None else 0,
             keepalive_expiry=KEPT_SECONDS,
-            network_backend=GuardedBackend(only, allowed),
+            network_backend=GuardedBackend(only),
         )
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Return verification against the certificates that the environment names, else certifi's. Raises
-    UserNetworkError when the file cannot be used."""
+    """Return a context that verifies against the certificates that the environment names, else certifi's.
+    Raises NetworkSettingError when the file cannot be used."""
     return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -141,18 +116,17 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         return httpx.create_ssl_context()
     except OSError as error:  # ssl.SSLError is one, too
-        raise UserNetworkError(
+        raise NetworkSettingError(
             f"SSL_CERT_FILE={file or ''} cannot be used: {error.strerror or error}; it must be "
             f"a file of certificates in PEM ({DOCUMENT})"
         ) from None
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Connects to checked addresses only, or to the one host and port ``only``, until the deadline."""
+    """Connects to public addresses only, or to the one host and port ``only``, until the deadline."""
 
-    def __init__(self, only: tuple[str, int] | None, allowed: Collection[ipaddress.IPv4Network] = ()) -> None:
+    def __init__(self, only: tuple[str, int] | None) -> None:
         self._only = only
-        self._allowed = allowed
         self._plain = httpcore.SyncBackend()
 
     def connect_tcp(
@@ -163,8 +137,8 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of a host that accepts. Raises RequestFailedError when one of them may
-        not be connected to, httpcore.ConnectError and ConnectTimeout."""
+        """Connect to the first address of a host that accepts. Raises RequestFailedError when any of its
+        addresses may not be connected to, httpcore.ConnectError and ConnectTimeout."""
         failure: Exception | None = None
         for address in self._addresses(host, port):
             try:
@@ -186,14 +160,15 @@ class GuardedBackend(httpcore.NetworkBackend):
             raise httpcore.ConnectError(f"{host}: {error}") from error
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
         for address in addresses if self._only is None else ():
-            if refusal := refusal_of(address, self._allowed):
+            if not is_public(address):
                 detail = f"{host} resolves to {address}, which is not a public address"
-                raise RequestFailedError(refusal, detail)
+                raise RequestFailedError(OutcomeCode.ADDRESS_REFUSED, detail)
         return addresses
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A connection that no drip of bytes, in the headers or in the body, keeps open past the deadline."""
+    """A connection that a drip of bytes, in the headers or in the body, cannot keep open past the
+    deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream
@@ -218,7 +193,7 @@ class _BoundedStream(httpcore.NetworkStream):
 
 
 def _bounded(timeout: float | None, expired: type[Exception]) -> float | None:
-    """Return the timeout, cut to what is left until the deadline. Raises ``expired`` when nothing is."""
+    """Return the timeout, cut to the time left until the deadline. Raises ``expired`` when none is left."""
     left = seconds_left()
     if left <= 0:
         raise expired("the deadline has passed")

@@ -1,7 +1,7 @@
-"""The user's proxy: who is asked through it, and what goes wrong at it rather than at the host.
+"""Requests through the user's proxy, and failures that are the proxy's rather than the host's.
 
-The proxy resolves the names, since behind many proxies nothing else can, so their addresses cannot be checked
-here. Only declared hosts are asked, and of the proxy only names of the public DNS.
+The proxy resolves host names, since behind many proxies nothing else can, so addresses cannot be checked
+here. Only declared hosts are asked, and through the proxy only names of the public DNS.
 """
 
 import re
@@ -20,8 +20,8 @@ from pipeline.capture.http.network import (
     seconds_left,
     trusted_certificates,
 )
+from pipeline.capture.http.proxy_settings import Proxy
 from pipeline.capture.http.response import RequestFailedError, causes_of
-from pipeline.capture.http.user_network import Proxy
 from pipeline.contracts.outcome import OutcomeCode
 
 _NAMES_INSIDE = ("localhost", "local", "internal", "home.arpa")
@@ -29,10 +29,10 @@ _ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
 def is_name_of_the_internet(host: str) -> bool:
-    """True if a host is a name that only the public DNS knows: no address in any spelling (``127.1``,
-    ``0x7f000001``, ``::1``) and no name that is reserved for the inside of a network.
+    """True if a host is a name of the public DNS: not an address in any spelling (``127.1``, ``0x7f000001``,
+    ``::1``), and not a name reserved for use inside a network.
 
-    None of the catalogue's hosts is such a name: this is a second guard, for a yaml that declares one.
+    The catalogue declares only such names: this is a second guard, against a yaml that declares others.
     """
     name = host.rstrip(".").lower()
     labels = name.split(".")
@@ -43,9 +43,9 @@ def is_name_of_the_internet(host: str) -> bool:
 
 class ProxyTransport(httpx.HTTPTransport):
     """httpx's transport through a proxy, which gets a CONNECT for each host; TLS is with the host, and
-    verified. The hosts that ``no_proxy`` names are asked over ``direct``."""
+    verified. The hosts of ``proxy.no_proxy`` are asked over ``direct``."""
 
-    def __init__(self, proxy: Proxy, no_proxy: str, direct: GuardedTransport) -> None:
+    def __init__(self, proxy: Proxy, direct: GuardedTransport) -> None:
         context = trusted_certificates()
         super().__init__(verify=context, trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
@@ -59,23 +59,24 @@ class ProxyTransport(httpx.HTTPTransport):
             network_backend=GuardedBackend((proxy.host, proxy.port)),
         )
         self._proxy = proxy
-        self._no_proxy = {"no": no_proxy}
         self._direct = direct
         self._door = ProxyDoor()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request. Raises RequestFailedError for what goes wrong at the proxy, httpx.TransportError
-        for what goes wrong at the host."""
-        if proxy_bypass_environment(f"{request.url.host}:{request.url.port or 443}", self._no_proxy):
+        """Send the request. Raises RequestFailedError for a failure of the proxy, httpx.TransportError for
+        one of the host."""
+        if proxy_bypass_environment(
+            f"{request.url.host}:{request.url.port or 443}", {"no": self._proxy.no_proxy}
+        ):
             return self._direct.handle_request(request)
         if not is_name_of_the_internet(request.url.host):
-            detail = f"{request.url} is not on a public name, which is all that a proxy is asked for"
+            detail = f"{request.url} is not on a public name, and a proxy is asked for no others"
             raise RequestFailedError(OutcomeCode.HOST_REFUSED, detail)
         try:
             with self._door.opened(seconds_left()) as tunnel_is_there:
                 return self._tunnelled(request, tunnel_is_there)
         except TimeoutError:
-            detail = f"{self._proxy} has not opened its first tunnel yet, which the others wait for"
+            detail = f"{self._proxy} has not opened its first tunnel, for which the others wait"
             raise RequestFailedError(OutcomeCode.PROXY_FAILED, detail) from None
 
     def close(self) -> None:
@@ -89,7 +90,7 @@ class ProxyTransport(httpx.HTTPTransport):
         is_at_proxy = False
 
         def note(event: str, info: Mapping[str, object]) -> None:
-            """Take one of httpcore's trace events. A connection that is used again gives none of these."""
+            """Handle one of httpcore's trace events, of which a reused connection gives none."""
             nonlocal is_at_proxy
             if event == "connection.connect_tcp.started":
                 is_at_proxy = True
@@ -106,8 +107,8 @@ class ProxyTransport(httpx.HTTPTransport):
             raise
 
     def _failure(self, error: httpx.HTTPError, url: httpx.URL) -> RequestFailedError:
-        """Return the outcome of a request that did not get past the proxy. The proxy's own words are not
-        used: they may repeat a password."""
+        """Return the failure of a request that did not get past the proxy. It does not quote the proxy, whose
+        words may repeat a password."""
         status = str(error).partition(" ")[0] if isinstance(error, httpx.ProxyError) else ""
         asked = f"{url.host}:{url.port or 443}"
         if status == "407":
@@ -128,8 +129,8 @@ class ProxyTransport(httpx.HTTPTransport):
 
 
 class ProxyDoor:
-    """Lets requests through to the proxy. The first one opens its tunnel alone, and after a refused password
-    (407) none follows: a wrong one that is tried for each of thirty sources locks an account."""
+    """Lets requests through to the proxy. The first one opens its tunnel alone, and none follows a refused
+    password (407): trying a wrong one for each of thirty sources locks an account."""
 
     def __init__(self) -> None:
         self._first = threading.Lock()
@@ -138,9 +139,9 @@ class ProxyDoor:
 
     @contextmanager
     def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """Within, the proxy may be asked, unless there is a ``refusal``. Call what it gives once the tunnel
-        is there: the others then need not wait for the host's answer. Raises TimeoutError when the first
-        request's tunnel takes more than ``seconds``."""
+        """Within, the proxy may be asked, unless it has given a ``refusal``. Call the yielded function once
+        the tunnel is open, so that the others need not wait for the host's answer. Raises TimeoutError when
+        the first request's tunnel takes more than ``seconds``."""
         with ExitStack() as held:
             if not self._is_open:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):

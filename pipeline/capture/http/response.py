@@ -1,4 +1,4 @@
-"""How a request ends: with a response, or with the code and the reason of its failure."""
+"""The end of a request: a response, or the code and the reason of its failure."""
 
 import socket
 import ssl
@@ -12,15 +12,15 @@ import httpx
 from pipeline.contracts.outcome import OutcomeCode
 
 LONGEST_ERROR = 1000
-"""Longest error or warning in characters."""
+"""Maximum length of an error or warning, in characters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The outcome of a request, also of one that a visit did not send. ``body`` is unpacked; with an error
-    status it is cut to a bounded excerpt. ``warning`` says what was unexpected about an answer that may be
-    read all the same. What ``Client.fetch`` returns has no key in ``headers``, ``error``, ``warning`` or
-    ``final_url``; the body is as it arrived."""
+    """The outcome of a request, sent or not. ``body`` is unpacked; with an error status it is cut to a
+    bounded excerpt. ``warning`` describes what was unexpected about a usable answer. A response from
+    ``Client.fetch`` has no key in ``headers``, ``error``, ``warning`` or ``final_url``; its body is as it
+    arrived."""
 
     observed_at: datetime
     sent: bool = True
@@ -36,7 +36,7 @@ class Response:
 
 
 class RequestFailedError(Exception):
-    """A request ended without a complete answer; ``response`` is what came of it, if anything did."""
+    """A request ended without a complete answer; ``response`` is what arrived, if anything."""
 
     def __init__(self, code: OutcomeCode, detail: str, response: Response | None = None) -> None:
         super().__init__(f"{code.sentence}: {detail}")
@@ -47,9 +47,9 @@ class RequestFailedError(Exception):
 def transport_failure(
     error: httpx.HTTPError, url: httpx.URL, begun: bool, deadline: float, source_deadline: float
 ) -> RequestFailedError:
-    """Return the failure that a transport error is, by its causes. ``begun``: the headers had come.
+    """Return the failure for a transport error, by its causes. ``begun``: the headers had arrived.
 
-    Both deadlines are in time.monotonic seconds. Once one has passed, that is the failure.
+    Both deadlines are in time.monotonic seconds. If one has passed, that is the failure.
     """
     if time.monotonic() >= deadline:
         timeout = OutcomeCode.SOURCE_TIMEOUT if deadline >= source_deadline else OutcomeCode.RESPONSE_TIMEOUT

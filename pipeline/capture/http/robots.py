@@ -1,7 +1,7 @@
 """robots.txt: fetched once per host and run, and honoured (RFC 9309).
 
-2xx: its rules apply. 4xx, or a redirect to another host: there are none. 5xx or no answer: nothing is sent.
-429, which the RFC counts among the 4xx, is taken like 5xx: "not now" does not mean "no rules".
+2xx: its rules apply. 4xx, or a redirect to another host: the host has none. 5xx or no answer: nothing is
+sent. 429, which the RFC counts among the 4xx, is treated like 5xx: "not now" does not mean "no rules".
 """
 
 from dataclasses import replace
@@ -15,8 +15,8 @@ from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
 LONGEST_WAIT_SECONDS = 30.0
-"""A host that asks for a longer wait before it gives its robots.txt is not asked in this run: the wait would
-take the time of its pages."""
+"""A host that asks for a longer wait before its robots.txt is not asked in this run: the wait would use up
+the time for its pages."""
 
 _NO_RULES = frozenset(
     {
@@ -30,15 +30,15 @@ _NO_RULES = frozenset(
 
 
 class RobotsRules:
-    """The robots.txt of every host of one run."""
+    """The robots.txt rules of every host of one run."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[str, Protego | Response] = {}
 
     def crawl_delay_seconds(self, url: str, rules: Rules) -> float:
-        """Return the pause that a URL's host asks for, by the rules that it has for gpufare or for everyone.
-        ``rules`` are those of the request for the URL. Raises RequestFailedError if it may not be asked."""
+        """Return the pause that a URL's host asks for, of gpufare or of every robot. ``rules`` are those of
+        the request for the URL. Raises RequestFailedError if the URL may not be asked."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)
@@ -52,7 +52,7 @@ class RobotsRules:
         return float(robots.crawl_delay(ROBOT_NAME) or 0.0)
 
     def _fetched(self, origin: str, rules: Rules) -> Protego | Response:
-        """Return the rules of a host, or the response that gives none and so forbids asking it."""
+        """Return the rules of a host, or the failed response for which the host must not be asked."""
         own_rules = replace(
             rules,
             body_bytes=self._client.limits.robots_bytes,

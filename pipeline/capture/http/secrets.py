@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
+from pipeline.capture.http.proxy_settings import secrets_of_proxies
 from pipeline.capture.http.response import RequestFailedError
-from pipeline.capture.http.user_network import secrets_of_proxies
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
@@ -32,16 +32,16 @@ _SHORTEST_SECRET = 6  # shorter values would match everywhere; they are no keys
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
-    """Return ``${NAME}`` for each of the keys that is set; a blank one is not."""
+    """Return ``${NAME}`` for each key that is set; a blank one counts as not set."""
     return {name: f"${{{name}}}" for name in key_names if environment.get(name, "").strip()}
 
 
 class Secrets:
-    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse, also
-    for the password of a proxy.
+    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse, and
+    removes the password of a proxy.
 
-    Only the variables ``key_names``, which the source's yaml names, are filled in: ``${HOME}`` in an answer
-    gets nothing.
+    Only the variables ``key_names``, which the source's yaml names, are filled in, so ``${HOME}`` in an
+    answer stays as it is.
     """
 
     def __init__(self, environment: Mapping[str, str], key_names: Collection[str]) -> None:
@@ -63,7 +63,7 @@ class Secrets:
         return frozenset(_PLACE.findall(text))
 
     def fill(self, request: Request) -> Request:
-        """Return the request as it is sent. Raises RequestFailedError without a key for it."""
+        """Return the request with its keys. Raises RequestFailedError when one is not set."""
         body = None
         if request.body is not None:
             filled = self._fill(request.body.decode("utf-8", "surrogateescape"))

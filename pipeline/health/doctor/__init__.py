@@ -1,5 +1,4 @@
-"""Looks over a home: the disk, locks, the clock, the archive, the record, litter, keys, and
-what is published.
+"""Checks a home: disk, locks, clock, archive, record, litter, keys and the published file.
 
 Nothing is changed unless ``fix`` is given, and then only what is safe: half-written files, and outdated and
 damaged caches.
@@ -44,7 +43,7 @@ def examine(
     every: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[Finding]:
-    """Yield the findings of every check, at least one of each; of a home that does not exist, that alone.
+    """Yield the findings of every check, at least one each; for a missing home, just that finding.
 
     ``now`` is in UTC; ``every`` reads all archived bodies instead of a sample.
     """

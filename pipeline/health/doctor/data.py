@@ -1,4 +1,4 @@
-"""The archive, the record, and what is built from them."""
+"""Checks of the archive, the record, and the files built from them."""
 
 import random
 from datetime import date, timedelta
@@ -13,7 +13,7 @@ from pipeline.warehouse.plan_cache import PREFIX, damage_of
 from pipeline.warehouse.query import ask, reader
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
-"""Days of a source in a sample: the newest, and others that are drawn anew each day."""
+"""Days of a source in a sample: the newest, and others drawn each day."""
 
 PUBLISHED_WARNING = timedelta(days=2)
 
@@ -66,7 +66,7 @@ def files(x: Examination) -> list[Finding]:
 
 
 def cache(x: Examination) -> list[Finding]:
-    """Look for outdated and damaged results, which are computed again when they are missing."""
+    """Look for outdated and damaged results; missing ones are computed again."""
     kept = sorted(path for path in x.home.cache.glob("*.*") if path.is_file())
     prepared = [path for path in kept if path.match(f"{PREFIX}-*.duckdb")]
     newest = max(prepared, key=lambda path: path.stat().st_mtime, default=None)
@@ -87,7 +87,7 @@ def cache(x: Examination) -> list[Finding]:
 
 
 def published(x: Examination) -> list[Finding]:
-    """Check that the published file opens, and of when it is."""
+    """Check that the published file opens, and its age."""
     if not x.home.published.exists():
         return [Finding("fail", "nothing is published yet", str(x.home.published), "run `gpufare refresh`")]
     try:

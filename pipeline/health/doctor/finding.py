@@ -1,4 +1,4 @@
-"""What every check of the doctor is given, and what it answers."""
+"""The input and the result of the doctor's checks."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the answer: what was found and where, what to do about it, and which check found it."""
+    """One line of the result: what was found and where, the remedy, and the check that found it."""
 
     level: Level
     what: str
@@ -34,7 +34,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What every check is given. ``now`` is in UTC."""
+    """The input of every check. ``now`` is in UTC."""
 
     home: Home
     now: datetime
@@ -45,11 +45,11 @@ class Examination:
 
     @property
     def today(self) -> date:
-        """The day (UTC)."""
+        """Return the day (UTC)."""
         return self.now.date()
 
     def short(self, path: Path) -> str:
-        """Return a path as it is below the home."""
+        """Return a path relative to the home, if it is below it."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
 
 

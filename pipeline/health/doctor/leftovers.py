@@ -1,8 +1,10 @@
-"""Litter, stray files, the user's own catalogue, keys and incidents."""
+"""Checks of litter, stray files, the user's own catalogue, keys and incidents."""
 
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+
+from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.own import read_own_catalogue
@@ -10,7 +12,6 @@ from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.health.doctor.machine import MINUTE, used_bytes
-from pipeline.home.disk import size_text
 from pipeline.home.litter import half_written, sweep
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
@@ -21,7 +22,7 @@ INCIDENT_DAYS = 7
 
 
 def litter(x: Examination) -> list[Finding]:
-    """Look for files that killed processes left half written."""
+    """Look for half-written files of killed processes."""
     left = half_written(x.home, days=None)
     if not left:
         return [Finding("ok", "no half-written files of killed processes")]
@@ -38,7 +39,7 @@ def litter(x: Examination) -> list[Finding]:
 
 
 def stray(x: Examination) -> list[Finding]:
-    """Look for what does not belong in a home."""
+    """Look for files that do not belong in a home."""
     known = {place.relative_to(x.home.root).parts[0] for place in x.home.places()} | {"lost+found"}
     top = [path for path in x.home.root.iterdir() if path.name not in known]
     found = sorted({*top, *strays(x.home), *_strays_in_archive(x.home)})
@@ -49,7 +50,7 @@ def stray(x: Examination) -> list[Finding]:
 
 
 def _strays_in_archive(home: Home) -> Iterator[Path]:
-    """Yield what is no source (one that was renamed or removed, or a copy), no day or no capture."""
+    """Yield paths that are not a source (but a renamed or removed one, or a copy), a day or a capture."""
     folder, archive = home.archive, Archive(home.archive)
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
@@ -61,7 +62,7 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
 
 
 def own_catalogue(x: Examination) -> list[Finding]:
-    """Show the user's own GPUs, models and workloads, and what cannot be used of them."""
+    """Show the user's own GPUs, models and workloads, and the rows that cannot be used."""
     found = read_own_catalogue(x.home)
     remedy = "mend it: gpufare publishes without it"
     problems = [
@@ -73,10 +74,10 @@ def own_catalogue(x: Examination) -> list[Finding]:
         "models": [model.model for model in found.models],
         "workloads": [job.workload for job in found.workloads],
     }
-    said = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
-    if problems and not said:
+    listed = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
+    if problems and not listed:
         return problems
-    return [*problems, Finding("ok", "; ".join(said) or "no GPUs, models or workloads of your own")]
+    return [*problems, Finding("ok", "; ".join(listed) or "no GPUs, models or workloads of your own")]
 
 
 def keys(x: Examination) -> list[Finding]:
@@ -108,13 +109,15 @@ def incidents(x: Examination) -> list[Finding]:
     ]
     if moved := [path for path in x.home.damaged.rglob("*") if path.is_file()]:
         what = f"{len(moved)} damaged files were set aside ({size_text(used_bytes(x.home.damaged))})"
-        remedy = "delete them when nobody needs them any more"
+        remedy = "delete them when you no longer need them"
         found.append(Finding("warn", what, str(x.home.damaged), remedy))
     return found or [Finding("ok", f"none in the last {INCIDENT_DAYS} days")]
 
 
 def _is_open(x: Examination, incident: Incident) -> bool:
     """True if an incident is one of the last days, or has a lasting cause that is still there."""
+    if incident.kind is IncidentKind.OWN_CATALOGUE:  # own_catalogue reads it again
+        return False
     if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(incident.path or "").name in configs():
         return False
     if incident.kind.lasting and incident.path is not None:

@@ -1,4 +1,4 @@
-"""Asks sources whether their readers still work: a refresh into a home that is gone afterwards.
+"""Checks whether the sources' readers still work, by a refresh into a temporary home.
 
 robots.txt, terms of use, pauses and the client's limits apply as in a refresh, and readings are judged as on
 a first day, since that home has no earlier prices. Nothing is published.
@@ -38,7 +38,7 @@ _COLUMNS = (
     "rows",
     "rejects",
 )
-"""Those of capture_outcomes that are shown."""
+"""Columns of capture_outcomes that are shown."""
 
 
 def examine_live(
@@ -53,15 +53,14 @@ def examine_live(
 ) -> RefreshReport:
     """Visit the sources (all by default), in parallel, and judge what they answered.
 
-    ``home`` gives the user's permissions and exchange rates, and is not written to. ``pages`` is the URL of a
-    replay server that is asked in place of the providers. ``now`` is in UTC. Raises GpufareError when it
-    cannot begin.
+    ``home`` gives the user's permissions and exchange rates, and is not changed. ``pages`` is the URL of a
+    replay server to ask instead of the providers. ``now`` is in UTC. Raises GpufareError if it cannot begin.
     """
     if pages is not None and not is_url(pages):
         raise GpufareError(f"--pages {pages}: doctor --live takes the URL of a replay server")
     chosen = chosen_sources(names, pages)
     with tempfile.TemporaryDirectory(prefix="gpufare-doctor-") as folder:
-        apart = _home_apart(home, Path(folder))
+        apart = _temporary_home(home, Path(folder))
         archive, day = Archive(apart.archive), now.date()
         captures = captures_of(
             chosen, day, pages, archive, environment, named=True, progress=progress, limits=limits
@@ -73,7 +72,7 @@ def examine_live(
 
 
 def outcomes_table(report: RefreshReport) -> Result:
-    """Return a row per source: columns of capture_outcomes, and what to do."""
+    """Return a row per source: columns of capture_outcomes, and the next step."""
     rows = [
         (*(getattr(outcome, name) for name in _COLUMNS), next_step_of(outcome)) for outcome in report.outcomes
     ]
@@ -81,8 +80,8 @@ def outcomes_table(report: RefreshReport) -> Result:
     return Result(names, ("VARCHAR",) * len(names), rows)
 
 
-def _home_apart(home: Home, folder: Path) -> Home:
-    """A home that is thrown away, with the user's permissions and exchange rates."""
+def _temporary_home(home: Home, folder: Path) -> Home:
+    """Return a home in a temporary folder, with the user's permissions and exchange rates."""
     apart = Home(folder / "home")
     apart.root.mkdir()
     try:
@@ -90,8 +89,8 @@ def _home_apart(home: Home, folder: Path) -> Home:
     except FileNotFoundError:
         pass
     except OSError:
-        apart.permissions.touch()  # one that cannot be read is one that is damaged: nothing is asked
-    with suppress(GpufareError):  # prices in other currencies are then rejects, with that reason
+        apart.permissions.touch()  # an empty file is damaged, so that nothing is asked
+    with suppress(GpufareError):  # prices in other currencies then have no dollars
         kept = Records(home)
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))

@@ -1,4 +1,4 @@
-"""The home, its disk, the lock and the clock."""
+"""Checks of the home, its disk, the lock and the clock."""
 
 import shutil
 import tempfile
@@ -6,31 +6,32 @@ from datetime import timedelta
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive, began_at
 from pipeline.health.doctor.finding import Examination, Finding
-from pipeline.home.disk import disk_error_text, existing, size_text
+from pipeline.home.disk import disk_error_text, existing
 from pipeline.home.paths import HOME_VARIABLE, Home
 
 REBUILT = frozenset({"published", "cache", "report"})
 """Folders that do not grow day by day."""
 
 DISK_DAYS_WARNING, DISK_DAYS_FAILURE = 60, 7
-"""Days for which the free space lasts when the home grows as it did on average."""
+"""Days until the disk is full, if the home grows at its average rate."""
 
 ROOM_FOR_A_BUILD_BYTES = 200_000_000
-"""Beside the published file a new one is built, with what does not fit into memory."""
+"""Room for a new file beside the published one, and for temporary data that exceeds memory."""
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 MINUTE = "%Y-%m-%d %H:%M"
 
 
 def home(x: Examination) -> list[Finding]:
-    """Check that everything is where it belongs, and can be written."""
+    """Check that files and folders are of the right type and can be written."""
     root = x.home.root
     if not root.exists():
-        remedy = f"`gpufare refresh` makes it; or set {HOME_VARIABLE} to the folder that you mean"
-        return [Finding("fail", "there is no such folder", str(root), remedy)]
+        remedy = f"`gpufare refresh` makes it; or set {HOME_VARIABLE} to the right folder"
+        return [Finding("fail", "no such folder", str(root), remedy)]
     found = []
     for path, is_folder in {root: True, **{each: each.suffix == "" for each in x.home.places()}}.items():
         if path.exists() and path.is_dir() != is_folder:
@@ -38,7 +39,7 @@ def home(x: Examination) -> list[Finding]:
             found.append(Finding("fail", what, str(path), "move it away"))
         if path.is_dir() and (problem := _unwritable(path, x.home)):
             found.append(Finding("fail", problem))
-    demo = "the demo's: sample prices, into which no refresh asks the providers; "
+    demo = "the demo's: sample prices, no refresh from the providers; "
     what = f"{demo if x.home.demo.exists() else ''}can be written, on the disk of {_mount_of(root)}"
     return found or [Finding("ok", what, str(root))]
 
@@ -61,13 +62,13 @@ def _mount_of(path: Path) -> Path:
 
 
 def disk(x: Examination) -> list[Finding]:
-    """Show sizes, what a day adds on average, and for how long the free space lasts."""
+    """Show sizes, the average growth per day, and how long the free space lasts."""
     usage = shutil.disk_usage(x.home.root)
     sizes = {place.name: used_bytes(place) for place in x.home.root.iterdir()}
     archive = Archive(x.home.archive)
     days = len({day for source in archive.sources() for day in archive.days(source)})
-    per_day = sum(size for name, size in sizes.items() if name not in REBUILT) / max(days, 1)
-    lasts = usage.free / per_day if days else float("inf")
+    per_day = sum(size for name, size in sizes.items() if name not in REBUILT) // max(days, 1)
+    lasts = usage.free / per_day if per_day else float("inf")
     published = x.home.published.stat().st_size if x.home.published.is_file() else 0
     parts = ", ".join(
         f"{name} {size_text(size)}" for name, size in sorted(sizes.items(), key=lambda s: -s[1]) if size
@@ -93,19 +94,19 @@ def used_bytes(folder: Path) -> int:
 
 
 def lock(x: Examination) -> list[Finding]:
-    """Check whether somebody is publishing."""
+    """Check whether a process is publishing."""
     if not x.home.lock.exists():
-        return [Finding("ok", "nobody has published here yet")]
+        return [Finding("ok", "nothing was published here yet")]
     try:
         with FileLock(x.home.lock, timeout=0):
-            return [Finding("ok", "nobody is publishing")]
+            return [Finding("ok", "no process is publishing")]
     except Timeout:
         remedy = f"a build takes minutes; if this lasts, `fuser -v {x.home.lock}` names the process to end"
-        return [Finding("ok", "somebody is publishing", str(x.home.lock), remedy)]
+        return [Finding("ok", "a process is publishing", str(x.home.lock), remedy)]
 
 
 def clock(x: Examination) -> list[Finding]:
-    """Check the clock, as far as the archive can tell: no capture began in the future."""
+    """Check the clock against the archive: no capture may have begun in the future."""
     archive, now = Archive(x.home.archive), f"{x.now:{MINUTE}} UTC"
     for source in archive.sources():
         folders = (path for day in archive.days(source)[-1:] for path in archive.capture_folders(source, day))

@@ -117,9 +117,8 @@ function whyNot({ job, kind }) {
   }
   const codes = [...found.reasons.lists[found.reasons.which[list]], ...found.reasons_of_others.lists[found.reasons_of_others.which[job]]];
   const others = codes.map((code, gpu) => ({ gpu: D.gpus.gpu_id[gpu], code })).filter(({ code }) => code >= 0).map(({ gpu, code }) => {
-    const text = D.answers.texts[code];
-    const colon = text.indexOf(": ");
-    return { gpu, reason: text.slice(0, colon), detail: text.slice(colon + 2) };
+    const [reason, detail] = D.answers.texts[code];
+    return { gpu, reason, detail };
   });
   return { ranked, others };
 }

@@ -1,0 +1,24 @@
+"""docs/reference/job-settings.md: what a job can ask for, in commands, SQL and Python."""
+
+from docs.generate.markdown import code, table, text
+from pipeline.catalog.tables import catalog_rows
+
+INTRODUCTION = """# Settings of a job
+
+This file is made by `make docs` from `catalog/job_settings.csv`. The table `job_settings` of each published
+file has the same rows. A setting is a column of the jobs that `cheapest_for` takes, an option of `gpufare
+cheapest` (with `-` for `_`) and a keyword of the Python calls. Names are compared without case, blanks and
+dashes; `job_names` lists them. A setting of kind *names* or *machines* takes several.
+"""
+
+
+def page() -> str:
+    """The whole file."""
+    rows = catalog_rows("job_settings.csv")
+    headings = ["setting", "kind", "default", "unit", "choices", "meaning"]
+    cells = (
+        [code(row["setting"]), row["kind"], code(row["default_value"]), text(row["unit"]),
+         text(", ".join(row["choices"].split())), text(row["meaning"])]
+        for row in rows
+    )  # fmt: skip
+    return "\n".join([INTRODUCTION, table(headings, cells), ""])

@@ -1,0 +1,143 @@
+"""What a user's own measured runs say of the model's estimates: a factor per card, method and software.
+
+Only where it is asked for, and always beside the estimate itself; no published table knows of it.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from pipeline.home.paths import Home
+from pipeline.model.estimate import Answers, Estimator
+from pipeline.model.model_names import RunError
+from pipeline.model.own_runs import OwnRun, OwnRuns, read_own_runs
+from pipeline.model.run_settings import SETTINGS, number
+from pipeline.parsing.printable import printable
+
+PRIOR_RUNS = 2
+"""How many runs of a user the model's own estimate is worth.
+
+Among held-out runs the sources' mean errors are 12% apart in memory and 14% in speed, and the runs of one
+source scatter by 12 and 17% around its mean: the best weight of the estimate is the ratio of the variances, 1
+to 1.5 runs. It is rounded up, since a user's runs are of one machine and often of one day.
+"""
+
+MEASURED = {"memory": "measured_memory_gib", "speed": "measured_tokens_per_second_per_gpu"}
+ESTIMATED = {"memory": "memory_gib", "speed": "tokens_per_second_per_gpu"}
+SAID = {"memory": "memory", "speed": "tokens per second"}
+
+
+class Kind(NamedTuple):
+    """Runs that one factor is learned from."""
+
+    quantity: str
+    gpu: str
+    method: str
+    stack: str
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What to multiply an estimate by, and how many runs say so."""
+
+    factor: float
+    runs: int
+
+    def sentence(self, quantity: str) -> str:
+        """What was done to an estimate, in words."""
+        some = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        return f"{SAID[quantity]} corrected by x {self.factor:.3f} from {some} of yours"
+
+
+@dataclass(slots=True)
+class Corrections:
+    """The factors that were learned, and the runs that could not be used, in words."""
+
+    of_kind: dict[Kind, Correction] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def shrunken(ratios: Sequence[float]) -> Correction:
+    """The geometric mean of measured over estimated, drawn towards 1 as if ``PRIOR_RUNS`` runs had met it."""
+    return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
+
+
+def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
+    """GPU, method and stack of the rows of the last estimate, by their place."""
+    found = estimator.connection.execute(
+        "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
+    ).fetchall()
+    return {job: (gpu, method, stack) for job, gpu, method, stack in found}
+
+
+def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
+    """The factors that the user's runs say; runs with a reason in ``not_ready`` say nothing about others.
+
+    Runs with the same settings count as one, by their geometric mean: repeated, they say nothing new. Runs
+    that died for lack of memory have no ratio.
+    """
+    found = Corrections(problems=list(own.problems))
+    ready = [run for run in own.runs if not run.row.get("not_ready")]
+    answers = estimator.estimate([run.row for run in ready], list(SETTINGS))
+    kinds = kinds_of(estimator)
+    logs: dict[Kind, dict[tuple[Any, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
+        if answer["error"]:
+            found.problems.append(_left_out(run, answer["error"]))
+            continue
+        for quantity, column in MEASURED.items():
+            try:
+                measured = number(run.row, column)
+            except RunError as error:
+                found.problems.append(_left_out(run, str(error)))
+                continue
+            if measured is not None:
+                ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
+                logs[Kind(quantity, *kinds[place])][_settings(run.row)].append(ratio)
+    found.of_kind = {
+        kind: shrunken([math.exp(math.fsum(each) / len(each)) for each in by_settings.values()])
+        for kind, by_settings in logs.items()
+    }
+    return found
+
+
+def _left_out(run: OwnRun, reason: str) -> str:
+    return printable(f"line {run.line} of your measured_runs.csv is left out: {reason}")
+
+
+def _settings(row: Mapping[str, str]) -> tuple[Any, ...]:
+    return tuple(row.get(name, "") for name in SETTINGS if name != "run_id")
+
+
+OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "corrections")
+
+
+def corrected(
+    answers: Iterable[Mapping[str, Any]], kinds: Mapping[int, tuple[str, str, str]], found: Corrections
+) -> list[dict[str, Any]]:
+    """Answers of an ``Estimator`` with ``OWN_COLUMNS``: empty where no run of yours is like a row.
+
+    ``kinds`` are those of the same rows. Estimates, bands and verdicts stay the model's own.
+    """
+    more = []
+    for place, answer in enumerate(answers):
+        cells, words = dict.fromkeys(OWN_COLUMNS, ""), []
+        for quantity, column in ESTIMATED.items():
+            if place not in kinds or answer["error"]:
+                continue
+            correction = found.of_kind.get(Kind(quantity, *kinds[place]))
+            if correction is not None:
+                cells[f"{column}_corrected"] = f"{float(answer[column]) * correction.factor:.4f}"
+                words.append(correction.sentence(quantity))
+        cells["corrections"] = "; ".join(words)
+        more.append({**answer, **cells})
+    return more
+
+
+def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
+    """The estimator's last answers corrected by the user's own runs, and which of those were left out."""
+    kinds = kinds_of(estimator)
+    found = learn(estimator, read_own_runs(home))
+    return corrected(answers, kinds, found), found.problems

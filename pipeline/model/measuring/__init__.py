@@ -1,6 +1,0 @@
-"""A training step measured on this machine's GPU, beside the estimate of the same run.
-
-``measure`` runs a recipe's step in a process by itself (``run_steps``, the only module here that imports
-torch) and asks nvidia-smi about the card (``card``). ``report`` puts the estimate beside it and adds the row
-to the user's own runs (``own_runs``), from which ``corrections`` learns. No published table changes.
-"""

@@ -1,6 +1,0 @@
-"""The true memory and work of a training step, traced without a GPU.
-
-The recipe's own code (transformers, PEFT, TRL, LitGPT, torchtune, or a user's step) runs on fake CUDA tensors
-on one core: nothing is computed, every allocation and every operation is seen. Needs ``gpufare[trace]``; only
-the modules that run a step import torch, and nothing else in gpufare does.
-"""

@@ -1,0 +1,236 @@
+-- What a run may say: its settings, what they are taken to be where left open, and which are refused.
+
+CREATE OR REPLACE MACRO ignored_columns(jobs, known) AS TABLE
+WITH _columns AS (
+    SELECT struct_keys(any_value(_row)) AS given, known AS names
+    FROM (SELECT _row FROM query_table(jobs) AS _row LIMIT 1)
+)
+
+SELECT
+    json_names('ignored_columns', list_filter(given, lambda name: NOT list_contains(names, lower(name))))
+        AS ignored
+FROM _columns;
+COMMENT ON MACRO TABLE ignored_columns IS
+    'The columns of a relation that are none of the known ones, as a member of assumptions: a misspelt setting would otherwise silently be a default.';
+
+CREATE OR REPLACE MACRO run_columns() AS (
+    SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
+    FROM main.measured_runs AS _run
+    LIMIT 1
+);
+COMMENT ON FUNCTION run_columns IS
+    'The columns of a relation of runs that are read, or known not to be settings.';
+
+CREATE OR REPLACE MACRO stacks() AS TABLE
+FROM (VALUES
+    -- stack, kernels, kernels of the working set, loss kernel, bytes of an adapter parameter,
+    -- runs in the Transformers Trainer or a patch of it, has the foreach AdamW as its default,
+    -- gives tied embeddings a head of their own
+    ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE, FALSE),
+    ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE, FALSE),
+    ('liger', 'fused', 'fused', 'liger', 4e0, TRUE, TRUE, FALSE),
+    ('litgpt', 'eager', 'eager', 'litgpt', 2e0, FALSE, TRUE, TRUE),
+    ('torchtune', 'eager', 'compiled', 'chunked', 2e0, FALSE, FALSE, FALSE),
+    ('compile', 'compiled', 'compiled', 'chunked', 2e0, FALSE, FALSE, FALSE),
+    ('te', 'engine', 'compiled', 'fused', 4e0, FALSE, FALSE, FALSE),
+    ('mosaic', 'mosaic', 'compiled', 'hf', 4e0, FALSE, FALSE, FALSE)
+) AS s (
+    stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach, unties_head
+);
+COMMENT ON MACRO TABLE stacks IS
+    'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+
+CREATE OR REPLACE MACRO run_defaults() AS TABLE
+SELECT
+    'lora' AS method, 1 AS gpu_count, 'hf' AS stack, 'nf4' AS qlora_quantization,
+    16 AS lora_rank, 'q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj' AS lora_targets,
+    'adamw' AS optimizer, 1 AS micro_batch, 2048 AS seq_len, 1 AS grad_accum,
+    'full' AS checkpointing, 1 AS flash_attention;
+COMMENT ON MACRO TABLE run_defaults IS
+    'What a setting is taken to be where a run leaves it open. Settings that follow from others: resolved_settings.';
+
+CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
+WITH _settings_template AS (
+    SELECT
+        *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL::VARCHAR AS recipe, NULL AS carried
+    FROM main.measured_runs
+    LIMIT 0
+),
+
+_settings_given AS (
+    FROM _settings_template
+    UNION ALL BY NAME
+    FROM query_table(jobs)
+)
+
+SELECT
+    job::VARCHAR AS job, run_id::VARCHAR AS run_id, coalesce(calibration, 'all') AS calibration, model, gpu,
+    gpu_count::DOUBLE AS gpu_count, node_count::DOUBLE AS node_count,
+    node_network_gbps::DOUBLE AS node_network_gbps,
+    method, quantization, kbit_upcast::DOUBLE AS kbit_upcast,
+    autocast::DOUBLE AS autocast,
+    lora_rank::DOUBLE AS lora_rank, nullif(lora_targets, '') AS lora_targets,
+    lora_dropout::DOUBLE AS lora_dropout, adapter_bytes::DOUBLE AS adapter_bytes,
+    training_precision, weight_bytes::DOUBLE AS weight_bytes, fp8::DOUBLE AS fp8,
+    optimizer, sharding, tensor_parallel::DOUBLE AS tensor_parallel,
+    pipeline_parallel::DOUBLE AS pipeline_parallel,
+    context_parallel::DOUBLE AS context_parallel, expert_parallel::DOUBLE AS expert_parallel,
+    micro_batch::DOUBLE AS micro_batch, seq_len::DOUBLE AS seq_len, grad_accum::DOUBLE AS grad_accum,
+    checkpointing, flash_attention::DOUBLE AS flash_attention, stack, loss_kernel, offload, memory_metric,
+    nullif(recipe, '')::VARCHAR AS recipe, carried
+FROM _settings_given;
+COMMENT ON MACRO TABLE given_settings IS
+    'The settings of runs in the types of the formulas, null where left open; other columns are left out. carried: whatever the caller wants to find again beside the answer.';
+
+CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
+SELECT
+    coalesce(s.method, d.method) IN ('full', 'pretrain') AS is_full,
+    coalesce(s.method, d.method) IN ('lora', 'qlora') AS has_adapters,
+    coalesce(s.method, d.method) = 'qlora' AS is_quantized,
+    s.* REPLACE (
+        coalesce(s.method, d.method) AS method,
+        coalesce(s.gpu_count, d.gpu_count) AS gpu_count,
+        coalesce(s.stack, d.stack) AS stack,
+        coalesce(s.lora_rank, d.lora_rank) AS lora_rank,
+        coalesce(s.lora_targets, d.lora_targets) AS lora_targets,
+        coalesce(s.optimizer, d.optimizer) AS optimizer,
+        coalesce(s.micro_batch, d.micro_batch) AS micro_batch,
+        coalesce(s.seq_len, d.seq_len) AS seq_len,
+        coalesce(s.grad_accum, d.grad_accum) AS grad_accum,
+        coalesce(s.checkpointing, d.checkpointing) AS checkpointing,
+        coalesce(s.flash_attention, d.flash_attention) AS flash_attention,
+        CASE
+            WHEN is_quantized THEN coalesce(nullif(s.quantization, 'none'), d.qlora_quantization)
+            ELSE coalesce(s.quantization, 'none')
+        END AS quantization
+    ),
+    json_object_of(concat_ws(',',
+        assumed(TRUE, 'method', s.method, d.method),
+        assumed(TRUE, 'gpu_count', s.gpu_count, d.gpu_count),
+        assumed(is_quantized, 'quantization', s.quantization, d.qlora_quantization),
+        assumed(is_quantized, 'kbit_upcast', s.kbit_upcast, 'by_stack'),
+        assumed(has_adapters, 'autocast', s.autocast, 'by_stack'),
+        assumed(has_adapters, 'lora_rank', s.lora_rank, d.lora_rank),
+        assumed(has_adapters, 'lora_targets', s.lora_targets, 'all_linear'),
+        assumed(TRUE, 'training_precision', s.training_precision,
+            CASE coalesce(s.method, d.method) WHEN 'pretrain' THEN 'amp' ELSE 'bf16' END),
+        assumed(TRUE, 'optimizer', s.optimizer, d.optimizer),
+        assumed(coalesce(s.gpu_count, d.gpu_count) > 1, 'sharding', s.sharding, 'by_stack_and_method'),
+        assumed(TRUE, 'micro_batch', s.micro_batch, d.micro_batch),
+        assumed(TRUE, 'seq_len', s.seq_len, d.seq_len),
+        assumed(TRUE, 'grad_accum', s.grad_accum, d.grad_accum),
+        assumed(TRUE, 'checkpointing', s.checkpointing, d.checkpointing),
+        assumed(TRUE, 'flash_attention', s.flash_attention, d.flash_attention),
+        assumed(TRUE, 'stack', s.stack, d.stack)
+    )) AS assumptions
+FROM given_settings(jobs) AS s
+CROSS JOIN run_defaults() AS d;
+COMMENT ON MACRO TABLE assumed_settings IS
+    'Settings of runs with run_defaults filled in, and assumptions: a JSON object with the value taken for each setting that was left open, or by what it is chosen. Settings that follow from others are still open.';
+
+CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
+    least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));
+COMMENT ON FUNCTION least_tensor_parallel IS
+    'GPUs that Megatron-style engines split a model over by tensors: the least power of two that holds the weights in 80% of the memory, at most the 8 GPUs of one node.';
+
+CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
+    CASE
+        WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 AND gpu_count <= 72 THEN 14400e0
+        WHEN gpu_year >= 2022 THEN 3200e0
+        ELSE 1600e0
+    END;
+COMMENT ON FUNCTION usual_network_gbps IS
+    'Network of a node in Gbit/s where none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 where the GPU is of 2022 or later, 1,600 where it is older.';
+
+CREATE OR REPLACE MACRO impossible_groups(
+    gpu_count, node_count, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel,
+    layers, experts
+) AS
+    CASE
+        WHEN gpu_count % node_count <> 0
+            THEN 'node_count: ' || gpu_count::BIGINT || ' GPUs are not spread evenly over '
+                || node_count::BIGINT || ' nodes'
+        WHEN pipeline_parallel > layers
+            THEN 'pipeline_parallel: ' || pipeline_parallel::BIGINT || ' stages, but the model has '
+                || layers || ' layers'
+        WHEN expert_parallel > experts
+            THEN 'expert_parallel: ' || expert_parallel::BIGINT || ' ranks, but the model has '
+                || experts || CASE WHEN experts = 1 THEN ' expert: it is dense' ELSE ' experts' END
+        WHEN expert_parallel > gpu_count / coalesce(pipeline_parallel, 1)
+            THEN 'expert_parallel: ' || expert_parallel::BIGINT || ' ranks, but a pipeline stage has '
+                || (gpu_count / coalesce(pipeline_parallel, 1))::BIGINT || ' GPUs'
+        WHEN gpu_count % (
+            coalesce(tensor_parallel, 1) * coalesce(pipeline_parallel, 1) * coalesce(context_parallel, 1)
+        ) <> 0
+            THEN concat_ws(' x ',
+                'tensor_parallel ' || nullif(tensor_parallel, 1)::BIGINT,
+                'pipeline_parallel ' || nullif(pipeline_parallel, 1)::BIGINT,
+                'context_parallel ' || nullif(context_parallel, 1)::BIGINT
+            ) || ': does not divide gpu_count ' || gpu_count::BIGINT
+    END;
+COMMENT ON FUNCTION impossible_groups IS
+    'Why GPUs cannot be grouped as a run says, naming the setting; null where they can. Null arguments are left open.';
+
+CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
+SELECT
+    s.* REPLACE (
+        coalesce(error(impossible_groups(
+            s.gpu_count, s.node_count, s.tensor_parallel, s.pipeline_parallel, s.context_parallel,
+            s.expert_parallel, m.layers, m.experts
+        )), s.gpu_count) AS gpu_count,
+        coalesce(s.node_count, ceil(s.gpu_count / g.max_gpus_per_node)) AS node_count,
+        coalesce(s.node_network_gbps,
+            usual_network_gbps(g.nvlink_topology, g.max_gpus_per_node, s.gpu_count, g.year)
+        ) AS node_network_gbps,
+        coalesce(s.kbit_upcast,
+            CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
+        coalesce(s.autocast, CASE WHEN t.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
+        coalesce(s.adapter_bytes, t.adapter_bytes, bytes_fp32()) AS adapter_bytes,
+        -- DeepSpeed trains 16-bit weights with masters in fp32, whatever the precision is called.
+        CASE
+            WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
+                AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
+            ELSE coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
+        END AS training_precision,
+        coalesce(s.weight_bytes,
+            CASE WHEN s.training_precision = 'fp32' THEN bytes_fp32() ELSE bytes_16bit() END
+        ) AS weight_bytes,
+        coalesce(s.fp8, 0e0) AS fp8,
+        coalesce(s.sharding, CASE
+            WHEN s.gpu_count = 1 THEN 'none'
+            WHEN s.stack = 'te' THEN 'zero1'
+            WHEN is_full THEN 'fsdp'
+            ELSE 'ddp'
+        END) AS sharding,
+        -- Assumed: 6 bytes per weight that trains, for itself, its gradient and a share of the optimizer.
+        coalesce(s.tensor_parallel, CASE
+            WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
+                gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
+                g.usable_memory_gib,
+                s.gpu_count / (coalesce(s.pipeline_parallel, 1) * coalesce(s.context_parallel, 1))
+            )
+            ELSE 1e0
+        END) AS tensor_parallel,
+        coalesce(s.pipeline_parallel, 1e0) AS pipeline_parallel,
+        coalesce(s.context_parallel, 1e0) AS context_parallel,
+        -- Engines spread the experts over the ranks that do not split the model.
+        coalesce(s.expert_parallel, CASE
+            WHEN s.stack = 'te' AND m.experts > 1 THEN least(
+                m.experts, s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
+            )
+            ELSE 1e0
+        END) AS expert_parallel,
+        coalesce(s.loss_kernel, t.loss_kernel, 'hf') AS loss_kernel,
+        coalesce(s.offload, '') AS offload,
+        coalesce(s.memory_metric, 'smi') AS memory_metric
+    ),
+    t.kernels, t.working_kernels, t.is_trainer, t.has_foreach, t.unties_head,
+    coalesce(t.loss_kernel, 'hf') AS stack_loss_kernel,
+    CASE WHEN has_adapters AND regexp_matches(s.lora_targets, 'gate_proj|up_proj|down_proj') THEN 1 ELSE 0 END
+        AS adapts_mlp
+FROM assumed_settings(jobs) AS s
+JOIN main.models AS m ON m.model = s.model
+JOIN main.gpus AS g ON g.gpu_id = s.gpu
+LEFT JOIN stacks() AS t ON t.stack = s.stack;
+COMMENT ON MACRO TABLE resolved_settings IS
+    'Settings of runs with every setting filled in, and what their stack does. An error where GPUs cannot be grouped as a run says.';

@@ -1,0 +1,218 @@
+-- From settings, model and GPU to the quantities that the formulas need.
+
+CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) AS
+    CASE target
+        WHEN 'q_proj' THEN hidden + query
+        WHEN 'k_proj' THEN hidden + key_value
+        WHEN 'v_proj' THEN hidden + key_value
+        WHEN 'o_proj' THEN query + hidden
+        WHEN 'qkv_fused' THEN hidden + query + 2 * key_value
+        WHEN 'gate_proj' THEN (hidden + intermediate) * experts
+        WHEN 'up_proj' THEN (hidden + intermediate) * experts
+        WHEN 'down_proj' THEN (intermediate + hidden) * experts
+        ELSE error(
+            'lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, '
+            || 'gate_proj, up_proj, down_proj, lm_head'
+        )
+    END;
+COMMENT ON FUNCTION adapter_width IS
+    'in + out of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
+
+CREATE OR REPLACE MACRO nvlinked_gpus(nvlink_topology, gpus_per_node) AS
+    CASE
+        WHEN nvlink_topology = 'bridge' THEN 2e0
+        WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 THEN 72e0
+    END;
+COMMENT ON FUNCTION nvlinked_gpus IS
+    'GPUs that NVLink joins where they are not just those of a node: a bridge has two, the NVLink domain of a rack of four-GPU nodes 72. Else null.';
+
+CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
+    CASE
+        WHEN seq_len <= sliding_window THEN seq_len::DOUBLE
+        ELSE sliding_window * (2 - sliding_window / seq_len)
+    END;
+COMMENT ON FUNCTION window_length IS
+    'Length of a sequence without window in which causal attention reads as many keys per token as with a window in seq_len: half of it on average, as the first tokens see fewer.';
+
+CREATE OR REPLACE MACRO linear_mixer_length() AS 512e0;
+COMMENT ON FUNCTION linear_mixer_length IS
+    'Length of the sequence in which causal attention costs what a linear-time mixer does: chunks of 128 to 256 tokens, and states of 128 features read and written. Dao and Gu 2024, arXiv 2405.21060.';
+
+CREATE OR REPLACE MACRO attended_length(
+    seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
+) AS
+    CASE
+        WHEN sliding_window IS NULL
+            THEN (
+                coalesce(full_attention_layers, layers - coalesce(linear_attention_layers, 0)) * seq_len
+                + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
+            ) / layers
+        ELSE (
+            coalesce(full_attention_layers, 0) * seq_len
+            + (layers - coalesce(full_attention_layers, 0) - coalesce(linear_attention_layers, 0))
+            * window_length(seq_len, sliding_window)
+            + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
+        ) / layers
+    END;
+COMMENT ON FUNCTION attended_length IS
+    'Tokens that attention would span in each layer, were all layers alike: seq_len where all of them see the whole sequence; null arguments as in models.';
+
+CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
+    CASE
+        WHEN dense_layers IS NULL THEN sparse
+        ELSE ((layers - dense_layers) * sparse + dense_layers * dense) / layers
+    END;
+COMMENT ON FUNCTION of_all_layers IS
+    'Average over the layers of a mixture of experts of which the first are dense.';
+
+CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
+    coalesce(is_trainer, FALSE) AND model LIKE 'llama-4-%';
+COMMENT ON FUNCTION runs_every_expert IS
+    'True if the training code passes every token through every expert: Llama4TextMoe of transformers 5.23 (modeling_llama4.py) does, with a router score of zero for experts that a token was not sent to. Engines, torchtune (TokenChoiceTopKRouter of modules/moe/moe.py) and LitGPT (LLaMAMoE of model.py) pass each token through its chosen experts only.';
+
+CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
+WITH _settings_resolved AS (
+    SELECT * FROM resolved_settings(jobs)
+),
+
+_settings_shape AS (
+    SELECT
+        s.*, c.k,
+        m.params_total, m.params_linear, m.layers, m.hidden, m.intermediate, m.heads, m.vocab,
+        m.tied_embeddings, m.experts,
+        CASE WHEN runs_every_expert(s.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
+            AS params_active,
+        CASE WHEN runs_every_expert(s.is_trainer, m.model) THEN m.experts ELSE m.experts_active END
+            AS experts_active,
+        CASE WHEN s.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
+            AS untied_params,
+        -- Latent attention: values are narrower than queries and keys.
+        m.heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS query_width,
+        m.kv_heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS key_value_width,
+        CASE WHEN m.gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors,
+        attended_length(
+            s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
+        )::DOUBLE AS attended_length,
+        of_all_layers(
+            m.layers, m.dense_layers,
+            m.experts_active * m.intermediate + coalesce(m.shared_intermediate, 0), m.dense_intermediate
+        )::DOUBLE AS active_intermediate,
+        CASE
+            -- At most all, where a model's experts are not in all its layers and its row does not say so.
+            WHEN m.experts > 1 THEN least(
+                m.params_linear,
+                (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
+                * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
+            )
+            ELSE 0e0
+        END AS expert_params,
+        g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
+        g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
+        g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
+        g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
+        g.nvlink_gb_s, nvlinked_gpus(g.nvlink_topology, g.max_gpus_per_node) AS nvlinked_gpus,
+        g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
+    FROM with_recipes('_settings_resolved') AS s
+    JOIN main.models AS m ON m.model = s.model
+    JOIN main.gpus AS g ON g.gpu_id = s.gpu
+    JOIN constants() AS c ON c.calibration = s.calibration
+    LEFT JOIN gemm_families() AS f
+        ON f.calibration = s.calibration AND f.family = gpu_family(g.architecture, g.segment)
+)
+
+SELECT
+    *,
+    CASE loss_kernel
+        WHEN 'fused' THEN k.logits_fused
+        WHEN 'chunked' THEN k.logits_chunked
+        WHEN 'liger' THEN k.logits_liger
+        WHEN 'litgpt' THEN k.logits_litgpt
+        WHEN 'titan' THEN k.logits_titan
+        WHEN 'fp32std' THEN k.logits_fp32std
+        WHEN '16bit' THEN k.logits_16bit
+        WHEN 'outside' THEN k.logits_outside
+        ELSE k.logits_hf
+    -- An adapter on the head adds its own outputs, and the sum with the head's, in 16 bits.
+    END + CASE WHEN contains(lora_targets, 'lm_head') THEN 2e0 * bytes_16bit() ELSE 0e0 END
+        AS logit_bytes,
+    sharding IN ('fsdp', 'zero3') AS shards_weights,
+    sharding IN ('fsdp', 'zero3', 'zero2') AS shards_gradients,
+    sharding IN ('fsdp', 'zero3', 'zero2', 'zero1') AS shards_optimizer,
+    optimizer LIKE '%8bit%' AS is_8bit_optimizer,
+    optimizer LIKE '%inbwd%' AS is_optimizer_in_backward,
+    optimizer LIKE 'paged%' AS is_paged_optimizer,
+    params_total - params_linear::DOUBLE AS params_unquantized,
+    params_active - (params_total - params_linear)::DOUBLE AS linear_active,
+    CASE WHEN is_full THEN 0e0 ELSE
+        lora_rank * (
+            layers * coalesce(list_sum(list_transform(
+                list_filter(string_split(lora_targets, '+'), lambda target: target <> 'lm_head'),
+                lambda target:
+                    adapter_width(target, hidden, query_width, key_value_width, intermediate, experts)
+            ))::DOUBLE, 0e0)
+            + CASE WHEN contains(lora_targets, 'lm_head') THEN hidden + vocab ELSE 0 END
+        )
+    END AS adapter_params,
+    quantized_weight_bytes(quantization) AS quantized_bytes,
+    -- Adapters with dropout keep each input, as the adapter computes with it, and a mask of a byte per
+    -- element.
+    CASE
+        WHEN has_adapters THEN (bytes_16bit() + 1) * list_sum(list_transform(
+            string_split(lora_targets, '+'),
+            lambda target: CASE target
+                WHEN 'o_proj' THEN query_width
+                WHEN 'down_proj' THEN active_intermediate
+                WHEN 'lm_head' THEN 0
+                ELSE hidden
+            END
+        ))::DOUBLE
+        ELSE 0e0
+    END AS dropout_bytes_per_token,
+    coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
+    CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
+        AS full_weight_bytes,
+    -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit
+    -- training upcasts the norms; FSDP's own mixed precision keeps it in 16 bits.
+    CASE
+        WHEN training_precision = 'fp32' THEN 1e0
+        WHEN is_trainer AND NOT shards_weights
+            AND (kbit_upcast = 1 OR (is_full AND training_precision = 'amp')) THEN 1e0
+        ELSE 0e0
+    END AS fp32_residual,
+    -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
+    is_trainer AND sharding = 'fsdp' AND has_adapters AS doubles_checkpoints,
+    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
+    -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.
+    -- 2022, arXiv 2205.05198. A mixture has its hidden states once more for each chosen expert, in and out.
+    bytes_16bit() * (
+        (8e0 + CASE WHEN experts > 1 THEN 2e0 * experts_active ELSE 0e0 END) * hidden
+        + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
+    ) AS layer_bytes_per_token
+FROM _settings_shape;
+COMMENT ON MACRO TABLE settings_of IS
+    'Settings of runs (columns of catalog/measured_runs.csv, those left out filled with stated defaults) joined to model, GPU and stack, as numbers.';
+
+CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
+SELECT
+    *,
+    -- Ranks of context parallelism have the same weights and a part of each sequence: to the state they are
+    -- data-parallel ranks.
+    micro_batch * seq_len / context_parallel AS micro_step_tokens,
+    gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
+    tensor_parallel * pipeline_parallel AS model_parallel,
+    -- GPUs over which one copy of the model is split, its experts among expert-parallel ranks, too.
+    CASE
+        WHEN expert_parallel > 1 AND expert_params > 0 THEN model_parallel * params_total / (
+            params_total - expert_params
+            + expert_params / least(expert_parallel, data_parallel)
+        )
+        ELSE model_parallel
+    END AS model_shards,
+    -- Over how many GPUs each part of the state is split.
+    CASE WHEN shards_weights THEN gpu_count ELSE model_shards END AS weight_shards,
+    CASE WHEN shards_gradients THEN gpu_count ELSE model_shards END AS gradient_shards,
+    CASE WHEN shards_optimizer THEN gpu_count ELSE model_shards END AS optimizer_shards,
+    shards_weights AND data_parallel > 1 AS gathers_weights
+FROM query_table(coefficients);
+COMMENT ON MACRO TABLE scale_of IS
+    'Tokens of one micro-step on one rank, and the sizes of the groups that a run and its state are split over.';

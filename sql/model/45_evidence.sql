@@ -1,0 +1,128 @@
+-- How far an estimate is from what somebody measured, and how wide its band is.
+
+CREATE OR REPLACE MACRO gpu_class(vendor, architecture, segment, form_factor) AS
+    CASE
+        WHEN vendor <> 'nvidia' THEN 'other vendor'
+        WHEN architecture LIKE 'Blackwell%' THEN 'blackwell'
+        WHEN architecture IN ('Hopper', 'Ampere') AND form_factor = 'SXM' THEN 'hopper and a100 sxm'
+        WHEN architecture IN ('Kepler', 'Maxwell', 'Pascal', 'Volta', 'Turing') THEN 'before ampere'
+        WHEN segment = 'consumer' THEN 'consumer'
+        ELSE 'pcie'
+    END;
+COMMENT ON FUNCTION gpu_class IS
+    'Class of a GPU, for error bands: cards of a class share form factor, cooling and generation.';
+
+CREATE OR REPLACE MACRO log_distance(one, other) AS abs(ln(one / other));
+COMMENT ON FUNCTION log_distance IS 'How many times one is the other, either way, as a logarithm.';
+
+CREATE OR REPLACE MACRO weight_form(method, quantization) AS
+    CASE
+        WHEN method <> 'qlora' THEN 'whole'
+        WHEN coalesce(quantization, 'nf4') IN ('none', 'nf4dq') THEN 'nf4'
+        ELSE coalesce(quantization, 'nf4')
+    END;
+COMMENT ON FUNCTION weight_form IS
+    'Form of the frozen weights, for the distance between runs: double quantization is alike.';
+
+CREATE OR REPLACE MACRO evidence_reach() AS {
+    'params_measured': 1.1e0, 'length_measured': 2.01e0,
+    'params_interpolated': 3e0, 'length_interpolated': 8.01e0
+};
+COMMENT ON FUNCTION evidence_reach IS
+    'How many times the parameters and the sequence length of a measured run a run may have, either way, and count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, lengths of 2 and 8 x with a hundredth for rounded ones.';
+
+CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
+WITH _evidence_runs AS (
+    SELECT
+        s.family, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
+        r.gpu, g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
+        m.params_total::DOUBLE AS params, m.experts > 1 AS is_mixture, r.gpu_count, r.stack, r.seq_len,
+        weight_form(r.method, r.quantization) AS weight_form,
+        min(r.run_id) AS run_id
+    FROM main.measured_runs AS r
+    JOIN main.measured_sources AS s ON s.source = r.source
+    JOIN main.models AS m ON m.model = r.model
+    JOIN main.gpus AS g ON g.gpu_id = r.gpu
+    WHERE CASE quantity
+        WHEN 'memory' THEN r.measured_memory_gib ELSE r.measured_tokens_per_second_per_gpu
+    END IS NOT NULL
+    GROUP BY ALL
+),
+
+_evidence_needs AS (
+    SELECT DISTINCT
+        n.calibration, n.gpu, n.method, n.params_total::DOUBLE AS params, n.experts > 1 AS is_mixture,
+        n.gpu_count::DOUBLE AS gpu_count, n.stack, n.seq_len::DOUBLE AS seq_len,
+        weight_form(n.method, n.quantization) AS weight_form,
+        g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
+        g.peer_to_peer
+    FROM query_table(needs) AS n
+    JOIN main.gpus AS g ON g.gpu_id = n.gpu
+),
+
+-- Held-out errors grow with the distance in parameters (12% within 3 x, 18% beyond, in the median of
+-- families), where nobody measured the class of GPU (22% of speeds, else 14%) and for mixtures of experts
+-- (27%, else 17%). Whether the stack was measured says little.
+_evidence_nearest AS (
+    SELECT
+        n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len,
+        n.weight_form, n.class,
+        min({
+            'rank': CASE
+                WHEN r.gpu = n.gpu AND r.stack = n.stack AND r.gpu_count = n.gpu_count
+                    AND r.weight_form = n.weight_form
+                    AND log_distance(r.params, n.params) <= ln(evidence_reach().params_measured)
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_measured) THEN 0
+                WHEN r.run_id IS NOT NULL
+                    AND log_distance(r.params, n.params) <= ln(evidence_reach().params_interpolated)
+                    AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_interpolated)
+                    -- Cards that share the host's memory share its bandwidth: few say little of many.
+                    AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
+                ELSE 2
+            END,
+            -- Without any run: further than all.
+            'distance': coalesce(
+                log_distance(r.params, n.params) + log_distance(r.gpu_count::DOUBLE, n.gpu_count), 99e0
+            ),
+            'run_id': r.run_id
+        }) AS best
+    FROM _evidence_needs AS n
+    LEFT JOIN _evidence_runs AS r
+        ON r.method = CASE n.method WHEN 'pretrain' THEN 'full' ELSE n.method END
+        AND r.architecture = n.architecture AND r.class = n.class AND r.is_mixture = n.is_mixture
+        -- Constants fitted without a family of sources may not lean on its runs either.
+        AND n.calibration <> 'without ' || r.family
+    GROUP BY ALL
+)
+
+SELECT
+    calibration, gpu, method, params, is_mixture, gpu_count, stack, seq_len, weight_form, class,
+    CASE best.rank WHEN 0 THEN 'measured' WHEN 1 THEN 'interpolated' ELSE 'extrapolated' END AS evidence,
+    CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
+FROM _evidence_nearest;
+COMMENT ON MACRO TABLE evidence_of IS
+    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters and 8 x the length, and at most twice the GPUs where they cannot reach each other''s memory; else extrapolated.';
+
+CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
+    CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
+COMMENT ON FUNCTION memory_evidence IS
+    'Evidence of a memory estimate: traced, between measured and interpolated, where it comes from traces of a recipe with which measured runs agree; else that of the measured runs near it.';
+
+CREATE OR REPLACE MACRO with_band(terms, quantity) AS TABLE
+WITH _terms_judged AS (
+    SELECT t.*, e.class, e.evidence_run, memory_evidence(e.evidence, t.is_proven) AS evidence
+    FROM query_table(terms) AS t
+    JOIN evidence_of(terms, quantity) AS e
+        ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
+        AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
+        AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1)
+        AND e.weight_form = weight_form(t.method, t.quantization)
+)
+
+SELECT t.*, b.low_ratio, b.high_ratio
+FROM _terms_judged AS t
+JOIN main.model_bands AS b
+    ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
+    AND b.gpu_class = t.class AND b.evidence = t.evidence;
+COMMENT ON MACRO TABLE with_band IS
+    'Estimated quantities (memory or speed) of runs, which is_proven by traces or not, with the evidence near it and the band of held-out errors: measured over estimated, p10 low_ratio and p90 high_ratio.';

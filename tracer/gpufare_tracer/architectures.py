@@ -1,0 +1,106 @@
+"""The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
+
+import csv
+import json
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.result import TraceShape
+from pipeline.home import paths
+from pipeline.model import architectures
+
+
+class Architecture(BaseModel):
+    """The sizes of a language model; widths in features."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    layers: int
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocab: int
+    tied_embeddings: bool
+    gated_mlp: bool = True
+    experts: int = 1
+    experts_active: int = 1
+
+
+@cache
+def _catalogue() -> dict[str, dict[str, str]]:
+    with (paths.CATALOG_DIR / "models.csv").open(newline="", encoding="utf-8") as file:
+        return {row["model"]: row for row in csv.DictReader(file)}
+
+
+def architecture_of(shape: TraceShape) -> Architecture:
+    """The sizes of a shape's model, cut to ``shape.layers`` where given.
+
+    Raises ``CannotTraceError`` for an id that the catalogue lacks and a config.json without its sizes.
+    """
+    found = _of_config(shape.model, shape.config) if shape.config else _of_catalogue(shape.model)
+    return found.model_copy(update={"layers": shape.layers}) if shape.layers else found
+
+
+def _of_catalogue(model: str) -> Architecture:
+    row = _catalogue().get(model)
+    if row is None:
+        raise CannotTraceError(
+            f"model {model!r} is not in catalog/models.csv; give its config.json with --config"
+        )
+    return Architecture.model_validate({name: row[name] for name in Architecture.model_fields if name in row})
+
+
+@cache
+def catalogue_configs() -> dict[str, dict[str, Any]]:
+    """What shapes the catalogue's newer models, by their ids: fields of their config.json."""
+    text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
+    return {row["model"]: row["config"] for row in map(json.loads, text.splitlines())}
+
+
+def is_without_vision(model: str) -> bool:
+    """Whether a catalogue model is the language model of one that has a vision tower, too."""
+    return "without its vision tower" in _catalogue()[model]["source"]
+
+
+def hugging_face_id(shape: TraceShape) -> str:
+    """The checkpoint that a catalogue model is, as organisation/name; its own id where a config was given."""
+    row = {} if shape.config else _catalogue().get(shape.model, {})
+    return row.get("hf_id") or shape.model
+
+
+def _of_config(model: str, config: dict[str, Any]) -> Architecture:
+    check_config(model, config)
+    try:
+        with architectures.named(model):
+            text = architectures.language_model_of(config)
+            return Architecture(
+                model=model,
+                **architectures.sizes_of(text),
+                experts=architectures.first(text, *architectures.EXPERTS, default=1, least=0),
+                experts_active=architectures.first(text, *architectures.EXPERTS_ACTIVE, default=1, least=0),
+            )
+    except architectures.ConfigError as error:
+        raise CannotTraceError(str(error)) from error
+
+
+def check_config(model: str, config: dict[str, Any]) -> None:
+    """Refuse a config.json, which anybody may have written, whose fields are not of the type of their names.
+
+    Raises ``CannotTraceError`` naming the field.
+    """
+    if config.get("quantization_config") is not None:
+        raise CannotTraceError(
+            f"config of {model!r}: quantization_config is not read; remove it and choose a recipe with "
+            "quantization, e.g. --recipe hf-qlora"
+        )
+    try:
+        with architectures.named(model):
+            architectures.check_config(config)
+    except architectures.ConfigError as error:
+        raise CannotTraceError(str(error)) from error

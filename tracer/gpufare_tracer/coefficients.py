@@ -1,0 +1,335 @@
+"""catalog/recipe_memory.csv: bytes per unit of what memory is linear in, learned from catalog/traces.csv.
+
+Within one moment of a step the bytes of a category are linear in a few features of model and run (those of
+the SQL macro memory_features): logits in tokens x vocabulary, stored activations in tokens x layers x width,
+gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients
+are not negative, errors count relative to all that is allocated then, and features come in one by one while
+they explain something.
+"""
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from gpufare_tracer.recipe_settings import SETTINGS_FILE, setting_rows
+from gpufare_tracer.recipes import Recipe, read_recipes
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.settings import run_settings
+from gpufare_tracer.timeline import Category, Moment
+from pipeline.home import paths
+from pipeline.warehouse.database import in_memory
+
+TRACES_FILE = "traces.csv"
+COEFFICIENTS_FILE = "recipe_memory.csv"
+
+GPU = "a100-sxm-80gb"
+"""The catalogue's card of compute capability 8.0, on which recipes are traced."""
+
+EXACT_SHARE = 5e-4
+"""A category off by this share of all that is allocated (root mean square) is explained well enough."""
+LEAST_GAIN = 0.1
+"""A further feature must take away this share of the error that is left."""
+MOST_FEATURES = 8
+
+CODE_OF_ITS_OWN = {
+    "gemma-2-9b": "caps of attention scores and logits",
+    "mixtral-8x7b": "a mixture of experts",
+    "qwen3-30b-a3b": "a mixture of experts",
+    "deepseek-v3": "a mixture of experts with latent attention and dense first layers",
+}
+"""Models of the grid with other code than the rest: not learned from; their runs keep the formula."""
+
+AGREEMENT = 0.03
+"""Relative difference of a measured run and its trace up to which they agree."""
+
+PER_STEP = {
+    Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
+}  # fmt: skip
+"""Categories that tokens do not change."""
+PIECES = set(Moment) - {Moment.OPTIMIZER}
+"""Moments of several operations, any of which may be the highest: attention, MLP, embedding, head, loss."""
+SECOND = "_2"
+LEAST_ROWS_OF_A_PIECE = 6
+LEAST_PIECE_GAIN = 0.3
+"""A second piece must take away this share of a moment's error."""
+
+Array = npt.NDArray[np.float64]
+TraceRow = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a run's bytes are linear in: one column per feature, those per token times the tokens."""
+
+    names: tuple[str, ...]
+    values: Array
+    per_token: npt.NDArray[np.bool_]
+
+
+def read_traces(path: Path | None = None) -> list[dict[str, str]]:
+    """The rows of catalog/traces.csv."""
+    with (path or paths.CATALOG_DIR / TRACES_FILE).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def insert_runs(
+    connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
+) -> None:
+    """Make the temporary table ``traced_settings``: a run per trace, ``job`` its position, of cut models."""
+    rows = []
+    for number, trace in enumerate(traces):
+        shape = TraceShape(
+            model=cut_model(trace), micro_batch=int(trace["micro_batch"]), seq_len=int(trace["seq_len"])
+        )
+        settings = run_settings(recipes[trace["recipe"]], shape, GPU)
+        rows.append(settings | {"job": str(number), "recipe": trace["recipe"]})
+    names = sorted({name for row in rows for name in row})
+    kinds = {name: kind for row in rows for name, kind in ((n, type(v)) for n, v in row.items())}
+    types = ", ".join(f"{name} {'VARCHAR' if kinds[name] is str else 'DOUBLE'}" for name in names)
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE traced_settings ({types})")
+    unnested = ", ".join(
+        f"unnest(${index}::{'VARCHAR' if kinds[name] is str else 'DOUBLE'}[])"
+        for index, name in enumerate(names, start=1)
+    )
+    connection.execute(
+        f"INSERT INTO traced_settings SELECT {unnested}",
+        [[row.get(name) for row in rows] for name in names],
+    )
+    _cut_models(connection, traces)
+
+
+def cut_model(trace: TraceRow) -> str:
+    """The name of a trace's model at the depth traced."""
+    return f"{trace['model']} at {trace['layers']} layers"
+
+
+def _cut_models(connection: duckdb.DuckDBPyConnection, traces: Iterable[TraceRow]) -> None:
+    for name, model, layers in sorted(
+        {(cut_model(trace), trace["model"], int(trace["layers"])) for trace in traces}
+    ):
+        connection.execute(
+            """
+            INSERT INTO main.models BY NAME
+            SELECT * REPLACE (
+                $name AS model, $layers AS layers,
+                (params_linear * $layers / layers)::BIGINT AS params_linear,
+                (params_total - params_linear * (1 - $layers / layers))::BIGINT AS params_total,
+                (params_active - (params_active - (params_total - params_linear)) * (1 - $layers / layers))
+                    ::BIGINT AS params_active
+            )
+            FROM main.models WHERE model = $model AND $name NOT IN (SELECT model FROM main.models)
+            """,
+            {"name": name, "model": model, "layers": layers},
+        )
+
+
+def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
+    """The features of the runs in ``traced_settings``, in the order of their jobs."""
+    names = connection.execute(
+        "SELECT feature, is_per_token FROM memory_features() ORDER BY is_per_token DESC, position"
+    ).fetchall()
+    rows = connection.execute(
+        "WITH _settings AS (FROM settings_of('traced_settings')) "
+        "SELECT micro_batch * seq_len, token_features, fixed_features "
+        "FROM features_of('_settings') ORDER BY job::INTEGER"
+    ).fetchall()
+    values = np.array([[tokens * value for value in token] + fixed for tokens, token, fixed in rows])
+    return Features(tuple(name for name, _ in names), values, np.array([each for _, each in names]))
+
+
+def sparse_fit(features: Array, target: Array) -> dict[int, float]:
+    """Coefficients, none negative, of the few columns that explain ``target``; rows are weighted already."""
+    chosen: list[int] = []
+    best: dict[int, float] = {}
+    error = float(np.sqrt(np.mean(target**2)))
+    scale = np.abs(features).max(axis=0)
+    usable = [int(index) for index in np.flatnonzero(scale > 0)]
+    scaled = np.divide(features, scale, where=scale > 0, out=np.zeros_like(features))
+    while error > EXACT_SHARE and len(chosen) < MOST_FEATURES:
+        tried = []
+        for index in usable:
+            if index not in chosen:
+                solution, residual = nnls(scaled[:, [*chosen, index]], target)
+                tried.append((residual / np.sqrt(len(target)), index, solution))
+        if not tried:
+            break
+        next_error, index, solution = min(tried, key=lambda each: each[:2])
+        if next_error > (1 - LEAST_GAIN) * error:
+            break
+        chosen.append(index)
+        error = float(next_error)
+        best = {i: float(c / scale[i]) for i, c in zip(chosen, solution, strict=True) if c > 0}
+    return best
+
+
+def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
+    """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    traces = [trace for trace in traces if trace["model"] not in CODE_OF_ITS_OWN]
+    connection = in_memory("settings_of", "features_of", "memory_features")
+    try:
+        insert_runs(connection, traces, recipes or read_recipes())
+        features = features_of(connection)
+    finally:
+        connection.close()
+    names = np.array([trace["recipe"] for trace in traces])
+    rows = [
+        row
+        for recipe in sorted(set(names))
+        for moment in Moment
+        for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
+    ]
+    # An optimizer that steps within the backward pass has no step: its state is that of the forward pass.
+    stepping = {row["recipe"] for row in rows if row["moment"] == Moment.OPTIMIZER}
+    state = [row for row in rows if row["moment"] == Moment.FORWARD and row["category"] in PER_STEP]
+    return rows + [row | {"moment": str(Moment.OPTIMIZER)} for row in state if row["recipe"] not in stepping]
+
+
+def _learn_moment(
+    traces: Sequence[TraceRow], features: Features, rows: npt.NDArray[np.int_], recipe: str, moment: Moment
+) -> list[dict[str, Any]]:
+    total = np.array([float(traces[i][f"{moment}_allocated_bytes"]) for i in rows])
+    rows, total = rows[total > 0], total[total > 0]
+    if not len(rows):
+        return []
+    sizes = {c: np.array([float(traces[i][f"{moment}_{c}_bytes"]) for i in rows]) / total for c in Category}
+    weighted = features.values[rows] / total[:, None]
+    operations = np.array([traces[i][f"{moment}_operation"] for i in rows])
+    pieces = _pieces(weighted, features.per_token, sizes, operations if moment in PIECES else operations[:0])
+    return [
+        {
+            "recipe": recipe, "moment": f"{moment}{suffix}", "category": category,
+            "feature": features.names[index], "bytes": f"{size:.5g}",
+        }
+        for suffix, piece in zip(("", SECOND), pieces, strict=False)
+        for category, found in piece.items()
+        for index, size in sorted(found.items())
+    ]  # fmt: skip
+
+
+Piece = dict[Category, dict[int, float]]
+"""Coefficients of one linear piece of a moment, by category and column."""
+
+
+def _pieces(
+    weighted: Array,
+    per_token: npt.NDArray[np.bool_],
+    sizes: dict[Category, Array],
+    operations: npt.NDArray[Any],
+) -> list[Piece]:
+    """One linear piece, or two of which the higher one counts where that is much closer.
+
+    Two pieces start from the rows whose peak is one operation and the rest; rows then go to the higher one.
+    """
+    everything = np.ones(len(weighted), dtype=bool)
+    best = [_piece(weighted, per_token, sizes, everything)]
+    least = (1 - LEAST_PIECE_GAIN) * _error(best, weighted)
+    for operation in sorted(set(operations)):
+        part = operations == operation
+        for _ in range(3):
+            if min(part.sum(), (~part).sum()) < LEAST_ROWS_OF_A_PIECE:
+                break
+            pieces = [_piece(weighted, per_token, sizes, rows) for rows in (~part, part)]
+            error = _error(pieces, weighted)
+            if error < least:
+                best, least = pieces, error
+            part = _total(pieces[1], weighted) > _total(pieces[0], weighted)
+    return best
+
+
+def _piece(
+    weighted: Array,
+    per_token: npt.NDArray[np.bool_],
+    sizes: dict[Category, Array],
+    rows: npt.NDArray[np.bool_],
+) -> Piece:
+    piece = {}
+    for category, target in sizes.items():
+        left_out = per_token & (category in PER_STEP)
+        piece[category] = sparse_fit(np.where(left_out, 0.0, weighted)[rows], target[rows])
+    return piece
+
+
+def _total(piece: Piece, weighted: Array) -> Array:
+    total = np.zeros(len(weighted))
+    for found in piece.values():
+        for index, size in found.items():
+            total += size * weighted[:, index]
+    return total
+
+
+def _error(pieces: list[Piece], weighted: Array) -> float:
+    """Root mean square of the relative error of all that is allocated."""
+    total = np.max([_total(piece, weighted) for piece in pieces], axis=0)
+    return float(np.sqrt(np.mean((total - 1) ** 2)))
+
+
+def learn_catalogue(folder: Path | None = None) -> str:
+    """Write recipe_settings.csv, and recipe_memory.csv where there are traces; returns a line on both."""
+    folder = folder or paths.CATALOG_DIR
+    recipes = read_recipes()
+    write(folder / SETTINGS_FILE, setting_rows(recipes, agreeing_runs(recipes)))
+    said = f"{SETTINGS_FILE}: {len(recipes)} recipes"
+    if not (paths.CATALOG_DIR / TRACES_FILE).exists():
+        return f"{said}; no {TRACES_FILE} to learn from: gpufare trace-grid makes it"
+    traces = read_traces()
+    coefficients = learn(traces, recipes)
+    write(folder / COEFFICIENTS_FILE, coefficients)
+    return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
+
+
+def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
+    """Measured runs of identified software that agree with their trace, by recipe and family of sources.
+
+    Of a run's figures the first of allocated, reserved and process memory that was measured counts.
+    """
+    accuracy = (paths.SQL_DIR / "marts" / "trace_accuracy.sql").read_text(encoding="utf-8")
+    with in_memory(
+        "settings_of", "traced_runs", "measured_phase_peaks", "measured_sources", "constants", "gib"
+    ) as connection:
+        connection.execute("DELETE FROM main.recipe_settings")
+        for row in setting_rows(recipes):
+            connection.execute(
+                f"INSERT INTO main.recipe_settings ({', '.join(row)}) "  # noqa: S608
+                f"VALUES ({', '.join('?' * len(row))})",
+                [None if value == "" else value for value in row.values()],
+            )
+        connection.execute(f"CREATE TEMP TABLE compared AS {accuracy}")
+        found = connection.execute(
+            """
+            WITH _figures AS (
+                SELECT run_id, arg_min(abs(error), position) AS error
+                FROM (
+                    SELECT *, list_position(['allocated', 'reserved', 'process'], quantity) AS position
+                    FROM compared WHERE is_identified
+                )
+                WHERE position IS NOT NULL
+                GROUP BY run_id
+            )
+            SELECT s.recipe, f.family, count(*)
+            FROM _figures JOIN settings_of('main.measured_runs') AS s USING (run_id)
+            JOIN main.measured_runs AS r USING (run_id) JOIN main.measured_sources AS f USING (source)
+            WHERE error <= $1 AND s.recipe IS NOT NULL
+            GROUP BY s.recipe, f.family
+            ORDER BY ALL
+            """,
+            [AGREEMENT],
+        ).fetchall()
+    by_recipe: dict[str, dict[str, int]] = {}
+    for recipe, family, runs in found:
+        by_recipe.setdefault(recipe, {})[family] = runs
+    return by_recipe
+
+
+def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows of the same keys as CSV."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)

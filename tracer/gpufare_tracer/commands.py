@@ -1,0 +1,358 @@
+"""The commands of the tracer: a plugin of the command line, which the group ``gpufare.commands`` names."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from pipeline.cli.parameters import EXISTING_FILE
+from pipeline.cli.terminal import tell
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from gpufare_tracer.card import Card
+    from gpufare_tracer.recipes import Recipe
+    from gpufare_tracer.result import Trace, TraceShape
+    from gpufare_tracer.steps import Step
+
+GIB = 1 << 30
+OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
+"""What a user's own step leaves to the loop around it."""
+
+
+@click.command()
+@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
+              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
+              help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")
+@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
+@click.option("--step", metavar="MODULE:FUNCTION", help="Your own training step instead of a recipe.")
+@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
+@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
+@click.option("--gpu", default="a100-sxm-80gb", show_default=True, help="The card, by its catalogue id.")
+@click.option("--fit", is_flag=True, help="Also find the largest micro-batch that fits the card.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def trace(
+    recipe_name: str, switches: tuple[str, ...], model: str, config: Path | None, step: str | None,
+    micro_batch: int, seq_len: int, layers: int | None, gpu: str, fit: bool, form: str,
+) -> None:  # fmt: skip
+    """Peak memory of a training step, by running its code without a GPU.
+
+    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. The
+    tables are in GiB (2^30 bytes).
+    """
+    from gpufare_tracer import own_step
+    from gpufare_tracer.card import largest_micro_batch, read_card
+    from gpufare_tracer.result import TraceShape
+    from gpufare_tracer.steps import build_step
+    from gpufare_tracer.trace import trace as trace_step
+    from pipeline.parsing.printable import printable
+    from pipeline.warehouse.database import in_memory
+
+    _check_options(step, fit, layers)
+    recipe = recipe_as_set(recipe_name, switches, step)
+    connection = in_memory("memory_of")
+    card = read_card(connection, gpu)
+    shape = TraceShape(
+        model=step or (printable(config.stem) if config else model), config=read_config(config),
+        layers=layers, micro_batch=micro_batch, seq_len=seq_len, compute_capability=card.compute_capability,
+    )  # fmt: skip
+    build: Callable[[Recipe, TraceShape], Step] = build_step
+    if step:
+        function = own_step.find(step)
+        build = own_step.builder(step, function)
+        if fit and not own_step.takes(function, "micro_batch"):
+            raise click.BadParameter(f"{step} takes no micro_batch, so --fit has nothing to change")
+
+    def at(size: int) -> "Trace":
+        return trace_step(recipe, shape.model_copy(update={"micro_batch": size}), build=build)
+
+    def search() -> int:
+        return largest_micro_batch(at, card, _say_progress, first=traced)
+
+    traced = trace_step(recipe, shape, with_lines=True, build=build)
+    if form == "json":
+        click.echo(json.dumps(_as_json(traced, card, search() if fit else None), indent=2))
+        return
+    _show(traced, card)
+    if not step and not config and not layers:
+        _show_estimate(connection, recipe, shape, gpu)
+    if fit:
+        most = search()
+        tell(f"largest micro-batch on {gpu}: {most}" if most else f"not even one sequence fits {gpu}")
+
+
+def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
+    """Refuse options that would change nothing, or whose answer would be of another model."""
+    context = click.get_current_context()
+    for name in ("recipe_name", "model", "config", "layers") if step else ():
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            option = "--" + name.removesuffix("_name")
+            raise click.UsageError(
+                f"{option} has no effect with --step: your own code makes the model and the loop"
+            )
+    if fit and layers:
+        raise click.UsageError(
+            f"--fit with --layers {layers}: a cut model does not say what the whole one needs; "
+            "leave out one of the two"
+        )
+
+
+def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> dict[str, Any]:
+    """The trace, and what the card says of it: null for a model cut to some of its layers."""
+    verdict = {
+        "gpu": card.gpu, "needed_gib": card.needed_gib(traced), "usable_gib": card.usable_gib,
+        "fits": card.holds(traced),
+    }  # fmt: skip
+    return {
+        "trace": traced.model_dump(mode="json"),
+        "card": None if traced.shape.layers else verdict,
+        "largest_micro_batch": largest_micro_batch,
+    }
+
+
+@click.command()
+@click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--limit", type=click.IntRange(min=0), help="Trace at most this many, the plainest first.")
+def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
+    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
+    from gpufare_tracer.traced_runs import trace_runs as trace_all
+
+    path = trace_all(only, jobs, _say_progress, limit)
+    tell(f"written: {path}")
+
+
+@click.command()
+@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
+              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
+@click.option("--model", default="smollm2-135m", show_default=True, help="An id of the catalogue.")
+@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--seq-len", type=click.IntRange(min=1), default=1024, show_default=True)
+@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
+def trace_parity(
+    recipe_name: str,
+    switches: tuple[str, ...],
+    model: str,
+    micro_batch: int,
+    seq_len: int,
+    layers: int | None,
+) -> None:
+    """Run a step on this machine's GPU and compare its peaks with the trace."""
+    from gpufare_tracer.parity import parity
+    from gpufare_tracer.result import TraceShape
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import Result
+
+    recipe = recipe_as_set(recipe_name, switches, None)
+    shape = TraceShape(model=model, micro_batch=micro_batch, seq_len=seq_len, layers=layers)
+    rows: list[tuple[Any, ...]] = [
+        (
+            found.phase.value, _gib(found.measured_bytes), _gib(found.traced_bytes), f"{found.error:+.2%}",
+            _gib(found.measured_reserved_bytes), _gib(found.traced_reserved_bytes),
+        )
+        for found in parity(recipe, shape)
+    ]  # fmt: skip
+    columns = ("phase", "measured GiB", "traced GiB", "error", "reserved GiB", "traced reserved GiB")
+    show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
+
+
+@click.command("trace-grid")
+@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
+@click.option("--model", "models", multiple=True, help="Only these models of the grid.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--fresh", is_flag=True, help="Trace again also what is there and up to date.")
+@click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
+@click.option(
+    "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the tables, instead of the catalogue.",
+)
+def trace_grid(
+    only: tuple[str, ...],
+    models: tuple[str, ...],
+    jobs: int,
+    fresh: bool,
+    check: bool,
+    by_version: bool,
+    output: Path | None,
+) -> None:
+    """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv.
+
+    Interrupted, it resumes.
+    """
+    from gpufare_tracer import grid, versions
+
+    if check:
+        changed = grid.check(folder=output, jobs=jobs, show=_say_progress)
+        if changed:
+            shown = "\n".join(changed[: grid.CHANGES_SHOWN])
+            raise click.ClickException(
+                f"{len(changed)} values differ from {grid.TRACES_FILE}; if the tracer was meant to change, "
+                f"add to REVISIONS in tracer/gpufare_tracer/kept.py and run gpufare trace-grid:\n{shown}"
+            )
+        click.echo("the sample reproduces the table to the byte")
+        return
+    recipes = grid.chosen_recipes(only)
+    if by_version:
+        count = versions.add_versions(recipes, folder=output, jobs=jobs, show=_say_progress)
+        click.echo(f"{count} rows in {versions.FILE}")
+        return
+    table = grid.fill(
+        recipes, folder=output, models=grid.chosen_models(models), jobs=jobs, fresh=fresh, show=_say_progress
+    )
+    click.echo(f"{len(table.rows)} traces, {table.failures.total()} that could not be traced")
+
+
+@click.command("learn-traces")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to instead of the catalogue.",
+)
+def learn_traces(output: Path | None) -> None:
+    """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
+
+    Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
+    """
+    from gpufare_tracer.coefficients import learn_catalogue
+
+    tell(learn_catalogue(output))
+
+
+def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
+    """A preset with some switches changed; a user's own step has only the switches of its loop."""
+    import yaml
+    from pydantic import ValidationError
+
+    from gpufare_tracer.recipes import Recipe, read_recipes
+
+    changed: dict[str, Any] = {}
+    for switch in switches:
+        key, found, value = switch.partition("=")
+        if not found or key not in Recipe.model_fields or key in ("name", "framework"):
+            names = ", ".join(sorted(set(Recipe.model_fields) - {"name", "title", "source", "framework"}))
+            raise click.BadParameter(f"--set {switch!r} is not SWITCH=VALUE of one of: {names}")
+        if step and key not in OWN_SWITCHES:
+            raise click.BadParameter(
+                f"--set {switch!r} has no effect with --step, only {' and '.join(OWN_SWITCHES)} have"
+            )
+        changed[key] = value.split("+") if key == "lora_targets" else yaml.safe_load(value)
+    if step:
+        base: dict[str, Any] = {
+            "name": step,
+            "framework": "own",
+            "method": "full",
+            "gradient_clipping": False,
+        }
+    else:
+        presets = read_recipes()
+        if name not in presets:
+            raise click.BadParameter(f"--recipe {name!r} is none of: {', '.join(sorted(presets))}")
+        base = presets[name].model_dump()
+    try:
+        return Recipe.model_validate(base | changed)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = f"--set {'.'.join(map(str, first['loc']))}" if first["loc"] else f"recipe {name!r} as set"
+        raise click.BadParameter(f"{where}: {first['msg'].removeprefix('Value error, ')}") from error
+
+
+def read_config(file: Path | None) -> dict[str, Any] | None:
+    """A config.json; None where none was given."""
+    if file is None:
+        return None
+    try:
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise click.BadParameter(f"--config {file}: not JSON ({error})") from error
+    if not isinstance(config, dict):
+        raise click.BadParameter(f"--config {file}: a config.json is one object")
+    return config
+
+
+def _show(traced: "Trace", card: "Card") -> None:
+    """Each phase by what its memory is for, the largest tensors at the peak, and whether it fits the card."""
+    from gpufare_tracer.timeline import Category
+    from pipeline.cli.printing import show
+    from pipeline.warehouse.query import Result
+
+    peak = traced.peak
+    recipe, shape = traced.recipe, traced.shape
+    emulation = f"; emulated: {recipe.emulates}" if recipe.emulates else ""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(traced.versions.items()))
+    tell(f"{recipe.name} on {shape.model}, {shape.micro_batch} x {shape.seq_len} tokens{emulation}")
+    tell(f"{versions}; {traced.operations:,} operations in two optimizer steps")
+    if traced.note:
+        tell(f"note: {traced.note}")
+    if recipe.sharding != "none":
+        tell(f"memory of one of {recipe.gpu_count} GPUs, sharding {recipe.sharding}")
+    tell(f"resident after a step: {_gib(traced.resident_bytes)} GiB\n")
+    heads = ("GiB at the peak of", *(phase.phase.value for phase in traced.phases))
+    rows: list[tuple[Any, ...]] = [
+        (category.value.replace("_", " "), *(_gib(p.by_category.get(category, 0)) for p in traced.phases))
+        for category in Category
+        if any(category in p.by_category for p in traced.phases)
+    ]
+    rows.append(("allocator rounding", *(_gib(p.block_bytes - p.allocated_bytes) for p in traced.phases)))
+    rows.append(("allocated", *(_gib(p.block_bytes) for p in traced.phases)))
+    rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
+    show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
+    tell(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")
+    tensors = [
+        (_gib(t.size_bytes), t.count, t.tensor, t.category.value.replace("_", " "), t.operation, t.line)
+        for t in peak.largest
+    ]
+    columns = ("GiB", "count", "tensor", "category", "made by", "source line")
+    show(Result(columns, ("DOUBLE", "BIGINT", *(["VARCHAR"] * 4)), tensors), "table")
+    tell(f"\n{_verdict(traced, card)}")
+
+
+def _verdict(traced: "Trace", card: "Card") -> str:
+    if traced.shape.layers:
+        return f"no verdict on {card.gpu}: the model is cut to {traced.shape.layers} layers (--layers)"
+    fits = "fits" if card.holds(traced) else "does not fit"
+    cards = f"{traced.recipe.gpu_count} x {card.gpu}" if traced.recipe.gpu_count > 1 else card.gpu
+    each = " per GPU" if traced.recipe.gpu_count > 1 else ""
+    return (
+        f"{fits} {cards}: {card.needed_gib(traced):.2f} GiB needed{each} with context and fragmentation, "
+        f"{card.usable_gib:.2f} usable"
+    )
+
+
+def _show_estimate(
+    connection: "duckdb.DuckDBPyConnection", recipe: "Recipe", shape: "TraceShape", gpu: str
+) -> None:
+    """What the SQL model says of the same run."""
+    from gpufare_tracer.settings import run_settings
+
+    settings = run_settings(recipe, shape, gpu)
+    columns = ", ".join(f"${name} AS {name}" for name in settings)
+    rows = connection.execute(
+        f"WITH _mine AS (SELECT {columns}) "  # noqa: S608 (names of our own columns)
+        "SELECT memory_gib, memory_gib_low, memory_gib_high, evidence, peak_phase FROM memory_of('_mine')",
+        settings,
+    ).fetchall()
+    for allocated, low, high, evidence, phase in rows:
+        tell(
+            f"the SQL model estimates {allocated:.3f} GiB allocated ({low:.3f} to {high:.3f}, {evidence}), "
+            f"peak in: {phase}"
+        )
+
+
+def _gib(size_bytes: int) -> str:
+    return f"{size_bytes / GIB:,.3f}"
+
+
+def _say_progress(line: str) -> None:
+    click.echo(line, err=True)

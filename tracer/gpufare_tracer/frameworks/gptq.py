@@ -1,0 +1,125 @@
+"""An emulation of GPTQ's 4-bit layers: their buffers, and the two ways in which they are multiplied.
+
+Neither auto-gptq nor gptqmodel installs without a CUDA compiler. After AutoGPTQ/AutoGPTQ,
+auto_gptq/nn_modules/qlinear: ``torch`` unpacks by torch operations, and autograd keeps the dense weight of
+every layer until its backward pass (qlinear_cuda_old.py, the path of training); ``triton`` unpacks in one
+kernel, forward and backward, and keeps nothing (qlinear_tritonv2.py, triton_utils/dequant.py). Adapters are
+PEFT's own GPTQLoraLinear.
+"""
+
+from typing import Any, Literal
+
+import torch
+from peft import LoraConfig
+from peft.tuners.lora.gptq import GPTQLoraLinear
+from torch.amp import custom_bwd, custom_fwd
+
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.work import count_launch
+
+BITS = 4
+PER_WORD = 32 // BITS
+GROUP_SIZE = 128
+"""Inputs that share a scale and a zero."""
+
+GptqKernel = Literal["torch", "triton"]
+
+
+class GptqLinear(torch.nn.Linear):
+    """A linear layer in 4 bits; 0.52 bytes a weight."""
+
+    def __init__(self, inputs: int, outputs: int, bias: Any, kernel: GptqKernel, device: Any) -> None:
+        torch.nn.Module.__init__(self)
+        self.in_features, self.out_features, self.kernel = inputs, outputs, kernel
+        groups = -(-inputs // GROUP_SIZE)
+        word = {"dtype": torch.int32, "device": device}
+        self.register_parameter("weight", None)
+        self.register_buffer("qweight", torch.empty(inputs // PER_WORD, outputs, **word))
+        self.register_buffer("qzeros", torch.empty(groups, outputs // PER_WORD, **word))
+        self.register_buffer("scales", torch.empty(groups, outputs, dtype=torch.float16, device=device))
+        self.register_buffer("g_idx", torch.empty(inputs, **word))
+        self.register_buffer("wf", torch.empty(1, PER_WORD, **word))
+        self.register_parameter("bias", bias)
+
+    def forward(self, x: Any) -> Any:
+        """The product, in the type of the input."""
+        rows = x.reshape(-1, x.shape[-1])
+        out = _UnpackedProduct.apply(rows, self) if self.kernel == "triton" else self._unpacked_by_torch(rows)
+        out = out.to(x.dtype).reshape(*x.shape[:-1], self.out_features)
+        return out if self.bias is None else out + self.bias
+
+    def dequantized(self) -> Any:
+        """The dense weight, (in, out), as the Triton kernel writes it."""
+        out = torch.empty(self.in_features, self.out_features, dtype=torch.float16, device=self.scales.device)
+        count_launch(self.g_idx, self.scales, self.qweight, self.qzeros, out)
+        return out
+
+    def _unpacked_by_torch(self, rows: Any) -> Any:
+        zeros = torch.bitwise_right_shift(
+            self.qzeros.view(torch.int32).unsqueeze(2).expand(-1, -1, PER_WORD), self.wf.unsqueeze(0)
+        ).to(torch.int16)
+        zeros = (torch.bitwise_and(zeros, 2**BITS - 1) + 1).reshape(-1, 1, self.out_features)
+        weight = torch.bitwise_right_shift(
+            self.qweight.view(torch.int32).unsqueeze(1).expand(-1, PER_WORD, -1), self.wf.unsqueeze(-1)
+        ).to(torch.int16)
+        weight = torch.bitwise_and(weight, 2**BITS - 1).reshape(-1, GROUP_SIZE, self.out_features)
+        weight = self.scales.unsqueeze(1) * (weight - zeros)
+        return torch.matmul(rows, weight.reshape(-1, self.out_features).to(rows.dtype))
+
+    def shard_as(self, dtype: Any) -> None:
+        """Make parameters of the packed weights, in a type that FSDP shards with the others.
+
+        After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
+        whole on each GPU.
+        """
+        for name in ("qweight", "qzeros"):
+            packed = self._buffers.pop(name)
+            setattr(self, name, torch.nn.Parameter(packed.view(dtype), requires_grad=False))
+
+
+class _UnpackedProduct(torch.autograd.Function):
+    """QuantLinearFunction of triton_utils/dequant.py: nothing of the activations is kept."""
+
+    @staticmethod
+    @custom_fwd(device_type="cuda")
+    def forward(ctx: Any, rows: Any, layer: GptqLinear) -> Any:
+        ctx.layer = layer
+        return rows @ layer.dequantized().to(rows.dtype)
+
+    @staticmethod
+    @custom_bwd(device_type="cuda")
+    def backward(ctx: Any, gradient: Any) -> Any:
+        return gradient @ ctx.layer.dequantized().to(gradient.dtype).t(), None
+
+
+def quantize(model: Any, kernel: GptqKernel, sharded_as: Any = None) -> Any:
+    """A model on the meta device as a GPTQ checkpoint is loaded: linear layers but the head in 4 bits.
+
+    ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
+    experts, whose weights transformers keeps in one tensor.
+    """
+    if any(parameter.dim() == 3 for parameter in model.parameters()):
+        raise CannotTraceError(
+            f"{type(model).__name__} keeps its experts in one tensor, which GPTQ leaves in 16 bits: "
+            "quantization: none"
+        )
+    head = model.get_output_embeddings()
+    for path, module in list(model.named_modules()):
+        if type(module) is torch.nn.Linear and module is not head:
+            parent, _, name = path.rpartition(".")
+            bias = module.bias
+            layer = GptqLinear(module.in_features, module.out_features, bias, kernel, "meta")
+            setattr(model.get_submodule(parent), name, layer)
+    model = model.to_empty(device="cuda")
+    model.requires_grad_(False)
+    if sharded_as is not None:
+        for module in model.modules():
+            if isinstance(module, GptqLinear):
+                module.shard_as(sharded_as)
+    return model
+
+
+def adapted_by_peft(config: LoraConfig) -> LoraConfig:
+    """A LoRA config by which PEFT takes its own layer for GPTQ."""
+    config._register_custom_module({GptqLinear: GPTQLoraLinear})
+    return config

@@ -1,0 +1,262 @@
+"""Frozen weights in 4 or 8 bits: transformers' bitsandbytes layers on bitsandbytes' own operations.
+
+transformers replaces the linear layers and bitsandbytes quantizes each weight as it is loaded. Two things
+differ from a machine with a GPU: operations whose CUDA kernel is Python code (``gemm_4bit``,
+``int8_vectorwise_quant``) run that code, whose temporaries would not be seen otherwise; and a parameter is a
+plain one with bitsandbytes' attributes, as torch cannot make its ``Params4bit`` of a fake tensor.
+"""
+
+import logging
+from typing import Any
+from unittest.mock import patch
+
+import bitsandbytes
+import bitsandbytes._ops
+import torch
+import transformers
+from bitsandbytes.functional import name2qmap, quantize_4bit
+from transformers.integrations.bitsandbytes import replace_with_bnb_linear
+from transformers.quantizers.base import HfQuantizer
+
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.frameworks import sharding
+from gpufare_tracer.frameworks.surroundings import here
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.recorder import WRITTEN_IN_PYTHON
+
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of each cast to fp16
+
+METHODS = ("nf4", "nf4dq", "int8")
+BLOCK_SIZE = 64
+"""Weights that share a scale: what ``Params4bit`` takes unless it is told otherwise."""
+
+
+def _cuda_backend() -> tuple[Any, dict[str, Any]]:
+    """bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
+    kernels: dict[str, Any] = {}
+
+    def register_kernel(name: str, device: str) -> Any:
+        return lambda function: kernels.setdefault(name, function)
+
+    with (
+        patch.object(torch._C, "_cuda_getCurrentRawStream", lambda *_: 0, create=True),
+        patch.object(bitsandbytes._ops, "register_kernel", register_kernel),
+    ):
+        from bitsandbytes.backends.cuda import ops
+    return ops, kernels
+
+
+cuda_backend, cuda_kernels = _cuda_backend()
+
+
+def _dequantized_linear(
+    activations: Any, packed: Any, shape: Any, absmax: Any, blocksize: int, quant_type: str, bias: Any = None,
+    absmax_8bit: Any = None, absmax_code: Any = None, absmax_offset: Any = None,
+) -> Any:  # fmt: skip
+    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, its native calls as operations."""
+    operations = torch.ops.bitsandbytes
+    if absmax_8bit is not None:
+        absmax = operations.dequantize_blockwise.default(absmax_8bit, absmax, absmax_code, 256, torch.float32)
+        absmax = absmax + absmax_offset
+    weight = operations.dequantize_4bit.default(
+        packed, absmax, blocksize, quant_type, shape, activations.dtype
+    )
+    rows = activations.reshape(-1, activations.shape[-1])
+    product = torch.mm(rows, weight.t()) if bias is None else torch.addmm(bias, rows, weight.t())
+    return product.view(*activations.shape[:-1], -1)
+
+
+def _int8_vectorwise_quant(activations: Any, threshold: float = 0.0) -> tuple[Any, Any, Any]:
+    """The CUDA kernel of this name in bitsandbytes/backends/cuda/ops.py, where no column has an outlier.
+
+    How many columns have one is a matter of values; they are few.
+    """
+    outliers = None
+    if threshold > 0:
+        torch.ge(activations.abs(), threshold)
+        outliers = torch.empty(0, device=activations.device, dtype=torch.int64)
+    packed = torch.empty(activations.shape, device=activations.device, dtype=torch.int8)
+    rows = activations.numel() // activations.shape[-1]
+    return packed, torch.empty(rows, device=activations.device, dtype=torch.float32), outliers
+
+
+def _int8_scaled_mm(
+    activations: Any, weight: Any, row_scales: Any, column_scales: Any, bias: Any = None, dtype: Any = None
+) -> Any:
+    """The product in int32, then in fp16 (the kernel knows no other type), then in the type asked for."""
+    operations = torch.ops.bitsandbytes
+    product = operations.int8_linear_matmul.default(activations, weight)
+    half_bias = bias if bias is not None and bias.dtype is torch.float16 else None
+    out = operations.int8_mm_dequant.default(
+        product, row_scales, column_scales, dtype=torch.float16, bias=half_bias
+    )
+    if bias is not None and half_bias is None:
+        out.add_(bias)
+    return out.to(dtype or torch.float16)
+
+
+def _int8_mixed_scaled_mm(
+    activations: Any, quantized: Any, weight: Any, row_scales: Any, column_scales: Any,
+    outlier_cols: Any = None, bias: Any = None,
+) -> tuple[Any, Any]:  # fmt: skip
+    """bitsandbytes/backends/default/ops.py, where no column has an outlier."""
+    nothing = torch.empty(0, device=activations.device, dtype=activations.dtype)
+    product = torch.ops.bitsandbytes.int8_scaled_mm.default(
+        quantized, weight, row_scales, column_scales, bias=bias, dtype=activations.dtype
+    )
+    return product, nothing
+
+
+if cuda_kernels:  # none where bitsandbytes has found a real GPU: its own kernels run there
+    cuda_backend._dequant_linear_fallback = _dequantized_linear
+    cuda_backend._gemm_4bit_kernel_impl = lambda *args, **kwargs: (
+        NotImplemented
+    )  # one kernel: the operation itself
+    WRITTEN_IN_PYTHON.update({
+        torch.ops.bitsandbytes.gemm_4bit.default: cuda_kernels["bitsandbytes::gemm_4bit"],
+        torch.ops.bitsandbytes.int8_vectorwise_quant.default: _int8_vectorwise_quant,
+        torch.ops.bitsandbytes.int8_scaled_mm.default: _int8_scaled_mm,
+        torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: _int8_mixed_scaled_mm,
+    })  # fmt: skip
+
+
+def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
+    """transformers' quantization config of a recipe in nf4, nf4dq or int8."""
+    if recipe.quantization == "int8":
+        return transformers.BitsAndBytesConfig(load_in_8bit=True)
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
+        bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
+        # FSDP shards parameters of one type only.
+        **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding in sharding.FSDP else {}),
+    )  # fmt: skip
+
+
+def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
+    """A model on the meta device as loading quantizes it to the GPU, in the order of its modules."""
+    if not cuda_kernels:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
+            "quantized recipes in a separate process"
+        )
+    for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
+        cached()  # of a trace before this one, perhaps of another GPU
+    cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
+    if recipe.sharding in sharding.FSDP:
+        here().undo.enter_context(
+            patch.object(bitsandbytes.nn.modules, "fix_4bit_weight_quant_state_from_module", _found_again)
+        )
+    config = config_of(recipe, compute_dtype)
+    kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
+    dtypes = {name: parameter.dtype for name, parameter in model.named_parameters()}
+    with (
+        patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter),
+        patch.object(bitsandbytes.nn.modules, "Int8Params", _plain_parameter),
+    ):
+        model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
+    loaded: dict[Any, Any] = {}  # tied ones once
+    for path, module in model.named_modules():
+        for name, parameter in list(module._parameters.items()):
+            if parameter is not None and parameter not in loaded:
+                kept_dtype = dtypes.get(f"{path}.{name}", compute_dtype)
+                loaded[parameter] = _loaded(module, name, parameter, kept_dtype)
+            module._parameters[name] = loaded.get(parameter)
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype, device="cuda")
+    return _marked_quantized(model, recipe, config)
+
+
+def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
+    """A model on the meta device with random weights on ``device``, quantized one by one as loading does."""
+    config = config_of(recipe, compute_dtype)
+    kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
+    model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
+    for module in model.modules():
+        if isinstance(module, bitsandbytes.nn.Linear4bit | bitsandbytes.nn.Linear8bitLt):
+            old = module.weight
+            value = torch.empty(old.shape, dtype=compute_dtype, device=device).normal_(std=INITIAL_DEVIATION)
+            module.weight = type(old)(value, requires_grad=False, **vars(old)).to(device)
+            module._is_hf_initialized = True
+    _move_from_meta(model, device)
+    model.initialize_weights()
+    return _marked_quantized(model, recipe, config)
+
+
+INITIAL_DEVIATION = 0.02
+"""Of random weights: transformers' own, where a config says nothing else."""
+
+
+def _move_from_meta(model: Any, device: str) -> None:
+    """Give what is still on the meta device memory; tied parameters stay one."""
+    moved: dict[Any, Any] = {}
+    for module in model.modules():
+        for tensors in (module._parameters, module._buffers):
+            for name, tensor in tensors.items():
+                if tensor is None or tensor.device.type != "meta":
+                    continue
+                if tensor not in moved:
+                    empty = torch.empty_like(tensor, device=device)
+                    is_parameter = isinstance(tensor, torch.nn.Parameter)
+                    moved[tensor] = torch.nn.Parameter(empty, tensor.requires_grad) if is_parameter else empty
+                tensors[name] = moved[tensor]
+
+
+def _marked_quantized(model: Any, recipe: Recipe, config: Any) -> Any:
+    """The model with the attributes by which transformers and PEFT know that it is quantized."""
+    model.is_loaded_in_8bit = recipe.quantization == "int8"
+    model.is_loaded_in_4bit = not model.is_loaded_in_8bit
+    model.is_quantized = model.config._is_quantized = True
+    model.quantization_method = config.quantization_method()
+    return model
+
+
+def _found_again(module: Any) -> None:
+    """Give a weight that FSDP has gathered the state which its layer keeps, as bitsandbytes does."""
+    module.weight.quant_state = module.quant_state
+
+
+def _plain_parameter(
+    data: Any, requires_grad: bool = False, blocksize: int = BLOCK_SIZE, **attributes: Any
+) -> Any:
+    """A parameter with the attributes of bitsandbytes' own parameters."""
+    parameter = torch.nn.Parameter(data, requires_grad and data.is_floating_point())
+    parameter.blocksize = blocksize  # type: ignore[attr-defined]
+    for name, value in attributes.items():
+        if name != "module":
+            setattr(parameter, name, value)
+    return parameter
+
+
+def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
+    """A parameter as loading puts it on the GPU; the weight of a quantized layer in its few bits."""
+    value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
+    if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
+        return _in_4_bits(module, value)
+    if name == "weight" and isinstance(module, bitsandbytes.nn.Linear8bitLt):
+        return _in_8_bits(module, value)
+    return torch.nn.Parameter(value, requires_grad=parameter.requires_grad)
+
+
+def _in_4_bits(module: Any, value: Any) -> Any:
+    """What bitsandbytes.nn.Params4bit does when it is moved to a GPU, on a parameter that may be fake."""
+    old = module.weight
+    packed, state = quantize_4bit(
+        value, blocksize=old.blocksize, compress_statistics=old.compress_statistics,
+        quant_type=old.quant_type, quant_storage=old.quant_storage,
+    )  # fmt: skip
+    new = torch.nn.Parameter(packed, requires_grad=False)
+    for name in ("blocksize", "compress_statistics", "quant_type", "quant_storage"):
+        setattr(new, name, getattr(old, name))
+    new.quant_state = module.quant_state = state
+    new.bnb_quantized = True
+    return new
+
+
+def _in_8_bits(module: Any, value: Any) -> Any:
+    """What bitsandbytes.nn.Int8Params does when it is moved to a GPU, on a parameter that may be fake."""
+    half = value.to(torch.float16)
+    packed, scales, _ = torch.ops.bitsandbytes.int8_vectorwise_quant.default(half)
+    new = torch.nn.Parameter(packed, requires_grad=False)
+    new.CB, new.SCB, new.has_fp16_weights = new.data, scales, False
+    return new

@@ -1,0 +1,297 @@
+"""Training steps sharded over several GPUs, as rank 0 sees them: DDP, FSDP, FSDP2 and DeepSpeed's ZeRO.
+
+The frameworks' own code runs under torch's fake process group, whose collectives move nothing. Side streams
+are named and never wait: what they allocate is allocated when the host asks for it, which is when the caching
+allocator counts it, too (``record_stream`` delays only when a block may be used again).
+"""
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
+
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.frameworks import zero
+from gpufare_tracer.recipes import Recipe
+
+FSDP = ("fsdp", "fsdp2")
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+class _Stream:
+    """A stream with a name and nothing in it."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.stream_id = id(self)
+
+    device = torch.device("cuda", 0)
+    device_index = 0
+    cuda_stream = 0
+
+    def wait_stream(self, *_: Any) -> None:
+        """Nothing runs, so nothing waits."""
+
+    wait_event = synchronize = wait_stream
+
+    def record_event(self, event: Any = None) -> Any:
+        """An event that is past."""
+        return event or _Event()
+
+    def query(self) -> bool:
+        """Whether all work is done."""
+        return True
+
+
+class _Event:
+    """An event that is past."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def record(self, *_: Any) -> None:
+        """Nothing runs."""
+
+    wait = synchronize = record
+
+    def query(self) -> bool:
+        """Whether it is past."""
+        return True
+
+
+@contextlib.contextmanager
+def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
+    """Be rank 0 of ``recipe.gpu_count``, with streams, and tell ``recorder`` of storages resized in place.
+
+    The process group is gone afterwards. Recipes that are not sharded run as they are.
+    Raises ``CannotTraceError`` where this process already has a process group.
+    """
+    if recipe.sharding == "none":
+        yield
+        return
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    if dist.is_initialized():
+        raise CannotTraceError(
+            "a process group is already there: trace sharded steps in a process of their own"
+        )
+    with contextlib.ExitStack() as stack:
+        for owner, name, answer in _answers(recorder):
+            stack.enter_context(patch.object(owner, name, answer))
+        dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=recipe.gpu_count)
+        stack.callback(dist.destroy_process_group)
+        stack.enter_context(zero.as_launched(recipe))
+        yield
+
+
+def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
+    default = _Stream()
+    current = [default]
+
+    @contextlib.contextmanager
+    def stream(chosen: Any) -> Iterator[None]:
+        current.append(chosen or current[-1])
+        try:
+            yield
+        finally:
+            current.pop()
+
+    from torch.distributed.tensor._sharding_prop import ShardingPropagator
+
+    resize = torch.UntypedStorage.resize_
+    propagate = ShardingPropagator._propagate_tensor_meta_non_cached
+
+    def resize_(storage: Any, size: int) -> Any:
+        recorder.resized(storage, size)
+        return resize(storage, size)
+
+    def unseen(self: Any, schema: Any) -> Any:
+        with _disable_current_modes():
+            return propagate(self, schema)
+
+    return [
+        (torch.cuda, "Stream", _Stream),
+        (torch.cuda, "Event", _Event),
+        (torch.cuda, "current_stream", lambda *_: current[-1]),
+        (torch.cuda, "default_stream", lambda *_: default),
+        (torch.cuda, "stream", stream),
+        (torch.Tensor, "record_stream", lambda *_: None),
+        (torch.UntypedStorage, "resize_", resize_),
+        # DTensor runs an operation on tensors of the whole shape to learn the shape of its result.
+        (ShardingPropagator, "_propagate_tensor_meta_non_cached", unseen),
+        # DDP compares the shapes of its parameters between ranks, in C++ and by value.
+        (torch.nn.parallel.distributed, "_verify_param_shape_across_processes", lambda *_: None),
+    ]
+
+
+def decoder_layers(model: Any) -> tuple[type[Any], ...]:
+    """The classes that transformers says are never split: a model's decoder layers."""
+    names = set(model._no_split_modules or ())
+    return tuple({type(module) for module in model.modules() if type(module).__name__ in names})
+
+
+def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...]) -> Any:
+    """The model as the recipe shards it; its parameters are what the optimizer gets.
+
+    ``layers`` are the classes of its decoder layers. Raises ``CannotTraceError`` for what it cannot do.
+    """
+    layers = layers if isinstance(layers, tuple) else (layers,)
+    match recipe.sharding:
+        case "none":
+            return model
+        case "ddp":
+            return _ddp(model)
+        case "fsdp":
+            return _fsdp(model, recipe, layers)
+        case "fsdp2":
+            return _fsdp2(model, recipe, layers)
+        case other:
+            raise CannotTraceError(
+                f"recipe {recipe.name!r}: {other} is DeepSpeed's, which is traced with the "
+                f"framework transformers, not with {recipe.framework}"
+            )
+
+
+def _ddp(model: Any) -> Any:
+    """DistributedDataParallel with its own reducer, and from the first step on the buckets that it keeps.
+
+    DDP starts with one bucket and orders parameters anew once it saw in which order their gradients come: it
+    compares that order between ranks by value. Here the order is the reverse of the parameters' own.
+    """
+    assign = dist._compute_bucket_assignment_by_size
+    cap_bytes = torch.nn.parallel.distributed._DEFAULT_BUCKET_CAP_MB << 20
+
+    def as_rebuilt(parameters: Any, _: Any, is_sparse: Any, *more: Any) -> tuple[Any, Any]:
+        caps = [dist._DEFAULT_FIRST_BUCKET_BYTES, cap_bytes]
+        buckets, limits = assign(parameters[::-1], caps, is_sparse[::-1], *more)
+        last = len(parameters) - 1
+        return [[last - i for i in bucket] for bucket in buckets][::-1], limits[::-1]
+
+    with patch.object(dist, "_compute_bucket_assignment_by_size", as_rebuilt):
+        wrapped = torch.nn.parallel.DistributedDataParallel(model, device_ids=[0], init_sync=False)
+    wrapped.register_comm_hook(None, _all_reduce)
+    wrapped.logger = _NoLogger()
+    wrapped.reducer = _Reducer(wrapped.reducer)
+    return wrapped
+
+
+class _Reducer:
+    """DDP's own reducer, which already has its final buckets and times nothing."""
+
+    def __init__(self, reducer: Any) -> None:
+        self._reducer = reducer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._reducer, name)
+
+    def _rebuild_buckets(self) -> bool:
+        return False
+
+    def prepare_for_forward(self) -> None:
+        """Would count the steps, the first ten of which are timed: by CUDA events in a build for CUDA."""
+
+
+class _NoLogger:
+    """DDP's logger reads the timer of a CUDA build."""
+
+    def set_runtime_stats_and_log(self) -> None:
+        """Nothing was timed."""
+
+
+def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """What DDP does without a hook; a fake work has no result for the reducer to read."""
+    buffer = bucket.buffer()
+    dist.all_reduce(buffer)
+    future: Any = torch.futures.Future()
+    future.set_result(buffer)
+    return future
+
+
+def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
+    """FullyShardedDataParallel as accelerate wraps a model (accelerate.Accelerator.prepare_model).
+
+    Frozen models have a unit for each trained leaf, as in peft.utils.other.fsdp_auto_wrap_policy. Under mixed
+    precision what trains is kept in fp32 and gathered in the type of autocast.
+    """
+    from torch.distributed.fsdp import CPUOffload, MixedPrecision, ShardingStrategy
+    from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
+
+    precision = DTYPES[recipe.autocast] if recipe.autocast else None
+    wrapped = Fsdp(
+        model,
+        sharding_strategy=ShardingStrategy.FULL_SHARD,
+        cpu_offload=CPUOffload(offload_params=recipe.cpu_offload) if recipe.cpu_offload else None,
+        auto_wrap_policy=functools.partial(_is_unit, layers=layers, trained_leaves=recipe.method != "full"),
+        mixed_precision=MixedPrecision(precision, precision, precision) if precision else None,
+        device_id=torch.device("cuda", 0),
+        use_orig_params=True,
+    )
+    if precision:
+        for unit in Fsdp.fsdp_modules(wrapped):
+            if unit._has_params and unit._flat_param.requires_grad:
+                unit._flat_param.data = unit._flat_param.data.float()
+                unit._handle._orig_param_dtype = torch.float32
+    if recipe.checkpoint_around_unit:
+        _checkpoint_around_units(wrapped)
+    return wrapped
+
+
+class _Checkpointed(torch.nn.Module):
+    """A layer's FSDP unit under a checkpoint: it gathers its weights again as the layer is computed again."""
+
+    def __init__(self, unit: Any, checkpoint: Callable[..., Any]) -> None:
+        super().__init__()
+        self.unit, self.checkpoint = unit, checkpoint
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self.unit, name)
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        return self.checkpoint(functools.partial(self.unit, **named), *arguments)
+
+
+def _checkpoint_around_units(model: Any) -> None:
+    """Take the checkpoints that transformers 5 has within its layers, and put them around their units."""
+    for parent in list(model.modules()):
+        for name, unit in list(parent.named_children()):
+            layer = getattr(unit, "_fsdp_wrapped_module", None)
+            if layer is not None and getattr(layer, "gradient_checkpointing", False):
+                layer.gradient_checkpointing = False
+                setattr(parent, name, _Checkpointed(unit, layer._gradient_checkpointing_func))
+
+
+def _is_unit(
+    module: Any, recurse: bool, nonwrapped_numel: int, layers: tuple[type[Any], ...], trained_leaves: bool
+) -> bool:
+    if recurse or isinstance(module, layers):
+        return True
+    if not trained_leaves:
+        return False
+    weight = getattr(module, "weight", None)
+    return weight is not None and weight.requires_grad and not list(module.children())
+
+
+def _fsdp2(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
+    """fully_shard on each decoder layer and on the root."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+
+    with _disable_current_modes():  # A mesh looks up its ranks by value.
+        mesh = init_device_mesh("cuda", (recipe.gpu_count,))
+    options: dict[str, Any] = {"mesh": mesh}
+    if recipe.autocast:
+        options["mp_policy"] = MixedPrecisionPolicy(DTYPES[recipe.autocast], torch.float32)
+    if recipe.cpu_offload:
+        options["offload_policy"] = CPUOffloadPolicy()
+    for module in list(model.modules()):
+        if isinstance(module, layers):
+            fully_shard(module, **options)
+    fully_shard(model, **options)
+    return model

@@ -1,0 +1,189 @@
+"""What the code of a recipe meets on a machine with a GPU and a fake device lacks.
+
+A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
+compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and takes everything back afterwards.
+"""
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import torch
+
+from gpufare_tracer.frameworks import liger
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.work import count_launch
+
+aten = torch.ops.aten
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a step is built and run."""
+
+    undo: ExitStack
+    """What is taken back when it ends; a framework module adds what it patched."""
+    device: str = "cuda"
+    is_real: bool = False
+    """Whether tensors have values: not in a trace."""
+
+
+_surroundings: list[Surroundings] = []
+
+
+def here() -> Surroundings:
+    """The surroundings of the step under way."""
+    return _surroundings[-1]
+
+
+@contextmanager
+def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
+    """Let the libraries of a recipe take the paths that they take with values and kernels at hand."""
+    with _surrounded_by(recipe) as stack:
+        if "bitsandbytes" in sys.modules:
+            from gpufare_tracer.frameworks.optimizers import without_managed_memory
+
+            stack.enter_context(without_managed_memory())
+        if "transformers" in sys.modules:
+            stack.enter_context(_transformers_with_values(recipe, shape))
+            if recipe.attention == "flash_attention_2":
+                stack.enter_context(_flash_attention_in_transformers())
+        if "triton" in sys.modules:
+            stack.enter_context(_triton_without_a_driver())
+        yield
+
+
+@contextmanager
+def on_a_real_device(recipe: Recipe, device: str = "cuda") -> Iterator[None]:
+    """Let framework modules build steps that compute, with random weights and tokens, on this machine."""
+    with _surrounded_by(recipe, device=device, is_real=True):
+        yield
+
+
+@contextmanager
+def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        _surroundings.append(Surroundings(stack, **settings))
+        stack.callback(_surroundings.pop)
+        if liger.wanted(recipe):
+            liger.load()
+        yield stack
+
+
+@contextmanager
+def _transformers_with_values(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
+    """transformers asks whether a tensor is fake and then assumes the worst, e.g. that a mask is needed.
+
+    Whether examples are packed is read from position ids; here the recipe says it, and that every example
+    has ``seq_len`` tokens.
+    """
+    from transformers import masking_utils, modeling_flash_attention_utils
+    from transformers.utils import import_utils
+
+    is_packed = recipe.packing == "padding_free"
+    with (
+        patch.object(import_utils, "is_fake_tensor", lambda _: False, create=True),  # not in transformers 4
+        patch.object(
+            masking_utils, "find_packed_sequence_indices",
+            lambda ids: torch.zeros_like(ids) if is_packed else None,
+        ),
+        patch.object(modeling_flash_attention_utils, "_is_packed_sequence", lambda *_: is_packed),
+        patch.object(
+            modeling_flash_attention_utils, "prepare_fa_kwargs_from_position_ids",
+            lambda ids: _lengths(shape.micro_batch, shape.seq_len, ids.device),
+        ),
+    ):  # fmt: skip
+        yield
+
+
+def _lengths(examples: int, length: int, device: Any) -> tuple[tuple[Any, Any], tuple[int, int]]:
+    """Where packed examples begin, and their greatest length, for query and key."""
+    starts = torch.empty(examples + 1, dtype=torch.int32, device=device)
+    return (starts, starts), (length, length)
+
+
+@contextmanager
+def _triton_without_a_driver() -> Iterator[None]:
+    """Kernels launch as nothing: what their Python wrappers allocate remains; kernels allocate nothing."""
+    from triton.runtime import autotuner, jit
+
+    def launch(_kernel: Any, *args: Any, **kwargs: Any) -> None:
+        count_launch(*args, **kwargs)
+
+    with (
+        patch.object(jit.JITFunction, "run", launch),
+        patch.object(autotuner.Autotuner, "run", launch),
+        patch.object(autotuner.Heuristics, "run", launch),
+    ):
+        yield
+
+
+@contextmanager
+def _flash_attention_in_transformers() -> Iterator[None]:
+    """Let transformers find FlashAttention 2, by the allocations of its functions."""
+    from transformers import PreTrainedModel
+    from transformers import modeling_flash_attention_utils as utils
+
+    functions = {
+        "_loaded_implementation": "flash_attention_2", "_flash_fn": flash_attn_func,
+        "_flash_varlen_fn": flash_attn_varlen_func, "_flash_with_kvcache_fn": None,
+        "_pad_fn": utils._pad_input, "_unpad_fn": utils._unpad_input,
+        "_process_flash_kwargs_fn": utils._lazy_define_process_function(flash_attn_varlen_func),
+        "_process_with_kvcache_kwargs_fn": dict,
+    }  # fmt: skip
+    with (
+        patch.multiple(utils, **functions),
+        patch.dict(
+            utils.FLASH_ATTENTION_COMPATIBILITY_MATRIX[2], {"general_availability_check": lambda **_: True}
+        ),
+        patch.object(PreTrainedModel, "_flash_attn_import_error", lambda *_, **__: None),
+    ):
+        yield
+
+
+def flash_attn_func(
+    q: Any, k: Any, v: Any, dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None,
+    deterministic: bool = False, return_attn_probs: bool = False,
+) -> Any:  # fmt: skip
+    """The allocations of flash_attn.flash_attn_func: (batch, positions, heads, width) in and out.
+
+    An emulation: torch's own operation keeps and allocates the same as flash-attention's
+    flash_attn/flash_attn_interface.py (FlashAttnFunc: query, key, value, output and fp32 log-sums are kept)
+    and csrc/flash_attn/flash_api.cpp (mha_bwd), from which torch's copy was made. Windows, soft-caps and
+    slopes change no allocation.
+    """
+    del window_size, softcap, alibi_slopes, deterministic, return_attn_probs
+    width = q.shape[-1]
+    q, k, v = (_to_multiple_of_8(t).transpose(1, 2) for t in (q, k, v))
+    out = aten._scaled_dot_product_flash_attention(q, k, v, dropout_p, causal, scale=softmax_scale)[0]
+    return out.transpose(1, 2)[..., :width]
+
+
+def flash_attn_varlen_func(
+    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, max_seqlen_q: int, max_seqlen_k: int,
+    dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False,
+    window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None,
+    deterministic: bool = False, return_attn_probs: bool = False, block_table: Any = None,
+) -> Any:  # fmt: skip
+    """The allocations of flash_attn.flash_attn_varlen_func: (tokens, heads, width) of all examples in a row.
+
+    An emulation as ``flash_attn_func``; after FlashAttnVarlenFunc and mha_varlen_bwd of the same files.
+    """
+    del window_size, softcap, alibi_slopes, deterministic, return_attn_probs, block_table
+    width = q.shape[-1]
+    q, k, v = (_to_multiple_of_8(t) for t in (q, k, v))
+    out = aten._flash_attention_forward(
+        q, k, v, cu_seqlens_q, cu_seqlens_k, int(max_seqlen_q), int(max_seqlen_k),
+        dropout_p, causal, False, scale=softmax_scale,
+    )[0]  # fmt: skip
+    return out[..., :width]
+
+
+def _to_multiple_of_8(tensor: Any) -> Any:
+    missing = -tensor.shape[-1] % 8
+    return torch.nn.functional.pad(tensor, (0, missing)) if missing else tensor

@@ -1,0 +1,296 @@
+"""transformers with PEFT: the model as from_config makes it, adapters as get_peft_model adds them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import peft
+import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
+import torch
+from accelerate.utils.operations import convert_outputs_to_fp32
+from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+from transformers.pytorch_utils import Conv1D
+
+from gpufare_tracer.architectures import architecture_of
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.frameworks import (
+    activation_offload,
+    fused_kernels,
+    gptq,
+    liger,
+    quantized,
+    sharding,
+    zero,
+)
+from gpufare_tracer.frameworks.architecture_configs import (
+    config_of,
+    empty_model,
+    note_of,
+    tie_weights,
+)
+from gpufare_tracer.frameworks.optimizers import optimizer_of
+from gpufare_tracer.frameworks.surroundings import here
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.steps import PlainStep
+from gpufare_tracer.timeline import Phase
+
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+OTHER_NAMES = {
+    **dict.fromkeys(("q_proj", "k_proj", "v_proj"), ("qkv_proj", "c_attn", "query_key_value", "Wqkv")),
+    "o_proj": ("attn.c_proj", "self_attention.dense", "dense", "out_proj"),
+    "gate_proj": ("gate_up_proj", "w2", "fc1", "mlp.c_fc", "dense_h_to_4h"),
+    "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h"),
+    "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h"),
+}  # fmt: skip
+"""Llama's layers in models that fuse them or name them otherwise: Phi-3, GPT-2, Falcon, MPT, Qwen 1."""
+LATENT_NAMES = {
+    "q_proj": ("q_a_proj", "q_b_proj"),
+    **dict.fromkeys(("k_proj", "v_proj"), ("kv_a_proj_with_mqa", "kv_b_proj")),
+}
+"""Llama's layers in multi-head latent attention, which factors them."""
+MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
+
+
+@dataclass
+class TransformersStep(PlainStep):
+    """A step of a transformers model, whose output may be kept until it ends."""
+
+    held: list[Any] = field(default_factory=list)
+    note: str = ""
+    """In what the traced code differs from the model's own."""
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """One optimizer step; what was kept goes with its end, as locals do."""
+        super().run(begin)
+        self.held.clear()
+
+
+def build(recipe: Recipe, shape: TraceShape) -> TransformersStep | zero.ZeroStep:
+    """The recipe's step on the fake device.
+
+    Raises ``CannotTraceError`` for what this module does not do, with what to do instead.
+    """
+    if recipe.kernels == "compiled":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: what torch.compile fuses is decided for a GPU that is there; "
+            "trace it with kernels: eager, whose memory may be more or less"
+        )
+    if recipe.loss == "chunked":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: transformers has no chunked loss (framework: torchtune, or "
+            "loss: fused_linear, which is Liger's)"
+        )
+    model = with_adapters(base_model(recipe, shape), recipe)
+    _shift_logits(model, recipe)
+    model.train()
+    held: list[Any] = []
+    if recipe.sharding in zero.STAGES:
+        trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
+        engine = zero.engine_of(model, recipe)
+        loss = partial(_loss, _forward(engine, recipe), recipe, shape, held)
+        return zero.ZeroStep(
+            engine, loss, (*packages(recipe), "deepspeed"), trainable, recipe.gradient_accumulation, held,
+            note_of(shape),
+        )  # fmt: skip
+    model = sharding.shard(model, recipe, sharding.decoder_layers(model))
+    trained = [p for p in model.parameters() if p.requires_grad]
+    return TransformersStep(
+        model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
+        packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
+        torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, held, note_of(shape),
+    )  # fmt: skip
+
+
+def packages(recipe: Recipe) -> tuple[str, ...]:
+    """Packages whose code runs."""
+    used = ["transformers"]
+    if recipe.method != "full":
+        used.append("peft")
+    if (
+        recipe.quantization in ("nf4", "nf4dq", "int8")
+        or "8bit" in recipe.optimizer
+        or "paged" in recipe.optimizer
+    ):
+        used.append("bitsandbytes")
+    if recipe.kernels == "liger" or recipe.loss == "fused_linear":
+        used.append("liger-kernel")
+    return tuple(used)
+
+
+def base_model(recipe: Recipe, shape: TraceShape) -> Any:
+    """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
+    if recipe.kbit_keeps_inputs:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: kbit_keeps_inputs is traced with litgpt only; set it to false"
+        )
+    dtype = DTYPES[recipe.weight_dtype]
+    is_gptq = recipe.quantization == "gptq"
+    is_quantized = recipe.quantization in quantized.METHODS
+    is_initialized = here().is_real and not is_quantized
+    with torch.device("meta" if is_quantized or is_gptq else here().device):
+        model = empty_model(config_of(shape), dtype, recipe.attention, is_initialized=is_initialized)
+        tie_weights(model, shape)
+    if is_quantized:
+        quantize = partial(quantized.quantize_really, device=here().device)
+        model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
+    elif is_gptq:
+        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding in sharding.FSDP else None)
+        tie_weights(model, shape)
+    if liger.wanted(recipe):
+        liger.apply(model, recipe, here().undo)
+    return model
+
+
+def with_adapters(model: Any, recipe: Recipe) -> Any:
+    """The model as it trains: adapters added, checkpointing on."""
+    if recipe.kbit_upcast:
+        model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
+    if recipe.method != "full":
+        adapters = peft.LoraConfig(
+            r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
+            task_type="CAUSAL_LM",
+        )  # fmt: skip
+        if recipe.quantization == "gptq":
+            adapters = gptq.adapted_by_peft(adapters)
+        model = peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
+        _cast_adapters(model, DTYPES[recipe.adapter_dtype])
+    if recipe.kbit_casts_back:
+        for module in (model.get_input_embeddings(), model.get_output_embeddings()):
+            module.to(torch.bfloat16)
+    if recipe.activation_offload:
+        activation_offload.apply(model)
+    if recipe.kernels == "unsloth":
+        fused_kernels.apply(model, recipe, here().undo)
+    if recipe.checkpointing != "none":
+        model.gradient_checkpointing_enable(_checkpointing(recipe))
+        if recipe.method != "full":
+            model.enable_input_require_grads()
+    return model
+
+
+def targets_of(model: Any, recipe: Recipe) -> list[str]:
+    """The model's own names of the recipe's LoRA targets.
+
+    Where the experts of a mixture are one parameter, PEFT leaves them out (it adapts such by their
+    parameters' names only), and so do these. Raises ``CannotTraceError`` naming the target that the model has
+    under no name known here.
+    """
+    linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
+    experts = [name for name, _ in model.named_parameters() if name.endswith("experts.down_proj")]
+    has_plain_mlp = not experts or any(linear.endswith(".down_proj") for linear in linears)
+    wanted = [name for name in recipe.lora_targets if has_plain_mlp or name not in MLP_TARGETS]
+    return sorted({each for name in wanted for each in _targets(name, linears, recipe)})
+
+
+def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:
+    for candidates in ((name,), *((other,) for other in OTHER_NAMES.get(name, ())), LATENT_NAMES.get(name)):
+        if candidates and all(
+            any(f".{linear}".endswith(f".{each}") for linear in linears) for each in candidates
+        ):
+            return candidates
+    leaves = sorted({linear.rpartition(".")[2] for linear in linears})
+    raise CannotTraceError(
+        f"recipe {recipe.name!r} adapts {name!r}, which this model lacks; its linear layers are "
+        f"{', '.join(leaves)}"
+    )
+
+
+def _checkpointing(recipe: Recipe) -> dict[str, Any]:
+    if recipe.checkpointing == "full":
+        return {"use_reentrant": recipe.checkpoint_reentrant}
+    if recipe.checkpoint_reentrant:
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: selective checkpointing is not reentrant: set checkpoint_reentrant "
+            "to false"
+        )
+    return {"use_reentrant": False, "context_fn": _selective_contexts}
+
+
+def _selective_contexts() -> Any:
+    """Contexts of one checkpoint that keep attention and every second matrix product, as torchtitan's do."""
+    aten = torch.ops.aten
+    products = {True: 0, False: 0}
+    kept = (
+        aten._scaled_dot_product_flash_attention.default,
+        aten._scaled_dot_product_efficient_attention.default,
+    )
+
+    def policy(context: Any, operation: Any, *_: Any, **__: Any) -> CheckpointPolicy:
+        is_kept = operation in kept
+        if operation is aten.mm.default:
+            products[context.is_recompute] += 1
+            is_kept = products[context.is_recompute] % 2 == 1
+        return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
+
+    return create_selective_checkpoint_contexts(policy)
+
+
+def _cast_adapters(model: Any, dtype: Any) -> None:
+    """PEFT makes adapters in their layer's type or in fp32; a script that wants another casts them."""
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.dtype is not dtype:
+            parameter.data = parameter.data.to(dtype)
+
+
+def _shift_logits(model: Any, recipe: Recipe) -> None:
+    """The loss of older transformers, whose logits are shifted instead of the labels."""
+    if recipe.shifted_logits == "none":
+        return
+    if recipe.kernels not in ("eager", "unsloth") or recipe.loss != "framework":
+        raise CannotTraceError(
+            f"recipe {recipe.name!r}: shifted_logits is for transformers' own loss, not that of other kernels"
+        )
+    base = model.get_base_model() if recipe.method != "full" else model
+    is_fused = recipe.kernels == "unsloth"
+    base.loss_function = partial(
+        _loss_of_shifted_logits,
+        fused_kernels.cross_entropy if is_fused else torch.nn.functional.cross_entropy,
+    )
+    if recipe.shifted_logits == "model":
+        base.get_output_embeddings().register_forward_hook(lambda module, inputs, output: output.float())
+
+
+def _loss_of_shifted_logits(
+    cross_entropy: Callable[..., Any], logits: Any, labels: Any, vocab_size: int, **_: Any
+) -> Any:
+    logits = logits.float()
+    shifted = logits[..., :-1, :].contiguous()
+    return cross_entropy(shifted.view(-1, vocab_size), labels[..., 1:].contiguous().view(-1))
+
+
+def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
+    """The model's forward pass as accelerate prepares it."""
+    if not recipe.fp32_logits:
+        return model  # type: ignore[no-any-return]
+    return convert_outputs_to_fp32(model)  # type: ignore[no-any-return]
+
+
+def _loss(forward: Callable[..., Any], recipe: Recipe, shape: TraceShape, held: list[Any]) -> Any:
+    device, is_packed = here().device, recipe.packing == "padding_free"
+    size = (1, shape.micro_batch * shape.seq_len) if is_packed else (shape.micro_batch, shape.seq_len)
+    ids = _token_ids(size, shape)
+    more = {"position_ids": _positions(ids, shape)} if is_packed else {}
+    if recipe.attention_mask:
+        more["attention_mask"] = torch.ones(size, dtype=torch.long, device=device)
+    with torch.autocast(device, dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
+        output = forward(input_ids=ids, labels=torch.zeros_like(ids), use_cache=False, **more)
+    if recipe.outputs_held:
+        held.append(output)
+    return output["loss"]
+
+
+def _token_ids(size: tuple[int, int], shape: TraceShape) -> Any:
+    """Random tokens, so that a mixture of experts uses them all; a trace has no values."""
+    if here().is_real:
+        return torch.randint(architecture_of(shape).vocab, size, device=here().device)
+    return torch.zeros(size, dtype=torch.long, device=here().device)
+
+
+def _positions(ids: Any, shape: TraceShape) -> Any:
+    """Positions in concatenated examples of ``seq_len`` tokens; a trace has no values."""
+    if here().is_real:
+        return torch.arange(shape.seq_len, device=ids.device).repeat(1, shape.micro_batch)
+    return torch.zeros_like(ids)

@@ -1,0 +1,176 @@
+"""Which traced recipe a measured run is, by its source: catalog/traced_stacks.yaml.
+
+A run's columns say most of a recipe; what its publisher's own script, configuration and library versions add
+is the source's, with the evidence for it.
+"""
+
+import csv
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from gpufare_tracer.card import COMPUTE_CAPABILITIES
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from pipeline.home import paths
+
+STACKS_FILE = "traced_stacks.yaml"
+
+
+class Rule(BaseModel):
+    """What holds for some runs of a source."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    when: dict[str, str | tuple[str, ...]] = {}
+    """Column of catalog/measured_runs.csv to its value, or to several of which one must be it."""
+    runs: tuple[tuple[str, str], ...] = ()
+    """First and last id of runs, of which it must be in one range; empty for all runs."""
+    switches: dict[str, Any] = {}
+    left_out: str = ""
+    """Why these runs cannot be traced; empty where they can."""
+
+    def applies(self, run: Mapping[str, str]) -> bool:
+        """Whether it holds for a run."""
+        if self.runs and not any(first <= run["run_id"] <= last for first, last in self.runs):
+            return False
+        return all(
+            run.get(column) in ((values,) if isinstance(values, str) else values)
+            for column, values in self.when.items()
+        )
+
+
+class Stack(BaseModel):
+    """The software of a source and the switches that it adds to what a run's columns say."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    title: str
+    software: dict[str, str] = {}
+    """Package to the version that the publisher ran, as far as it is known."""
+    evidence: str
+    """Where switches and versions are known from."""
+    switches: dict[str, Any] = {}
+    flash_kernel: str = "sdpa"
+    """``Recipe.attention`` of runs with flash_attention 1."""
+    rules: tuple[Rule, ...] = ()
+
+
+FRAMEWORKS = {"litgpt": "litgpt", "torchtune": "torchtune"}
+KERNELS = {"liger": "liger", "foak": "unsloth", "compile": "compiled"}
+OPTIMIZERS = {
+    "adamw": "adamw", "adamw_fused": "adamw_fused", "adamw8bit": "adamw8bit", "sgd": "sgd",
+    "paged8bit": "paged_adamw8bit", "paged32": "paged_adamw32", "adamw_inbwd": "adamw_in_backward",
+}  # fmt: skip
+CHECKPOINTING = {"none": "none", "full": "full", "sac": "selective"}
+LOSSES = {"chunked": "chunked", "liger": "fused_linear"}
+DTYPES = {"2": "bf16", "4": "fp32"}
+FUSED_QKV = ("q_proj", "k_proj", "v_proj")
+"""Targets that stand for one adapter on a fused layer, where the model has one."""
+
+
+def read_stacks(path: Path | None = None) -> dict[str, Stack]:
+    """The identified software stacks of catalog/traced_stacks.yaml, by source.
+
+    Raises ``ValueError`` naming the source for an entry that is not one.
+    """
+    raw = yaml.safe_load((path or paths.CATALOG_DIR / STACKS_FILE).read_text(encoding="utf-8"))
+    stacks = {}
+    for source, entry in raw.items():
+        try:
+            stacks[source] = Stack.model_validate(entry)
+        except ValidationError as error:
+            raise ValueError(f"{STACKS_FILE}: {source}: {error}") from error
+    return stacks
+
+
+def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Recipe, TraceShape]:
+    """The recipe and the shape of a row of catalog/measured_runs.csv.
+
+    Raises ``CannotTraceError`` saying why for a run whose stack is not identified or that cannot be traced.
+    """
+    name = f"{run.get('source')}, {run.get('run_id')}"
+    stack = stacks.get(run["source"])
+    if stack is None:
+        raise CannotTraceError(f"{name}: the software of this source is not identified in {STACKS_FILE}")
+    switches = _of_columns(run, stack) | stack.switches
+    for rule in stack.rules:
+        if rule.applies(run):
+            if rule.left_out:
+                raise CannotTraceError(f"{name}: {rule.left_out}")
+            switches |= rule.switches
+    try:
+        recipe = Recipe.model_validate({"name": run["source"], **switches})
+    except ValidationError as error:
+        raise CannotTraceError(f"{name}: {error}") from error
+    return recipe, TraceShape(
+        model=run["model"], micro_batch=int(run["micro_batch"]), seq_len=int(run["seq_len"]),
+        compute_capability=_compute_capability(name, run["gpu"]),
+    )  # fmt: skip
+
+
+def _of_columns(run: Mapping[str, str], stack: Stack) -> dict[str, Any]:
+    """Switches that a run's columns give; an empty one is the default that the SQL model takes too."""
+    dtype = DTYPES[run["weight_bytes"] or "2"]
+    switches: dict[str, Any] = {
+        "framework": FRAMEWORKS.get(run["stack"], "transformers"),
+        "kernels": KERNELS.get(run["stack"], "eager"),
+        "loss": LOSSES.get(run["loss_kernel"], "framework"),
+        "method": run["method"],
+        "quantization": run["quantization"] or "none",
+        "kbit_upcast": run["kbit_upcast"] == "1",
+        "weight_dtype": dtype,
+        "attention": stack.flash_kernel if run["flash_attention"] == "1" else "eager",
+        "optimizer": _known(OPTIMIZERS, run, "optimizer"),
+        "checkpointing": _known(CHECKPOINTING, run, "checkpointing"),
+        "gradient_accumulation": int(run["grad_accum"] or 1) > 1,
+        "sharding": run["sharding"] or "none",
+        "gpu_count": int(run["gpu_count"]),
+        "cpu_offload": "cpu" in run["offload"].split("+"),
+        "activation_offload": "act" in run["offload"].split("+"),
+    }
+    if run["training_precision"] == "amp":
+        switches |= {"weight_dtype": "fp32", "autocast": "bf16"}
+    if run["method"] != "full":
+        switches["adapter_dtype"] = DTYPES[run["adapter_bytes"] or "4"]
+        if run.get("lora_dropout"):
+            switches["lora_dropout"] = float(run["lora_dropout"])
+        if run["lora_rank"]:
+            switches["lora_rank"] = int(run["lora_rank"])
+        if run["lora_targets"]:
+            switches["lora_targets"] = _targets(run["lora_targets"])
+    return switches
+
+
+def _targets(column: str) -> list[str]:
+    names: list[str] = []
+    for name in column.split("+"):
+        names += FUSED_QKV if name == "qkv_fused" else (name,)
+    return names
+
+
+def _known(names: Mapping[str, str], run: Mapping[str, str], column: str) -> str:
+    if run[column] not in names:
+        raise CannotTraceError(
+            f"{run['source']}, {run['run_id']}: no recipe has {column} {run[column]!r}, "
+            f"only {', '.join(sorted(names))}"
+        )
+    return names[run[column]]
+
+
+@cache
+def _architectures() -> dict[str, str]:
+    with (paths.CATALOG_DIR / "gpus.csv").open(newline="", encoding="utf-8") as file:
+        return {row["gpu_id"]: row["architecture"] for row in csv.DictReader(file)}
+
+
+def _compute_capability(name: str, gpu: str) -> tuple[int, int]:
+    architecture = _architectures().get(gpu, "")
+    if architecture not in COMPUTE_CAPABILITIES:
+        raise CannotTraceError(f"{name}: {gpu!r} is no CUDA card of catalog/gpus.csv")
+    return COMPUTE_CAPABILITIES[architecture]

@@ -1,0 +1,281 @@
+"""What was measured beside the estimate of the same run, and the row of it."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from gpufare_tracer.measuring.card import Card
+from gpufare_tracer.measuring.result import Measured, Request
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.settings import run_settings
+from pipeline.home.disk import UnwritableError
+from pipeline.home.paths import Home
+from pipeline.model.corrections import with_own_runs
+from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator
+from pipeline.model.model_names import RunError
+from pipeline.model.own_runs import add_own_run, catalogue_columns
+from pipeline.model.run_settings import RunRow
+from pipeline.parsing.printable import printable
+
+GIB = 1 << 30
+MIB_PER_GIB = 1024
+OWN_SOURCE = "own"
+UNKNOWN_GPU = "unknown"
+CONFIG_MODEL = "config"
+"""What the estimator calls the model of a config.json."""
+MEMORY_TOLERANCE = 0.08
+"""Error-correcting memory takes a sixteenth of some cards; a partition has half of its card or less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One quantity, measured and estimated; GiB, or tokens per second and GPU."""
+
+    quantity: str
+    measured: float | None
+    estimated: float
+    low: float
+    high: float
+    corrected: float | None
+    """The estimate corrected by the user's own earlier runs."""
+
+    @property
+    def is_inside(self) -> bool | None:
+        """Whether what was measured is inside the band of the estimate; None where nothing was measured."""
+        return None if self.measured is None else self.low <= self.measured <= self.high
+
+
+@dataclass(slots=True)
+class Report:
+    """What was measured, what was estimated, and the row of it."""
+
+    request: Request
+    measured: Measured
+    gpu: str
+    """Its id in the catalogue, or unknown."""
+    row: dict[str, str]
+    """In the columns of catalog/measured_runs.csv."""
+    comparisons: tuple[Comparison, ...] = ()
+    no_estimate: str = ""
+    """Why there is none."""
+    corrections: str = ""
+    not_ready: list[str] = field(default_factory=list)
+    """Why the row is not for the catalogue; empty: it is."""
+    notes: list[str] = field(default_factory=list)
+    own_runs: Path | None = None
+    """The file that the row was added to."""
+    not_kept: str = ""
+    """Why it was added to none."""
+    is_to_fit: bool | None = None
+    """Whether the estimate says that the run fits; None where there is no estimate."""
+
+    @property
+    def step_seconds(self) -> float | None:
+        """Median of the timed steps."""
+        return statistics.median(self.measured.step_seconds) if self.measured.step_seconds else None
+
+    @property
+    def quartiles(self) -> tuple[float, float] | None:
+        """Seconds between which half of the timed steps lie."""
+        if len(self.measured.step_seconds) < 2:
+            return None
+        low, _, high = statistics.quantiles(self.measured.step_seconds, n=4, method="inclusive")
+        return low, high
+
+    @property
+    def tokens_per_second(self) -> float | None:
+        """Of the median step."""
+        shape = self.request.shape
+        tokens = shape.micro_batch * shape.seq_len * micro_steps(self.request.recipe)
+        return tokens / self.step_seconds if self.step_seconds else None
+
+    @property
+    def process_gib(self) -> float | None:
+        """What the whole process took of the card, by nvidia-smi; None where that is not known."""
+        return float(self.row["process_gib"]) if self.row.get("process_gib") else None
+
+
+def report(
+    request: Request,
+    measured: Measured,
+    before: dict[str, Card],
+    estimator: Estimator,
+    home: Home,
+    now: datetime,
+    *,
+    gpu: str | None = None,
+    notes: Sequence[str] = (),
+) -> Report:
+    """The estimate beside what was measured, and the row, which is added to the user's own runs.
+
+    ``before`` are the cards as they were before the run. ``estimator`` has the model of a config.json as
+    ``CONFIG_MODEL``, as far as its shape is known. A model cut to some layers is compared with its
+    estimate at that depth, and is no row.
+    """
+    done = Report(request, measured, UNKNOWN_GPU, {}, notes=[*notes, *filter(None, [measured.note])])
+    done.gpu = _gpu(done, gpu, estimator)
+    _say_of_card(done, before)
+    if request.shape.layers:
+        done.not_ready.append(f"the model is cut to {request.shape.layers} layers")
+    if request.shape.config:
+        done.not_ready.append("the model is not one of the catalogue")
+    done.row = _row(done, before, now)
+    _compare(done, estimator, home)
+    _keep(done, home)
+    return done
+
+
+def _keep(done: Report, home: Home) -> None:
+    """Add the row to the user's own runs. What was measured is not lost where that fails."""
+    if done.request.shape.layers:
+        done.not_kept = "a cut model is no row"
+        return
+    try:
+        problem = add_own_run(home, done.row)
+    except UnwritableError as error:
+        done.not_kept = str(error)
+        return
+    done.own_runs = home.own_runs
+    done.notes += filter(None, [problem])
+
+
+def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
+    """The card's id in the catalogue; unknown, and why, where its name or its memory does not say it."""
+    if done.request.on_cpu:
+        done.not_ready.append("the steps ran on the CPU")
+        return UNKNOWN_GPU
+    read = RunRow({})
+    try:
+        found = estimator.gpu_of(gpu or done.measured.device, read)
+    except RunError as error:
+        done.not_ready.append(f"{printable(str(error))}: name it with --gpu")
+        return UNKNOWN_GPU
+    done.notes += [f"{setting}: {what}" for setting, what in read.assumptions]
+    (usable,) = estimator.connection.execute(
+        "SELECT usable_memory_gib FROM main.gpus WHERE gpu_id = $gpu", {"gpu": found}
+    ).fetchone() or (None,)
+    has = (done.measured.memory_bytes or 0) / GIB
+    if usable is None or abs(has / usable - 1) > MEMORY_TOLERANCE:
+        done.not_ready.append(
+            f"{printable(done.measured.device)} has {has:.1f} GiB here, {found} of the catalogue "
+            f"{usable or 0:.1f}: a partition, or another card"
+        )
+        return UNKNOWN_GPU
+    return found
+
+
+def _say_of_card(done: Report, before: dict[str, Card]) -> None:
+    mine = before.get(done.measured.card_uuid)
+    if before and mine is None:
+        done.notes.append(
+            "nvidia-smi lists no card of this id: power limit and other processes are not known"
+        )
+    if mine is not None:
+        partitioned = "the card is partitioned (MIG)" if mine.is_partitioned else ""
+        done.not_ready += filter(None, [partitioned, mine.others, mine.power])
+
+
+def micro_steps(recipe: Recipe) -> int:
+    """Micro-batches of one optimizer step."""
+    return 2 if recipe.gradient_accumulation else 1
+
+
+def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]:
+    """The run in the columns of the catalogue and those of own runs."""
+    measured = done.measured
+    values = run_settings(done.request.recipe, done.request.shape, done.gpu) | {
+        "run_id": f"{OWN_SOURCE}-{now:%Y%m%dT%H%M%SZ}", "source": OWN_SOURCE, "tier": "A", "node_count": 1,
+        "out_of_memory": int(bool(measured.out_of_memory)),
+        "measured_tokens_per_second_per_gpu": done.tokens_per_second,
+        "measured_at": now.isoformat(timespec="seconds"), "steps": len(measured.step_seconds),
+        "versions": "; ".join(f"{name} {version}" for name, version in sorted(measured.versions.items())),
+        "not_ready": "; ".join(done.not_ready),
+        "note": "; ".join([*done.notes, *filter(None, [measured.out_of_memory])]),
+    }  # fmt: skip
+    if not measured.out_of_memory:
+        values |= {
+            "measured_memory_gib": _gib(measured.allocated_bytes),
+            "reserved_gib": _gib(measured.reserved_bytes),
+            "process_gib": _process_gib(measured, before.get(measured.card_uuid)),
+        }  # fmt: skip
+    return {name: _text(values.get(name)) for name in (*catalogue_columns(), *values)}
+
+
+def _process_gib(measured: Measured, before: Card | None) -> float | None:
+    """What came into use on the card with the run: all memory of its process."""
+    used = _gib(measured.used_at_end_bytes)
+    return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
+
+
+def _gib(size_bytes: int | None) -> float | None:
+    return None if size_bytes is None else size_bytes / GIB
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
+
+
+CUT = """
+INSERT INTO main.models BY NAME
+SELECT * REPLACE (
+    $name AS model, $name AS title, $layers AS layers,
+    params_total - round(params_linear * (1 - $share)) AS params_total,
+    round(params_linear * $share) AS params_linear,
+    params_active - round((params_active - (params_total - params_linear)) * (1 - $share)) AS params_active,
+    floor(full_attention_layers * $share) AS full_attention_layers,
+    floor(linear_attention_layers * $share) AS linear_attention_layers,
+    floor(cross_attention_layers * $share) AS cross_attention_layers,
+    round(extra_linear_params * $share) AS extra_linear_params,
+    if(dense_layers > $layers, $layers, dense_layers) AS dense_layers
+)
+FROM main.models WHERE model = $model
+"""
+
+
+def cut_to_layers(estimator: Estimator, model: str, layers: int) -> str:
+    """Add a model cut to some of its layers, of those that the estimator knows; returns its id."""
+    (depth,) = estimator.connection.execute(
+        "SELECT layers FROM main.models WHERE model = $model", {"model": model}
+    ).fetchone() or (layers,)
+    name = f"{model}-cut-to-{layers}-layers"
+    values = {"name": name, "layers": layers, "share": layers / depth, "model": model}
+    estimator.connection.execute(CUT, values)
+    estimator.models[name] = estimator.models[model]
+    return name
+
+
+def _compare(done: Report, estimator: Estimator, home: Home) -> None:
+    """Estimate the row's run, also as the user's own earlier runs correct it."""
+    if done.request.on_cpu:
+        done.no_estimate = "the model is of GPUs"
+        return
+    shape = done.request.shape
+    model = CONFIG_MODEL if shape.config else shape.model
+    if model not in estimator.models:
+        done.no_estimate = f"the shape of {shape.model} is not known"
+        return
+    if shape.layers:
+        model = cut_to_layers(estimator, model, shape.layers)
+    answers = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
+    if answers[0]["error"]:
+        done.no_estimate = answers[0]["error"]
+        return
+    (answer,), problems = with_own_runs(home, estimator, answers)
+    done.notes += problems
+    done.corrections = answer["corrections"]
+    done.is_to_fit = answer["fits"] == "true"
+    allocated = None if done.measured.out_of_memory else _gib(done.measured.allocated_bytes)
+    done.comparisons = (
+        _comparison("peak allocated, GiB", "memory_gib", allocated, answer),
+        _comparison("tokens per second", "tokens_per_second_per_gpu", done.tokens_per_second, answer),
+    )
+
+
+def _comparison(quantity: str, column: str, measured: float | None, answer: Mapping[str, str]) -> Comparison:
+    estimated, low, high = (float(answer[f"{column}{end}"]) for end in ("", "_low", "_high"))
+    corrected = answer[f"{column}_corrected"]
+    return Comparison(quantity, measured, estimated, low, high, float(corrected) if corrected else None)

@@ -1,0 +1,64 @@
+"""What a run is asked to do, and what it measured."""
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.timeline import Phase
+
+
+class Request(BaseModel):
+    """The steps to run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recipe: Recipe
+    shape: TraceShape
+    steps: int = Field(default=12, ge=1)
+    """Optimizer steps that are timed."""
+    warm_up: int = Field(default=5, ge=0)
+    """Optimizer steps before them; two more, before those, give the peaks of the phases."""
+    on_cpu: bool = False
+
+
+class PhasePeak(BaseModel):
+    """Peak memory of one phase of the first two steps, bytes."""
+
+    model_config = ConfigDict(frozen=True)
+
+    phase: Phase
+    allocated_bytes: int
+    reserved_bytes: int
+
+
+class Measured(BaseModel):
+    """What was seen; memory in bytes, None where nothing counted it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    device: str
+    """The GPU's name as its driver gives it, or cpu."""
+    card_uuid: str = ""
+    """Of the GPU as nvidia-smi gives it, without its prefix."""
+    memory_bytes: int | None = None
+    """Of the GPU."""
+    versions: dict[str, str] = {}
+    trainable_parameters: int | None = None
+    phases: tuple[PhasePeak, ...] = ()
+    allocated_bytes: int | None = None
+    reserved_bytes: int | None = None
+    used_at_end_bytes: int | None = None
+    """In use on the whole GPU when the steps were done, with what the caching allocator had given back."""
+    host_bytes: int | None = None
+    """Largest memory of the process on the host."""
+    step_seconds: tuple[float, ...] = ()
+    """Of the timed steps."""
+    out_of_memory: str = ""
+    """Where memory ran out and what torch said; empty where the steps were run."""
+    note: str = ""
+
+
+class Failure(BaseModel):
+    """Why nothing was measured."""
+
+    problem: str

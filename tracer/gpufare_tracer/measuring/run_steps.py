@@ -1,0 +1,190 @@
+"""Runs training steps for real: torch's own counters of memory, and the time of each step.
+
+    python -m gpufare_tracer.measuring.run_steps REQUEST RESULT
+
+in a process by itself: the card is clean when it starts, and an end of that process ends nothing else.
+"""
+
+import resource
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.measuring import card
+from gpufare_tracer.measuring.result import Failure, Measured, PhasePeak, Request
+from gpufare_tracer.phase_peaks import PhasePeaks
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.steps import Step, build_step, load_framework
+from gpufare_tracer.timeline import Phase
+from gpufare_tracer.trace import STEPS
+
+SEED = 20
+MIB = 1 << 20
+
+Say = Callable[[str], None]
+
+
+def run_steps(
+    request: Request, say: Say, build: Callable[[Recipe, TraceShape], Step] = build_step
+) -> Measured:
+    """Run the steps and measure them. Memory that runs out is a result.
+
+    ``say`` is told how far it is. Raises ``CannotTraceError`` for a recipe that cannot be run here.
+    """
+    import torch
+
+    torch.manual_seed(SEED)
+    recipe, device = request.recipe, "cpu" if request.on_cpu else "cuda"
+    if not request.on_cpu and not torch.cuda.is_available():
+        raise CannotTraceError(
+            "torch sees no GPU here; --cpu tries the command on the CPU, which says nothing about a GPU"
+        )
+    load_framework(recipe)
+    from gpufare_tracer.frameworks.surroundings import on_a_real_device
+
+    seen: dict[str, Any] = _device(device)
+    peaks = PhasePeaks(is_counted=not request.on_cpu)
+    with _running_out_of_memory(seen, peaks), on_a_real_device(recipe, device):
+        say(f"building {request.shape.model} with random weights")
+        peaks.begin(Phase.BUILD)
+        try:
+            step = build(recipe, request.shape)
+        except ImportError as error:
+            raise CannotTraceError(f"recipe {recipe.name!r}: {error}") from error
+        seen["versions"] = {name: version(name) for name in ("torch", *step.packages)}
+        seen["trainable_parameters"] = sum(p.numel() for p in step.parameters if p.requires_grad)
+        seen["note"] = getattr(step, "note", "")
+        peaks.begin(None)
+        _forget_building(device)
+        for _ in range(STEPS):
+            step.run(peaks.begin)
+        peaks.begin(None)
+        say(f"{request.warm_up} steps to warm up, then {request.steps} that are timed")
+        for _ in range(request.warm_up):
+            step.run(_nothing)
+        seen["step_seconds"] = tuple(_seconds_of_steps(step, request.steps, device))
+    seen["phases"] = tuple(
+        PhasePeak(phase=phase, allocated_bytes=allocated, reserved_bytes=reserved)
+        for phase, (allocated, reserved) in peaks.peaks.items()
+        if phase is not Phase.BUILD
+    )
+    seen |= _memory(peaks, seen["card_uuid"]) if device == "cuda" else {}
+    unit = 1 if sys.platform == "darwin" else 1024
+    seen["host_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return Measured.model_validate(seen)
+
+
+@contextmanager
+def _running_out_of_memory(seen: dict[str, Any], peaks: PhasePeaks) -> Iterator[None]:
+    """Let torch's errors for a lack of memory end the steps, and note in which phase."""
+    import torch
+
+    try:
+        yield
+    except (torch.OutOfMemoryError, RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        where = {Phase.BUILD: "while the model was made", None: "in a later step"}
+        seen["out_of_memory"] = f"{where.get(peaks.phase, f'in the {peaks.phase} phase of a step')}: {first}"
+        peaks.begin(None)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of torch, its CPU allocator or bitsandbytes says that memory ran out."""
+    import torch
+
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    words = ("out of memory", "can't allocate memory", "not enough memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    return any(each in str(error) for each in words)
+
+
+def _nothing(_: Phase) -> None:
+    """Timed steps mark no phases: that would wait for the GPU."""
+
+
+def _device(device: str) -> dict[str, Any]:
+    import torch
+
+    if device == "cpu":
+        return {"device": "cpu", "card_uuid": ""}
+    properties = torch.cuda.get_device_properties(0)
+    return {
+        "device": torch.cuda.get_device_name(0),
+        "card_uuid": str(getattr(properties, "uuid", "")).removeprefix("GPU-"),
+        "memory_bytes": properties.total_memory,
+    }
+
+
+def _forget_building(device: str) -> None:
+    """Give back what only making the weights needed: loading real ones needs something else."""
+    import gc
+
+    import torch
+
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def _seconds_of_steps(step: Step, steps: int, device: str) -> Iterator[float]:
+    """The time of each step: on a GPU between events, so that the host waits for it only at the end."""
+    import torch
+
+    if device == "cpu":
+        for _ in range(steps):
+            start = perf_counter()
+            step.run(_nothing)
+            yield perf_counter() - start
+        return
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    torch.cuda.synchronize()
+    events[0].record()
+    for event in events[1:]:
+        step.run(_nothing)
+        event.record()
+    torch.cuda.synchronize()
+    for before, after in pairwise(events):
+        yield before.elapsed_time(after) / 1000
+
+
+def _memory(peaks: PhasePeaks, uuid: str) -> dict[str, int]:
+    """Peaks over all steps, and what the whole card had in use at the end."""
+    import torch
+
+    counted = [peak for phase, peak in peaks.peaks.items() if phase is not Phase.BUILD] or [(0, 0)]
+    found = {
+        "allocated_bytes": max(torch.cuda.max_memory_allocated(), *(each for each, _ in counted)),
+        "reserved_bytes": max(torch.cuda.max_memory_reserved(), *(each for _, each in counted)),
+    }
+    try:
+        used = card.cards()[uuid].used_mib
+    except (card.NoCardsError, KeyError):
+        return found
+    given_back = found["reserved_bytes"] - torch.cuda.memory_reserved()
+    return found | {"used_at_end_bytes": int(used * MIB) + given_back}
+
+
+def main(request: Path, result: Path) -> None:
+    """Run the steps of a request file, and write what was measured, or why not, as JSON."""
+    found: Measured | Failure
+    try:
+        found = run_steps(
+            Request.model_validate_json(request.read_text(encoding="utf-8")),
+            lambda line: print(line, file=sys.stderr, flush=True),
+        )
+    except CannotTraceError as error:
+        found = Failure(problem=str(error))
+    result.write_text(found.model_dump_json(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,227 @@
+"""A user's own training step: ``module:function``, called on the fake device."""
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+from gpufare_tracer import device, fake_cuda
+from gpufare_tracer.errors import CannotTraceError, place_of, speaking_errors
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.steps import PlainStep
+from gpufare_tracer.timeline import Phase
+
+CONTRACT = (
+    "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer, several "
+    "or None, and a "
+    "function of no arguments that runs one micro-batch and returns its loss"
+)
+
+DEFAULT_COMPUTE_CAPABILITY = (8, 0)
+"""What a user's module sees when it is imported; its function sees that of the card."""
+
+LOOKS_FOR_A_DRIVER = "bitsandbytes"
+"""Fails to import where torch says that CUDA is there and it is not; peft imports it, too."""
+
+
+def find(reference: str) -> Callable[..., Any]:
+    """The function behind ``module:function``, the module being importable or in the working directory.
+
+    Raises ``CannotTraceError`` saying what of it was not found.
+    """
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise CannotTraceError(f"--step {reference!r} is not like my_training:make_step")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    function = getattr(_imported(reference, module_name), name, None)
+    if not callable(function):
+        raise CannotTraceError(f"--step {reference}: module {module_name} has no function {name!r}")
+    return function  # type: ignore[no-any-return]
+
+
+def _imported(reference: str, module_name: str) -> ModuleType:
+    """The user's module, imported with the fake device at hand: it may ask for cuda at its top level."""
+    fake_cuda.install()
+    if find_spec(LOOKS_FOR_A_DRIVER) is not None:
+        import_module(LOOKS_FOR_A_DRIVER)
+    try:
+        notes: list[str] = []
+        with device.answering(DEFAULT_COMPUTE_CAPABILITY), _eager(notes), _code_of(reference):
+            module = import_module(module_name)
+        if notes:
+            _compiled_at_import.add(module_name)
+        return module
+    except CannotTraceError as error:
+        if isinstance(error.__cause__, ModuleNotFoundError):
+            raise CannotTraceError(
+                f"--step {reference}: no module {error.__cause__.name!r} here or installed"
+            ) from error
+        raise
+
+
+def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], PlainStep]:
+    """Builds the step that a user's function makes; it gets micro_batch and seq_len where it takes them."""
+    taken = inspect.signature(function).parameters
+
+    def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
+        sizes = {"micro_batch": shape.micro_batch, "seq_len": shape.seq_len}
+        with _code_of(reference):
+            made = function(**{name: size for name, size in sizes.items() if name in taken})
+        if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
+            raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
+        model, optimizer, loss = made
+        if isinstance(optimizer, list | tuple):
+            optimizer = SeveralOptimizers(tuple(optimizer))
+        _check_on_the_device(reference, model, optimizer)
+
+        def traced_loss() -> Any:
+            with _code_of(reference):
+                value = loss()
+            if not hasattr(value, "backward"):
+                raise CannotTraceError(
+                    f"--step {reference}: its loss returned {type(value).__name__}, not a tensor: {CONTRACT}"
+                )
+            return value
+
+        more = recipe.gradient_accumulation, recipe.gradient_clipping
+        note = COMPILED if reference.partition(":")[0] in _compiled_at_import else ""
+        return OwnStep(model, optimizer, traced_loss, (), *more, reference=reference, note=note)
+
+    return build
+
+
+@dataclass
+class OwnStep(PlainStep):
+    """A user's step, which says of its errors where they are."""
+
+    reference: str = ""
+    note: str = ""
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """As ``PlainStep``; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
+        with _code_of(self.reference):
+            super().run(begin)
+
+
+class SeveralOptimizers:
+    """Optimizers that step one after the other."""
+
+    def __init__(self, optimizers: tuple[Any, ...]) -> None:
+        self.optimizers = optimizers
+        self.param_groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+
+    @property
+    def state(self) -> dict[Any, Any]:
+        """The state of all, by parameter."""
+        return {p: state for optimizer in self.optimizers for p, state in optimizer.state.items()}
+
+    def step(self) -> None:
+        """One step of each."""
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+
+@contextmanager
+def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
+    """What a user's code meets on a GPU: optimizers that default to foreach, streams and statistics.
+
+    ``notes`` collects what is traced otherwise than it would run.
+    """
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensor
+
+    numbers = (
+        "memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved",
+        "reset_peak_memory_stats", "reset_accumulated_memory_stats",
+    )  # fmt: skip
+    with ExitStack() as stack:
+        stack.enter_context(_eager(notes))
+        for name in numbers:
+            stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
+        for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
+            stack.enter_context(patch.object(torch.cuda, name, _Idle))
+        optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
+        # optim/optimizer.py has a list of its own beside that of utils/_foreach_utils.py.
+        plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]
+        stack.enter_context(patch.object(optimizers, "_foreach_supported_types", plain))
+        yield
+
+
+class _Idle(nullcontext[None]):
+    """A stream or an event, which orders work that is never done."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *_, **__: 0
+
+
+COMPILED = "torch.compile is not traced: this is its eager code"
+_compiled_at_import: set[str] = set()
+"""Modules that called torch.compile when imported, which they are once."""
+
+
+@contextmanager
+def _eager(notes: list[str]) -> Iterator[None]:
+    """Let torch.compile return its function unchanged, and note it."""
+    import torch
+
+    def unchanged(model: Any = None, *_: Any, **__: Any) -> Any:
+        if COMPILED not in notes:
+            notes.append(COMPILED)
+        return (lambda function: function) if model is None else model
+
+    with patch.object(torch, "compile", unchanged), patch.object(torch.nn.Module, "compile", unchanged):
+        yield
+
+
+def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:
+    """Refuse what would be traced as less than it is: a model on the CPU, a stale optimizer."""
+    parameters = list(model.parameters())
+    if not any(p.device.type == "cuda" for p in parameters):
+        raise CannotTraceError(
+            f"--step {reference}: no parameter of the model is on cuda, so nothing of it is on the card: "
+            "build the model with device='cuda', or call model.cuda()"
+        )
+    known = {id(p) for p in parameters}
+    stale = [
+        p for group in getattr(optimizer, "param_groups", ()) for p in group["params"] if id(p) not in known
+    ]
+    if stale:
+        raise CannotTraceError(
+            f"--step {reference}: {len(stale)} of the optimizer's parameters are not among the model's, so "
+            "they would never be stepped: build the optimizer after moving the model, or build the model on "
+            "the device"
+        )
+
+
+@contextmanager
+def _code_of(reference: str) -> Iterator[None]:
+    """Say of an error in a user's code where it is, as of every other reason why a step cannot be traced."""
+    try:
+        with speaking_errors():
+            yield
+    except CannotTraceError:
+        raise
+    except Exception as error:
+        raise CannotTraceError(
+            f"--step {reference} failed{place_of(error)}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def takes(function: Callable[..., Any], name: str) -> bool:
+    """Whether a user's function has a parameter of this name."""
+    return name in inspect.signature(function).parameters

@@ -1,0 +1,103 @@
+"""catalog/recipe_settings.csv: which traced recipe stands for a run, by the settings that a run gives.
+
+A run names its software and its switches more coarsely than a recipe does. Several recipes may be alike in
+a run's settings: the plainest stands for them, and the others apply only to runs that name them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.settings import run_settings
+
+SETTINGS_FILE = "recipe_settings.csv"
+
+KEYS = (
+    "stack", "method", "quantization", "kbit_upcast", "training_precision", "loss_kernel", "checkpointing",
+    "flash_attention", "adapter_bytes", "adapts_mlp", "sharding", "offload",
+)  # fmt: skip
+"""Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
+
+COLUMNS = (
+    "recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "lora_dropout", "double_quantization",
+    "agreeing_runs", "proving_family",
+)  # fmt: skip
+
+LEAST_AGREEING_RUNS = 3
+"""The same as least_agreeing_runs() of sql/model/15_recipes.sql."""
+
+MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
+UNSHARDED = {"none", "ddp"}
+"""Sharded terms depend on the number of GPUs, which a trace has once."""
+
+
+def setting_rows(
+    recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
+) -> list[dict[str, Any]]:
+    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it.
+
+    ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe and family.
+    """
+    keys = {name: keys_of(recipe) for name, recipe in recipes.items()}
+    chosen: dict[tuple[Any, ...], str] = {}
+    for name in sorted(recipes, key=lambda name: _oddities(recipes[name])):
+        if _stands_for_its_stack(recipes[name]):
+            key = *keys[name].values(), recipes[name].optimizer == "adamw_in_backward"
+            chosen.setdefault(key, name)
+    mapped = set(chosen.values())
+    return [
+        {
+            "recipe": name, "is_mapped": int(name in mapped), **keys[name],
+            **{key: _settings(recipe)[key] for key in ("optimizer", "grad_accum")},
+            "lora_dropout": _settings(recipe).get("lora_dropout", ""),
+            "double_quantization": int(recipe.quantization == "nf4dq"),
+            **_agreement((agreeing_runs or {}).get(name, {})),
+        }
+        for name, recipe in recipes.items()
+    ]  # fmt: skip
+
+
+def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
+    """How many runs agree, and the family without which they would be too few."""
+    total = sum(runs.values())
+    largest = max(runs, key=lambda family: (runs[family], family), default="")
+    is_alone = total >= LEAST_AGREEING_RUNS > total - runs.get(largest, 0)
+    return {"agreeing_runs": total, "proving_family": largest if is_alone else ""}
+
+
+def keys_of(recipe: Recipe) -> dict[str, Any]:
+    """The settings by which a recipe is found, by ``KEYS``."""
+    settings = _settings(recipe)
+    has_adapters = recipe.method != "full"
+    offload = "+".join(
+        name for name, used in (("cpu", recipe.cpu_offload), ("act", recipe.activation_offload)) if used
+    )
+    return {key: settings.get(key, "") for key in KEYS} | {
+        "quantization": "nf4" if recipe.quantization == "nf4dq" else recipe.quantization,
+        "adapts_mlp": int(not MLP_TARGETS.isdisjoint(recipe.lora_targets)) if has_adapters else "",
+        "offload": offload,
+    }
+
+
+def _settings(recipe: Recipe) -> dict[str, Any]:
+    return run_settings(recipe, TraceShape(model=""), "")
+
+
+def _stands_for_its_stack(recipe: Recipe) -> bool:
+    """Whether a run that gives only its settings may be taken to be this recipe.
+
+    Not the loops of other trainers around transformers' code, nor what batches bring beside their tokens.
+    """
+    is_own_code = recipe.framework != "trl" and (recipe.emulates is None or recipe.kernels != "eager")
+    return (
+        is_own_code
+        and not recipe.attention_mask
+        and recipe.packing == "none"
+        and recipe.sharding in UNSHARDED
+    )
+
+
+def _oddities(recipe: Recipe) -> tuple[bool, bool]:
+    """Plainest first: without dropout, then without autocast where all weights are of 16 bits."""
+    return recipe.lora_dropout > 0, recipe.autocast is not None and recipe.weight_dtype != "fp32"

@@ -1,0 +1,260 @@
+"""catalog/recipe_work.csv: what a training step must do, as linear functions of the architecture, by recipe.
+
+    python -m gpufare_tracer.recipe_work
+
+traces small models of several architectures, depths and shapes for every recipe below and fits, per quantity,
+one coefficient per feature of the architecture (``FEATURES``). The counts of a trace are sums over layers,
+tokens and tensors, so that the fit is almost exact; the table says how far off it is at most. The speed model
+in SQL multiplies the coefficients by the features of a whole model.
+
+Steps are traced with every layer recomputed, and the part ``recompute`` is the forward pass of the layers;
+``step`` is all the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
+product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
+"""
+
+import csv
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import nnls
+
+from gpufare_tracer.architectures import Architecture, architecture_of
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import Trace, TraceShape
+from gpufare_tracer.table import WORK_KINDS, attention_flops, work_values
+from pipeline.home import paths
+
+TABLE_FILE = "recipe_work.csv"
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    "full": {"method": "full"},
+    "full-amp": {"method": "full", "weight_dtype": "fp32", "autocast": "bf16"},
+    "full-fp32": {"method": "full", "weight_dtype": "fp32"},
+    "lora": {"method": "lora"},
+    "lora-autocast": {"method": "lora", "autocast": "bf16"},
+    "lora-16bit-adapters": {"method": "lora", "adapter_dtype": "bf16"},
+    "qlora": {"method": "qlora", "quantization": "nf4"},
+    "qlora-autocast": {"method": "qlora", "quantization": "nf4", "autocast": "bf16"},
+    "qlora-16bit-adapters": {"method": "qlora", "quantization": "nf4", "adapter_dtype": "bf16"},
+    "qlora-upcast": {"method": "qlora", "quantization": "nf4", "kbit_upcast": True},
+    "qlora-upcast-autocast": {
+        "method": "qlora", "quantization": "nf4", "kbit_upcast": True, "autocast": "bf16",
+    },
+}  # fmt: skip
+"""What decides the work of a step of transformers and PEFT beside architecture, shape and attention kernel.
+
+Which weights train, their type, and the types in which adapters, norms and head compute."""
+
+ATTENTION: Mapping[str, tuple[str, tuple[int, int]]] = {
+    "flash": ("flash_attention_2", (8, 0)), "efficient": ("sdpa", (7, 5)), "eager": ("eager", (8, 0)),
+}  # fmt: skip
+"""Attention kernels: the implementation, and the compute capability of a card that takes it."""
+
+MODELS = (
+    "llama-3.2-1b", "mistral-7b", "qwen2.5-1.5b", "llama-2-7b", "smollm2-1.7b", "llama-3-70b",
+    "deepseek-coder-1.3b", "qwen2.5-7b", "tinyllama-1.1b",
+)  # fmt: skip
+SHAPES = ((1, 1024), (4, 512), (2, 2048))
+ATTENTION_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
+TARGETS = (
+    (ATTENTION_TARGETS, 32), ((*ATTENTION_TARGETS, "gate_proj", "up_proj", "down_proj"), 16),
+    (("q_proj", "v_proj"), 8),
+)  # fmt: skip
+
+BYTE_FEATURES = (
+    "layer_token_hidden", "layer_token_query", "layer_token_key_value", "layer_token_intermediate",
+    "layer_token_adapted_in", "layer_token_adapted_out", "layer_token_adapter_rank", "layer_token_scores",
+    "layer_token_grouped_query", "layer_token_unadapted_down", "token_hidden", "token_vocab", "layer_weights",
+    "unadapted_down_weights", "head_weights", "tied_head_weights", "adapter_weights",
+)  # fmt: skip
+FLOP_FEATURES = (
+    "token_layer_weights", "token_unadapted_down_weights", "token_head_weights", "token_adapter_weights",
+    "layer_token_attention",
+)  # fmt: skip
+COUNT_FEATURES = ("layers", "layer_adapters", "grouped_layers", "unadapted_down_layers", "once")
+FEATURES = (*BYTE_FEATURES, *FLOP_FEATURES, *COUNT_FEATURES)
+"""What a step's work is proportional to; ``unadapted_down`` is what the recompute of a layer leaves out."""
+NOT_REPEATED = frozenset({
+    "token_hidden", "token_vocab", "head_weights", "tied_head_weights", "token_head_weights", "once",
+})  # fmt: skip
+"""Features of what lies outside the layers."""
+LEFT_OUT = frozenset(name for name in FEATURES if "unadapted" in name)
+"""Features that take work away."""
+
+QUANTITIES: Mapping[str, tuple[str, ...]] = {
+    "moved_bytes": tuple(name for name in BYTE_FEATURES if name != "unadapted_down_weights"),
+    "dequantized_bytes": ("layer_weights", "unadapted_down_weights"),
+    "flops_16bit": FLOP_FEATURES, "flops_fp32": FLOP_FEATURES,
+    "attention_flops_16bit": ("layer_token_attention",), "attention_flops_fp32": ("layer_token_attention",),
+    "kernels": COUNT_FEATURES, "python_operations": COUNT_FEATURES, "autograd_operations": COUNT_FEATURES,
+}  # fmt: skip
+"""What is counted per micro-step, and the features that it can depend on."""
+ONLY_EAGER = frozenset({"layer_token_scores"})
+"""Features of attention whose scores lie in memory."""
+LEAST_SHARE = 1e-4
+"""A coefficient that never makes as much of a quantity is none: the fit's rounding."""
+COLUMNS = ("recipe", "attention", "quantity", "part", *FEATURES, "largest_error")
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The features of one trace, and what its forward and its backward pass do."""
+
+    features: Mapping[str, float]
+    forward: Mapping[str, float]
+    backward: Mapping[str, float]
+
+
+def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Recipe) -> dict[str, float]:
+    """The features of a step of a dense model; tokens are those of one micro-batch."""
+    query, key_value = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
+    hidden, intermediate, layers = sizes.hidden, sizes.intermediate, sizes.layers
+    widths = {
+        "q_proj": (hidden, query), "k_proj": (hidden, key_value), "v_proj": (hidden, key_value),
+        "o_proj": (query, hidden), "gate_proj": (hidden, intermediate), "up_proj": (hidden, intermediate),
+        "down_proj": (intermediate, hidden),
+    }  # fmt: skip
+    adapted = [] if recipe.method == "full" else [widths[target] for target in recipe.lora_targets]
+    into, out_of = sum(i for i, _ in adapted), sum(o for _, o in adapted)
+    is_grouped = float(key_value < query)
+    is_left_out = float(recipe.method == "full" or "down_proj" not in recipe.lora_targets)
+    weights = layers * (2 * hidden * (query + key_value) + 3 * hidden * intermediate)
+    down = layers * hidden * intermediate * is_left_out
+    adapters = layers * recipe.lora_rank * (into + out_of)
+    head = sizes.vocab * hidden
+    tokens = micro_batch * seq_len
+    values = (
+        *(layers * tokens * width for width in (hidden, query, key_value, intermediate, into, out_of)),
+        layers * tokens * len(adapted) * recipe.lora_rank, layers * tokens * sizes.heads * seq_len,
+        layers * tokens * query * is_grouped, layers * tokens * hidden * is_left_out,
+        tokens * hidden, tokens * sizes.vocab, weights, down, head, head * sizes.tied_embeddings, adapters,
+        tokens * weights, tokens * down, tokens * head, tokens * adapters, tokens * layers * seq_len * query,
+        layers, layers * len(adapted), layers * is_grouped, layers * is_left_out, 1,
+    )  # fmt: skip
+    return {name: float(value) for name, value in zip(FEATURES, values, strict=True)}
+
+
+def work_of(trace: Trace, phase: str) -> dict[str, float]:
+    """What one phase of a trace does, by quantity; bytes of adapters' products count as moved."""
+    values = work_values(trace.work)
+    moved = [kind for kind in WORK_KINDS if kind not in ("dequantization", "optimizer")]
+    return {
+        "moved_bytes": sum(values[f"{phase}_moved_{kind}_bytes"] for kind in moved)
+        + values[f"{phase}_narrow_bytes"],
+        "dequantized_bytes": values[f"{phase}_moved_dequantization_bytes"],
+        "flops_16bit": values[f"{phase}_flops_16bit"],
+        "flops_fp32": values[f"{phase}_flops_fp32"],
+        "attention_flops_16bit": _attention_flops(trace, phase, is_fp32=False),
+        "attention_flops_fp32": _attention_flops(trace, phase, is_fp32=True),
+        "kernels": values[f"{phase}_kernels"],
+        "python_operations": values[f"{phase}_python_operations"],
+        "autograd_operations": values[f"{phase}_autograd_operations"],
+    }
+
+
+def _attention_flops(trace: Trace, phase: str, *, is_fp32: bool) -> float:
+    calls = [c for c in trace.work.attention if c.phase == phase and (c.dtype == "float32") == is_fp32]
+    return float(sum(attention_flops(call) for call in calls))
+
+
+def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
+    """The traces behind one recipe's coefficients: models at two depths, shapes and targets alternating."""
+    implementation, capability = ATTENTION[attention]
+    if name == "full-fp32" and attention == "flash":
+        implementation = "sdpa"  # FlashAttention knows 16 bits only
+    for number, model in enumerate(MODELS):
+        for which, layers in enumerate((2, 4)):
+            if which and number % 2:
+                continue
+            micro_batch, seq_len = SHAPES[(number + which) % len(SHAPES)]
+            targets, rank = TARGETS[(number + 2 * which) % len(TARGETS)]
+            recipe = Recipe.model_validate({
+                "name": name, "framework": "transformers", "attention": implementation,
+                "checkpointing": "full", "lora_targets": targets, "lora_rank": rank, **RECIPES[name],
+            })  # fmt: skip
+            yield recipe, TraceShape(
+                model=model, layers=layers, micro_batch=micro_batch, seq_len=seq_len,
+                compute_capability=capability,
+            )  # fmt: skip
+
+
+def traced(recipe: Recipe, shape: TraceShape) -> Traced:
+    """One trace as a row of the regression."""
+    from gpufare_tracer.trace import trace
+
+    found = trace(recipe, shape)
+    features = features_of(architecture_of(shape), shape.micro_batch, shape.seq_len, recipe)
+    return Traced(features, work_of(found, "forward"), work_of(found, "backward"))
+
+
+def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]:
+    """Coefficients of every quantity and part from the traces of one recipe with one attention kernel."""
+    fitted = []
+    for quantity, possible in QUANTITIES.items():
+        names = [name for name in possible if attention == "eager" or name not in ONLY_EAGER]
+        features = np.array([[row.features[name] for name in names] for row in rows])
+        signs = np.array([-1.0 if name in LEFT_OUT else 1.0 for name in names])
+        forward = _fit(features * signs, np.array([row.forward[quantity] for row in rows])) * signs
+        backward = _fit(features * signs, np.array([row.backward[quantity] for row in rows])) * signs
+        total = np.array([row.forward[quantity] + row.backward[quantity] for row in rows])
+        if not total.any():
+            continue
+        error = np.abs(features @ (forward + backward) - total).max() / total.max()
+        repeated = np.array([name not in NOT_REPEATED for name in names])
+        left_out = np.array([name in LEFT_OUT for name in names])
+        recompute = np.where(left_out, backward, forward) * repeated
+        if quantity == "autograd_operations":
+            recompute = np.zeros_like(recompute)
+        if quantity == "python_operations":
+            recompute = backward * repeated  # what Python drives in a backward pass is the recompute
+        parts = {"step": forward + backward - recompute, "recompute": recompute}
+        for part, values in parts.items():
+            if values.any():
+                known = dict(zip(names, values, strict=True))
+                fitted.append({
+                    "quantity": quantity, "part": part, "largest_error": f"{error:.4f}",
+                    **{name: f"{known.get(name, 0.0):.6g}" for name in FEATURES},
+                })  # fmt: skip
+    return fitted
+
+
+def _fit(features: Array, counted: Array) -> Array:
+    """The non-negative coefficients that explain what was counted, by relative error."""
+    if not counted.any():
+        return np.zeros(features.shape[1])
+    weights = 1 / np.maximum(counted, counted.max() / 1e3)
+    weighted = features * weights[:, None]
+    scale = np.abs(weighted).max(axis=0)
+    scale[scale == 0] = 1
+    solution, _ = nnls(weighted / scale, counted * weights, maxiter=1000)
+    found = np.asarray(solution / scale)
+    shares = np.abs(features * found).max(axis=0) / counted.max()
+    return np.where(shares < LEAST_SHARE, 0.0, found)
+
+
+def main(path: Path | None = None) -> None:
+    """Trace everything and write the table."""
+    path = path or paths.CATALOG_DIR / TABLE_FILE
+    rows: list[dict[str, Any]] = []
+    for attention in ATTENTION:
+        for name in RECIPES:
+            traces = [traced(recipe, shape) for recipe, shape in design(name, attention)]
+            rows += [
+                {"recipe": name, "attention": attention, **row} for row in coefficients(traces, attention)
+            ]
+            print(f"{name} with {attention} attention: {len(traces)} traces", file=sys.stderr)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

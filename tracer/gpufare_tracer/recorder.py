@@ -1,0 +1,276 @@
+"""Watches every operation of a step on fake CUDA tensors: what it allocates, and what it computes."""
+
+import gc
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_iter
+
+from gpufare_tracer import collectives
+from gpufare_tracer.cuda_kernels import hidden_temporaries
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.timeline import Allocation, Category, Phase, Timeline, rounded
+from gpufare_tracer.work import WorkCounter
+
+aten = torch.ops.aten
+MATRIX_PRODUCTS = {aten.mm.default, aten.addmm.default, aten.bmm.default, aten.baddbmm.default}
+
+READ_AS_IN_RECIPES = (
+    "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
+    "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
+)  # fmt: skip
+"""Code whose reads of values are stood in for: traced recipes, compared with measured runs, run it."""
+
+VALUES = {aten._local_scalar_dense.default, aten.equal.default}
+"""Operations that return a value, not a tensor."""
+
+WRITTEN_IN_PYTHON: dict[Any, Callable[..., Any]] = {}
+"""Operations whose CUDA kernel is Python code that calls further operations, each of which is then seen.
+
+A kernel that returns ``NotImplemented`` leaves it at the operation itself.
+"""
+
+
+class Recorder(TorchDispatchMode):
+    """Records into a ``Timeline`` every CUDA storage that operations make, until it is freed.
+
+    A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
+    elements. ``workspace_bytes`` is cuBLAS's for each thread. ``with_lines`` notes the line of code that made
+    each tensor, at about twice the time. ``has_stand_ins``: what asks for a value gets 1, as recipes do;
+    otherwise its true value, and an error where it has none.
+    """
+
+    def __init__(
+        self,
+        logits_size: int,
+        workspace_bytes: int,
+        *,
+        vocab: int = 1,
+        with_lines: bool = False,
+        experts: int = 1,
+        has_stand_ins: bool = True,
+    ) -> None:
+        super().__init__()
+        self.timeline = Timeline()
+        self.work = WorkCounter()
+        self.logits_size = logits_size
+        # Some code pads the vocabulary.
+        self.row_lengths = range(vocab, 2 * vocab)
+        self.with_lines = with_lines
+        self.experts = experts
+        self.has_stand_ins = has_stand_ins
+        self.notes: list[str] = []
+        self.operations = 0
+        self._live: dict[int, int] = {}
+        """Allocation of each storage alive, by its address."""
+        self._watched: set[int] = set()
+        """Storages seen and not yet gone, those of no size included."""
+        self._hidden = hidden_temporaries()
+        self._owner: Category | None = None
+        self._workspace_bytes = workspace_bytes
+        self._without_workspace = {Phase.FORWARD, Phase.BACKWARD}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if any(is_wrapper(kind) for kind in types):
+            return NotImplemented  # Its own dispatch runs first, and this one sees what it calls.
+        if func is torch.ops.prim.device.default:
+            return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
+        kwargs = kwargs or {}
+        if func in VALUES:
+            return self._value(func, args) if self.has_stand_ins else self._known_value(func, args)
+        if func is aten.nonzero.default and self.has_stand_ins:
+            self.work.synchronize()
+            return self._balanced_share(args[0])
+        if func in MATRIX_PRODUCTS and args[0].device.type == "cuda":
+            self._reserve_workspace()
+        out = self._kernel_in_python(func, args, kwargs)
+        if out is not NotImplemented:
+            return out
+        out = func(*args, **kwargs)
+        self.operations += 1
+        self.work.count(func, args, kwargs, out)
+        for tensor in tree_iter(out):
+            if isinstance(tensor, torch.Tensor):
+                self.see(tensor, func)
+        collectives.claim(self, func, args, out)
+        hidden = self._hidden.get(func)
+        if hidden is not None:
+            self.transient(hidden(args), str(func), Category.HIDDEN_TEMPORARIES)
+        return out
+
+    def _value(self, func: Any, args: Any) -> bool | int | float:
+        if func is aten.equal.default:
+            return True  # Liger asks whether the loss's gradient is 1 (liger_kernel/ops/cross_entropy.py)
+        self.work.synchronize()
+        return _stand_in(args[0])
+
+    def _known_value(self, func: Any, args: Any) -> Any:
+        """The true value, where all tensors have one; library code that recipes run keeps its stand-in."""
+        self.work.synchronize()
+        known = [_known(argument) for argument in args]
+        if all(value is not None for value in known):
+            with no_dispatch():
+                return func(*known)
+        place = _reader()
+        if not any(part in place for part in READ_AS_IN_RECIPES):
+            raise CannotTraceError(
+                f"{func} reads the value of a tensor, and fake tensors have none (at {place}): take the "
+                "branch or the number from the configuration instead"
+            )
+        note = f"the value read at {place} is taken as 1 or True"
+        if "/torch/" not in place and note not in self.notes:
+            self.notes.append(note)
+        return self._value(func, args)
+
+    def _kernel_in_python(self, func: Any, args: Any, kwargs: Any) -> Any:
+        kernel = WRITTEN_IN_PYTHON.get(func)
+        if kernel is None:
+            return NotImplemented
+        with self:
+            return kernel(*args, **kwargs)
+
+    def _reserve_workspace(self) -> None:
+        """The first matrix product of a thread: autograd has a thread of its own."""
+        if self.timeline.phase in self._without_workspace:
+            self._without_workspace.remove(self.timeline.phase)
+            self.timeline.allocate(
+                Allocation(
+                    rounded(self._workspace_bytes), self.timeline.phase, "cublas", owner=Category.WORKSPACE
+                )
+            )
+
+    def begin(self, phase: Phase) -> None:
+        """Start a phase; garbage in cycles goes first: a trace must not depend on when it is found."""
+        gc.collect()
+        self.timeline.begin(phase)
+        self.work.begin(phase)
+
+    def see(self, tensor: torch.Tensor, operation: Any = "") -> None:
+        """Note the storage of a tensor, if it is new."""
+        if tensor.device.type != "cuda":
+            return
+        storage = tensor.untyped_storage()
+        key = storage._cdata
+        if key in self._live or not storage.nbytes():
+            return
+        owner = self._owner
+        phase = self.timeline.phase
+        if owner is None and phase is not Phase.BUILD and self._is_logits(tensor):
+            owner = Category.LOGITS
+        self._watch(storage)
+        self._live[key] = self.timeline.allocate(
+            Allocation(
+                rounded(storage.nbytes()), phase, str(operation),
+                f"{str(tensor.dtype)[6:]} {tuple(tensor.shape)}", _line() if self.with_lines else "",
+                owner, phase is Phase.BACKWARD and torch.is_grad_enabled(),
+            )
+        )  # fmt: skip
+
+    def _watch(self, storage: Any) -> None:
+        key = storage._cdata
+        if key not in self._watched:
+            self._watched.add(key)
+            weakref.finalize(storage, self._gone, key).atexit = False
+
+    def _is_logits(self, tensor: torch.Tensor) -> bool:
+        return (
+            tensor.numel() >= self.logits_size and tensor.dim() > 1 and tensor.shape[-1] in self.row_lengths
+        )
+
+    def _gone(self, key: int) -> None:
+        self._watched.discard(key)
+        index = self._live.pop(key, None)
+        if index is not None:
+            self.timeline.free(index)
+
+    def transient(self, size_bytes: int, operation: str, owner: Category) -> None:
+        """Note memory that comes and goes within one operation."""
+        if not size_bytes:
+            return
+        index = self.timeline.allocate(
+            Allocation(rounded(size_bytes), self.timeline.phase, operation, owner=owner)
+        )
+        self.timeline.free(index)
+
+    def own(self, tensors: Iterable[Any], category: Category) -> None:
+        """Say what tensors are for; the last word counts."""
+        for tensor in tensors:
+            if is_wrapper(type(tensor)):
+                self.own((getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]), category)
+            elif isinstance(tensor, torch.Tensor) and tensor.device.type == "cuda":
+                index = self._live.get(tensor.untyped_storage()._cdata)
+                if index is not None:
+                    self.timeline.allocations[index].owner = category
+
+    def resized(self, storage: Any, size_bytes: int) -> None:
+        """Note that a known storage got another size in place, as sharding does with gathered weights."""
+        key = storage._cdata
+        if key not in self._watched:
+            return
+        index = self._live.pop(key, None)
+        if index is not None:
+            self.timeline.free(index)
+        if size_bytes:
+            line = _line() if self.with_lines else ""
+            self._live[key] = self.timeline.allocate(
+                Allocation(
+                    rounded(size_bytes), self.timeline.phase, "resize_", f"{size_bytes} bytes", line,
+                    Category.COMMUNICATION,
+                )
+            )  # fmt: skip
+
+    def _balanced_share(self, mask: torch.Tensor) -> torch.Tensor:
+        """Tokens of one expert: as many as a balanced routing sends there."""
+        count = max(1, mask.numel() // max(1, self.experts))
+        out = torch.empty(count, mask.dim(), dtype=torch.long, device=mask.device)
+        self.see(out, "aten.nonzero.default")
+        return out
+
+
+def is_wrapper(kind: Any) -> bool:
+    """Whether a class of tensors holds others and has no memory of its own, as DTensor."""
+    return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
+
+
+def _stand_in(tensor: torch.Tensor) -> bool | int | float:
+    """A value for ``.item()``, which has none: 1, so that averages and counts stay what they are."""
+    if tensor.dtype is torch.bool:
+        return True
+    return 1.0 if tensor.dtype.is_floating_point else 1
+
+
+def _known(argument: Any) -> Any:
+    """A tensor with data: itself, or what a fake tensor was made from; None where there is none."""
+    if isinstance(argument, FakeTensor):
+        return argument.constant
+    return argument
+
+
+def _reader() -> str:
+    """file:line of the code that asks for a value: torch itself only where its optimizers do."""
+    frame = sys._getframe(3)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "/torch/optim/" in name or ("/torch/" not in name and "/model/tracing/" not in name):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""
+
+
+def _line() -> str:
+    """file:line of the innermost frame outside torch and gpufare; empty where autograd drives."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.endswith("/tracing/steps.py"):
+            return ""
+        if "/torch/" not in name and "/model/tracing/" not in name:
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return ""

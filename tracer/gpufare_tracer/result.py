@@ -1,0 +1,147 @@
+"""What a trace says."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.timeline import Category, Moment, Phase
+
+
+class TraceShape(BaseModel):
+    """What is trained, and in which pieces.
+
+    ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place where given.
+    ``layers`` cuts the model to fewer layers. ``compute_capability`` is the card's, e.g. (8, 0) for an A100.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str
+    config: dict[str, Any] | None = None
+    layers: int | None = Field(default=None, ge=1)
+    micro_batch: int = Field(default=1, ge=1)
+    seq_len: int = Field(default=2048, ge=1)
+    compute_capability: tuple[int, int] = (8, 0)
+
+
+class TensorAtPeak(BaseModel):
+    """One tensor alive at the peak, or several alike."""
+
+    category: Category
+    tensor: str
+    """Type and shape."""
+    operation: str
+    line: str
+    """file:line of the code that made it; empty where lines were not recorded."""
+    count: int
+    size_bytes: int
+    """Of all of them."""
+
+
+class PhaseTrace(BaseModel):
+    """Memory of one phase, bytes."""
+
+    phase: Phase
+    allocated_bytes: int
+    """Peak of the tensors' own sizes, each rounded up to 512 bytes."""
+    block_bytes: int
+    """Peak in whole blocks of the caching allocator: what torch.cuda.max_memory_allocated says."""
+    reserved_bytes: int
+    """Peak up to the end of this phase, by replaying the caching allocator; segments are never given back."""
+    operation: str
+    """The operation at the peak."""
+    by_category: dict[Category, int]
+    largest: tuple[TensorAtPeak, ...] = ()
+
+
+class MomentTrace(BaseModel):
+    """Peak memory of one moment, bytes."""
+
+    moment: Moment
+    allocated_bytes: int
+    operation: str
+    """The operation at the peak."""
+    by_category: dict[Category, int]
+
+
+class MatrixProduct(BaseModel):
+    """Matrix products of one shape in one phase: (batch, m, k) x (batch, k, n)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    phase: Phase
+    dtype: str
+    batch: int
+    m: int
+    n: int
+    k: int
+    count: int
+
+
+class Attention(BaseModel):
+    """Calls of one attention kernel in one phase."""
+
+    model_config = ConfigDict(frozen=True)
+
+    phase: Phase
+    dtype: str
+    kernel: str
+    """flash, efficient, or as the operation says."""
+    is_backward: bool
+    batch: int
+    heads: int
+    query_length: int
+    key_length: int
+    head_width: int
+    is_causal: bool
+    count: int
+
+
+class Work(BaseModel):
+    """What one micro-step (forward and backward) and one optimizer step must do."""
+
+    matrix_products: tuple[MatrixProduct, ...] = ()
+    attention: tuple[Attention, ...] = ()
+    bytes_by_kind: dict[str, int] = {}
+    """Bytes that kernels other than matrix products and attention read and write: 'phase|kind' to bytes."""
+    kernels: dict[str, int] = {}
+    """Kernels launched, by 'phase'."""
+    host_operations: dict[str, int] = {}
+    """Operations that Python drives ('phase|python') or that autograd does ('phase|autograd')."""
+    synchronizations: int = 0
+    """Values that the host waits for, per micro-step."""
+    communicated_bytes: dict[str, int] = {}
+    """Bytes of each collective's input: 'phase|collective' to bytes."""
+
+
+class Trace(BaseModel):
+    """Memory and work of one training step of a recipe on one GPU."""
+
+    recipe: Recipe
+    shape: TraceShape
+    versions: dict[str, str]
+    """Package to version, of the packages whose code ran."""
+    note: str = ""
+    """In what the traced code differs from the model's own, where transformers lacks that."""
+    resident_bytes: int
+    """After an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
+    trainable_parameters: int
+    phases: tuple[PhaseTrace, ...]
+    moments: tuple[MomentTrace, ...] = ()
+    """Only those of forward pass and optimizer step where the model's layers were not found."""
+    work: Work = Work()
+    operations: int
+    """Operations seen in two optimizer steps."""
+
+    @property
+    def peak(self) -> PhaseTrace:
+        """The phase that needs most."""
+        return max(self.phases, key=lambda phase: phase.block_bytes)
+
+    def phase(self, phase: Phase) -> PhaseTrace:
+        """One phase; raises ``KeyError`` if the step never entered it."""
+        for found in self.phases:
+            if found.phase is phase:
+                return found
+        raise KeyError(phase)

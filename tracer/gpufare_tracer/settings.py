@@ -1,0 +1,47 @@
+"""A recipe and a shape as the settings of a run: the columns that the SQL model reads."""
+
+from typing import Any
+
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import TraceShape
+
+BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
+OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32", "adamw_in_backward": "adamw_inbwd"}
+CHECKPOINTING = {"selective": "sac"}
+SHARDING = {"fsdp2": "fsdp"}
+STACKS = {"litgpt": "litgpt", "torchtune": "torchtune", "torchtitan": "compile"}
+STACKS_OF_KERNELS = {"liger": "liger", "unsloth": "foak", "compiled": "compile"}
+LOSS_KERNELS = {"chunked": "chunked", "fused_linear": "liger"}
+
+
+def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
+    """The settings of a run in the columns of catalog/measured_runs.csv; what does not apply is left out."""
+    settings: dict[str, Any] = {
+        "model": shape.model, "gpu": gpu, "gpu_count": recipe.gpu_count, "method": recipe.method,
+        "quantization": recipe.quantization, "kbit_upcast": int(recipe.kbit_upcast),
+        "autocast": int(recipe.autocast is not None),
+        "training_precision": training_precision(recipe), "weight_bytes": BYTES[recipe.weight_dtype],
+        "optimizer": OPTIMIZERS.get(recipe.optimizer, recipe.optimizer),
+        "sharding": SHARDING.get(recipe.sharding, recipe.sharding),
+        "micro_batch": shape.micro_batch, "seq_len": shape.seq_len,
+        "grad_accum": 2 if recipe.gradient_accumulation else 1,
+        "checkpointing": CHECKPOINTING.get(recipe.checkpointing, recipe.checkpointing),
+        "flash_attention": int(recipe.attention != "eager"),
+        "stack": STACKS.get(recipe.framework, STACKS_OF_KERNELS.get(recipe.kernels, "hf")),
+        "memory_metric": "alloc",
+    }  # fmt: skip
+    if recipe.method != "full":
+        settings |= {
+            "lora_rank": recipe.lora_rank, "lora_targets": "+".join(recipe.lora_targets),
+            "lora_dropout": recipe.lora_dropout, "adapter_bytes": BYTES[recipe.adapter_dtype],
+        }  # fmt: skip
+    if recipe.loss in LOSS_KERNELS:
+        settings["loss_kernel"] = LOSS_KERNELS[recipe.loss]
+    return settings
+
+
+def training_precision(recipe: Recipe) -> str:
+    """amp: fp32 weights under autocast; fp32; else bf16, which stands for both 16-bit types."""
+    if recipe.weight_dtype != "fp32":
+        return "bf16"
+    return "amp" if recipe.autocast else "fp32"

@@ -1,0 +1,48 @@
+"""catalog/recipe_memory_by_version.csv: the same jobs traced with other versions of the libraries.
+
+    gpufare trace-grid --by-version
+
+adds the versions that are installed where it runs.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from gpufare_tracer.grid import Cell, trace_cells
+from gpufare_tracer.kept import read_table, write_table
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.table import PHASES
+from pipeline.home import paths
+
+FILE = "recipe_memory_by_version.csv"
+MODELS = ("llama-3.1-8b", "qwen2.5-0.5b")
+LAYERS, MICRO_BATCH, SEQ_LEN = 4, 2, 2048
+KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "versions", "phase")
+COLUMNS = (*KEYS, "allocated_bytes", "reserved_bytes")
+
+
+def add_versions(
+    recipes: Mapping[str, Recipe],
+    *,
+    folder: Path | None = None,
+    jobs: int = 1,
+    show: Callable[[str], None] = lambda line: None,
+) -> int:
+    """Trace each recipe with the installed libraries, and add or replace its rows for these versions.
+
+    ``show`` says what could not be traced. Returns the number of rows of the file.
+    """
+    path = (folder or paths.CATALOG_DIR) / FILE
+    rows = {tuple(row[name] for name in KEYS): row for row in read_table(path)}
+    cells = [Cell(name, model, LAYERS, MICRO_BATCH, SEQ_LEN) for name in recipes for model in MODELS]
+    for traced in trace_cells(recipes, cells, jobs):
+        if traced.row is None:
+            show(f"{' '.join(str(part) for part in traced.cell)}: {traced.reason}")
+            continue
+        for phase in PHASES:
+            row = {name: traced.row[name] for name in KEYS[:5]}
+            row |= {"versions": traced.versions, "phase": str(phase)}
+            row |= {name: traced.row[f"{phase}_{name}"] for name in COLUMNS[-2:]}
+            rows[tuple(row[name] for name in KEYS)] = row
+    write_table(path, COLUMNS, (rows[key] for key in sorted(rows)))
+    return len(rows)

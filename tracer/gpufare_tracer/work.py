@@ -1,0 +1,417 @@
+"""Counts what the operations of a step must do: matrix products, attention, bytes, kernels, host operations.
+
+Nothing is measured. A matrix product counts by its shape; attention by its kernel and shape; every other
+kernel by the bytes that it must read and write once. Views and other changes of metadata launch no kernel and
+move nothing, but the host works through them like through all others.
+"""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
+from torch.utils._pytree import tree_iter
+
+from gpufare_tracer.collectives import collective
+from gpufare_tracer.result import Attention, MatrixProduct, Work
+from gpufare_tracer.table import ATTENTION_KERNELS
+from gpufare_tracer.timeline import Phase
+
+METADATA_NAMESPACES = ("prim", "profiler")
+"""Not operations of the step: torch asks a fake tensor for its device, or opens a range of its profiler."""
+COMMUNICATION_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
+NO_KERNEL = frozenset({
+    "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "alias", "lift_fresh",
+    "_unsafe_view", "_reshape_alias", "is_same_size", "set_", "resize_", "record_stream", "wait_tensor",
+    "_local_scalar_dense", "_record_function_enter_new",
+})  # fmt: skip
+"""Operations that touch no data, beside the views, which their schemas name."""
+
+ONLY_WRITES = frozenset({
+    "fill_", "zero_", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full",
+    "full_like", "new_full", "arange", "scalar_tensor", "eye", "uniform_", "normal_", "bernoulli_", "random_",
+    "rand", "randn", "_foreach_zero_",
+})  # fmt: skip
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "optimizer": ("_foreach_", "_fused_adam", "_fused_sgd", "optimizer_update"),
+    "dequantization": ("dequant", "quantize_", "int8_double_quant", "int8_vectorwise_quant"),
+    "norm": ("native_layer_norm", "_fused_rms_norm", "rms_norm", "layer_norm", "native_group_norm"),
+    "softmax": ("_softmax", "_log_softmax", "nll_loss", "cross_entropy", "logsumexp", "_safe_softmax"),
+    "embedding": ("embedding",),
+    "index": (
+        "index", "_unsafe_index", "gather", "scatter", "masked_select", "masked_scatter", "nonzero", "take",
+        "sort", "topk", "searchsorted", "unique", "bincount", "histc",
+    ),
+    "reduction": (
+        "sum", "mean", "amax", "amin", "max.", "min.", "argmax", "argmin", "any", "all.", "prod", "var",
+        "std", "norm", "linalg_vector_norm", "cumsum", "cumprod", "logcumsumexp",
+    ),
+    "copy": (
+        "clone", "copy_", "_to_copy", "cat", "stack", "repeat", "constant_pad_nd", "slice_backward",
+        "select_backward", "slice_scatter", "select_scatter", "split_with_sizes_copy", "_chunk_cat",
+        "contiguous", "roll", "flip", "tril", "triu", *sorted(ONLY_WRITES),
+    ),
+}  # fmt: skip
+"""What a kernel is for, by the start of its operation's name; the first that fits. ``copy`` becomes ``cast``
+where the type changes, and what nothing fits is ``elementwise``."""
+
+KERNELS: Mapping[str, int] = {
+    "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
+    "nll_loss_backward": 2,  # aten/src/ATen/native/cuda/NLLLoss2d.cu and Loss.cu: zeros first
+    "slice_backward": 2,  # zeros, then a copy: aten/src/ATen/native/FunctionsManual
+    "select_backward": 2,
+    "embedding_dense_backward": 4,  # aten/src/ATen/native/cuda/Embedding.cu: sorts the tokens
+    "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices where it accumulates
+    "index_put": 5,
+    "sort": 4, "topk": 2, "nonzero": 4, "histc": 2,
+    "_scaled_dot_product_flash_attention_backward": 3,  # flash_attn/flash_bwd_launch_template.h
+    "_flash_attention_backward": 3,
+    "_scaled_dot_product_efficient_attention_backward": 2,  # mem_eff_attention: row sums first
+    "_efficient_attention_backward": 2,
+}  # fmt: skip
+"""Kernels of operations that launch more than one."""
+
+CHUNK = 65_536
+BLOCKS_PER_LAUNCH = 320
+TENSORS_PER_LAUNCH = (110, 64, 48, 36, 30)
+"""Of a multi-tensor kernel, by the number of lists: aten/src/ATen/native/cuda/MultiTensorApply.cuh."""
+
+PRODUCTS: Mapping[str, tuple[str, str]] = {
+    "mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2"),
+    "baddbmm": ("batch1", "batch2"), "_addmm_activation": ("mat1", "mat2"),
+    "_scaled_mm": ("self", "mat2"), "_int_mm": ("self", "mat2"),
+    "_grouped_mm": ("self", "mat2"), "_scaled_grouped_mm": ("self", "mat2"),
+}  # fmt: skip
+"""Operations that multiply matrices, and the names of both factors in their schemas."""
+
+
+class _Operation(NamedTuple):
+    """What is known of an operation before it is called."""
+
+    name: str
+    """Without namespace and overload."""
+    kind: str
+    is_counted: bool
+    has_kernel: bool
+    is_communication: bool
+    arguments: tuple[str, ...]
+    written: tuple[bool, ...]
+    """Which arguments it writes in place, in the order of ``arguments``."""
+
+
+@cache
+def _operation(func: Any) -> _Operation:
+    schema = func._schema
+    namespace, _, name = schema.name.partition("::")
+    returns = schema.returns
+    is_view = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+    overloaded = f"{name}.{schema.overload_name}"
+    kind = next((kind for kind, starts in KINDS.items() if overloaded.startswith(starts)), "elementwise")
+    return _Operation(
+        name=name, kind=kind, is_counted=namespace not in METADATA_NAMESPACES,
+        has_kernel=not is_view and name not in NO_KERNEL,
+        is_communication=namespace in COMMUNICATION_NAMESPACES,
+        arguments=tuple(a.name for a in schema.arguments),
+        # Gradients are written only where a scaler has scaled them: ATen/native/cuda/fused_adam_utils.cuh.
+        written=tuple(
+            a.alias_info is not None and a.alias_info.is_write and a.name not in ("grads", "grad_scale")
+            for a in schema.arguments
+        ),
+    )  # fmt: skip
+
+
+class WorkCounter:
+    """Counts the operations of a step, phase by phase.
+
+    Of a step traced more than once, the last forward and backward pass and the last optimizer step remain:
+    those that met the optimizer's state and accumulated gradients.
+    """
+
+    def __init__(self) -> None:
+        self.phase = Phase.BUILD
+        self._products: Counter[MatrixProduct] = Counter()
+        self._attention: Counter[Attention] = Counter()
+        self._bytes: Counter[tuple[str, ...]] = Counter()
+        self._kernels: Counter[tuple[str, ...]] = Counter()
+        self._host: Counter[tuple[str, ...]] = Counter()
+        self._synchronizations: Counter[tuple[str, ...]] = Counter()
+        self._communicated: Counter[tuple[str, ...]] = Counter()
+
+    def begin(self, phase: Phase) -> None:
+        """Start a phase. A forward pass starts a micro-step: what the one before it did is forgotten."""
+        again = {Phase.FORWARD: {Phase.FORWARD, Phase.BACKWARD}, Phase.OPTIMIZER: {Phase.OPTIMIZER}}
+        if phase is not self.phase:
+            self._forget(again.get(phase, set()))
+        self.phase = phase
+
+    def _forget(self, phases: set[Phase]) -> None:
+        for shapes in (self._products, self._attention):
+            for shape in [s for s in shapes if s.phase in phases]:
+                del shapes[shape]
+        for counter in (self._bytes, self._kernels, self._host, self._synchronizations, self._communicated):
+            for key in [k for k in counter if k[0] in phases]:
+                del counter[key]
+
+    def synchronize(self) -> None:
+        """Count a value that the host waits for."""
+        if self.phase is Phase.BUILD:
+            return
+        self._synchronizations[(self.phase,)] += 1
+        self._host[self.phase, _driver()] += 1
+
+    def communicate(self, collective: str, size_bytes: int) -> None:
+        """Count the input of a collective that no operation shows."""
+        if self.phase is Phase.BUILD:
+            return
+        self._communicated[self.phase, collective] += size_bytes
+
+    def launch(self, arguments: Any) -> None:
+        """Count a kernel that no operation shows: its tensors are read or written once, each as a whole."""
+        if self.phase is Phase.BUILD:
+            return
+        self._kernels[(self.phase,)] += 1
+        self._bytes[self.phase, "triton"] += _sum(_on_gpu(arguments))
+
+    def count(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> None:
+        """Count an operation that was called."""
+        operation = _operation(func)
+        if self.phase is Phase.BUILD or not operation.is_counted:
+            return
+        self._host[self.phase, _driver()] += 1
+        if not operation.has_kernel:
+            return
+        inputs, outputs = _on_gpu((args, kwargs)), _on_gpu(out)
+        if not inputs and not outputs:
+            return
+        if operation.is_communication:
+            found = collective(func, args)
+            if found is not None:
+                self.communicate(*found)
+            return
+        named = dict(zip(operation.arguments, args, strict=False)) | dict(kwargs)
+        self._kernels[(self.phase,)] += _kernels(operation, named)
+        if operation.name in PRODUCTS:
+            self._products[self._product(operation.name, named)] += 1
+        elif "attention" in operation.name and "query" in named:
+            self._attention[self._attention_call(operation.name, named)] += 1
+        else:
+            if not outputs:  # to the host, which waits for it
+                self._synchronizations[(self.phase,)] += 1
+            self._bytes[self.phase, _kind(operation, inputs, outputs)] += _moved_bytes(
+                operation, args, kwargs, inputs, outputs
+            )
+
+    def _product(self, name: str, named: Mapping[str, Any]) -> MatrixProduct:
+        first, second = (named[argument] for argument in PRODUCTS[name])
+        batch = first.shape[0] if first.dim() == 3 else 1
+        m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
+        if "grouped" in name:
+            batch, m, k, n = _group_shape(first, second, named["offs"])
+        return MatrixProduct(
+            phase=self.phase, dtype=_dtype(first), batch=batch, m=m, n=n, k=k, count=1,
+        )  # fmt: skip
+
+    def _attention_call(self, name: str, named: Mapping[str, Any]) -> Attention:
+        query, key = named["query"], named["key"]
+        batch, heads, query_length, key_length, width = _attention_shape(name, query, key, named)
+        causal = named.get("is_causal", named.get("causal", named.get("custom_mask_type", 0)))
+        return Attention(
+            phase=self.phase, dtype=_dtype(query), is_backward="backward" in name,
+            kernel=next((kernel for kernel in ATTENTION_KERNELS if kernel in name), name),
+            batch=batch, heads=heads, query_length=query_length, key_length=key_length, head_width=width,
+            is_causal=bool(causal), count=1,
+        )  # fmt: skip
+
+    def result(self) -> Work:
+        """What was counted, in a fixed order."""
+        return Work(
+            matrix_products=_counted(self._products),
+            attention=_counted(self._attention),
+            bytes_by_kind=_joined(self._bytes),
+            kernels=_joined(self._kernels),
+            host_operations=_joined(self._host),
+            synchronizations=sum(
+                count for (phase,), count in self._synchronizations.items() if phase is not Phase.OPTIMIZER
+            ),
+            communicated_bytes=_joined(self._communicated),
+        )
+
+
+def count_launch(*args: Any, **kwargs: Any) -> None:
+    """Count a Triton kernel in the trace under way, if there is one."""
+    for mode in _get_current_dispatch_mode_stack():
+        counter = getattr(mode, "work", None)
+        if isinstance(counter, WorkCounter):
+            counter.launch((args, kwargs))
+
+
+def _counted(shapes: Counter[Any]) -> tuple[Any, ...]:
+    counted = (shape.model_copy(update={"count": count}) for shape, count in shapes.items())
+    return tuple(sorted(counted, key=lambda shape: shape.model_dump_json()))
+
+
+def _joined(counter: Mapping[tuple[str, ...], int]) -> dict[str, int]:
+    return {"|".join(key): counter[key] for key in sorted(counter)}
+
+
+def _driver() -> str:
+    """Who calls the operation under way: ``python``, or ``autograd`` where its engine does, in C++.
+
+    A backward pass that is written in Python, or recomputes a checkpoint, is Python's.
+    """
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_DISPATCH_FILES):
+        frame = frame.f_back
+    return "autograd" if frame.f_code.co_name == "_engine_run_backward" else "python"
+
+
+_TORCH = torch.__file__.removesuffix("__init__.py")
+_DISPATCH_FILES = (
+    __file__.replace("work.py", "recorder.py"), __file__, f"{_TORCH}_compile.py", f"{_TORCH}_dynamo",
+    f"{_TORCH}_ops.py", f"{_TORCH}utils/_stats.py",
+)  # fmt: skip
+"""Between an operation's caller and its count."""
+
+
+def _on_gpu(tree: Any) -> list[Any]:
+    """Tensors of the GPU in a tree of arguments, each once."""
+    found = {
+        id(leaf): leaf
+        for leaf in tree_iter(tree)
+        if isinstance(leaf, torch.Tensor) and leaf.device.type == "cuda"
+    }
+    return list(found.values())
+
+
+def touched_bytes(tensor: Any) -> int:
+    """Bytes of a tensor that lie in memory: an expanded dimension counts once."""
+    count = tensor.element_size()
+    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
+        count *= size if stride or not size else 1
+    return int(count)
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _kind(operation: _Operation, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+    if operation.kind == "copy" and len({t.dtype for t in (*inputs, *outputs)}) > 1:
+        return "cast"
+    return operation.kind
+
+
+def _sum(tensors: Iterable[Any]) -> int:
+    return sum(map(touched_bytes, tensors))
+
+
+def _gathered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
+    """Rows read, rows written, and their indices."""
+    return 2 * _sum(outputs) + _sum(t for t in inputs if not t.dtype.is_floating_point)
+
+
+def _scattered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
+    """Rows read on both sides and written; a result of its own is a copy first."""
+    table, *rows = [t for t in inputs if t.dtype.is_floating_point] or inputs
+    copied = 0 if any(t is table for t in outputs) else 2 * touched_bytes(table)
+    return copied + 3 * _sum(rows[-1:]) + _sum(t for t in inputs if not t.dtype.is_floating_point)
+
+
+def _nll_forward(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
+    """One log-probability and one label per token."""
+    return int(inputs[1].numel() * (inputs[0].element_size() + inputs[1].element_size()))
+
+
+SPECIAL_BYTES: Mapping[str, Callable[[Sequence[Any], Sequence[Any]], int]] = {
+    "embedding": _gathered, "index": _gathered, "index_select": _gathered, "gather": _gathered,
+    "_unsafe_index": _gathered,
+    "index_add": _scattered, "index_add_": _scattered, "index_put": _scattered, "index_put_": _scattered,
+    "scatter": _scattered, "scatter_": _scattered, "scatter_add": _scattered, "scatter_add_": _scattered,
+    "nll_loss_forward": _nll_forward,
+    "nll_loss_backward": lambda inputs, outputs: _sum(outputs) + touched_bytes(inputs[2]),
+    # The gradient is read, zeros are written, and the rows of each token are added up in order.
+    "embedding_dense_backward": lambda inputs, outputs: _sum(outputs) + 3 * touched_bytes(inputs[0]),
+    "slice_backward": lambda inputs, outputs: _sum(outputs) + 2 * _sum(inputs),
+    "select_backward": lambda inputs, outputs: _sum(outputs) + 2 * _sum(inputs),
+    # aten/src/ATen/native/cuda/SoftMax.cu: a product of both inputs is written and read again.
+    "_softmax_backward_data": lambda inputs, outputs: 2 * (_sum(inputs) + _sum(outputs)),
+}  # fmt: skip
+"""Bytes of operations that do not read all of their inputs once."""
+
+
+def _moved_bytes(
+    operation: _Operation, args: Sequence[Any], kwargs: Mapping[str, Any], inputs: Sequence[Any],
+    outputs: Sequence[Any],
+) -> int:  # fmt: skip
+    """Bytes that an operation must read and write: each input once, and each result once."""
+    if operation.name in SPECIAL_BYTES:
+        return SPECIAL_BYTES[operation.name](inputs, outputs)
+    in_place = [argument for argument, written in zip(args, operation.written, strict=False) if written]
+    written = _on_gpu((in_place, kwargs.get("out"))) or outputs
+    if operation.name in ONLY_WRITES:
+        return _sum(written)
+    if operation.name in ("copy_", "_foreach_copy_"):
+        return _sum(inputs)
+    return _sum(inputs) + _sum(written)
+
+
+def _kernels(operation: _Operation, named: Mapping[str, Any]) -> int:
+    if operation.name.startswith(("_foreach_", "_fused_adam", "_fused_sgd")):
+        return _multi_tensor_launches([value for value in named.values() if _is_tensor_list(value)])
+    return KERNELS.get(operation.name, 1)
+
+
+def _is_tensor_list(value: Any) -> bool:
+    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], torch.Tensor)
+
+
+def _multi_tensor_launches(lists: Sequence[Sequence[Any]]) -> int:
+    """Launches of a multi-tensor kernel: each takes so many tensors and so many chunks of them at most."""
+    depth = min(max(1, len(lists)), len(TENSORS_PER_LAUNCH))
+    chunks = sum(-(-tensor.numel() // CHUNK) for tensor in lists[0])
+    by_tensors = -(-len(lists[0]) // TENSORS_PER_LAUNCH[depth - 1])
+    by_blocks: int = -(-chunks // BLOCKS_PER_LAUNCH)
+    return max(1, by_tensors, by_blocks)
+
+
+def _group_shape(first: Any, second: Any, offsets: Any) -> tuple[int, int, int, int]:
+    """Batch, m, k and n of grouped products, as if all groups were alike.
+
+    The side that the groups split is two-dimensional: the rows of ``first``, the columns of ``second``, or
+    what both are summed over, as for the gradient of the weights.
+    """
+    groups = max(1, offsets.shape[0] if offsets is not None else max(first.shape[0], 1))
+    m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
+    if first.dim() == 2 and second.dim() == 3:
+        m = -(-m // groups)
+    elif first.dim() == 3 and second.dim() == 2:
+        n = -(-n // groups)
+    elif first.dim() == 2:
+        k = -(-k // groups)
+    return groups, m, k, n
+
+
+def _attention_shape(
+    name: str, query: Any, key: Any, named: Mapping[str, Any]
+) -> tuple[int, int, int, int, int]:
+    """Batch, heads, query length, key length and head width.
+
+    scaled_dot_product operations have heads before positions; the kernels below them have them after, and one
+    row of packed sequences where they get the sequences' lengths.
+    """
+    width = query.shape[-1]
+    if "scaled_dot_product" in name:
+        batch, heads, query_length = query.shape[:3]
+        return batch, heads, query_length, key.shape[2], width
+    lengths = named.get("cum_seq_q", named.get("cu_seqlens_q"))
+    if lengths is None:
+        batch, query_length, heads = query.shape[:3]
+        return batch, heads, query_length, key.shape[1], width
+    sequences = max(1, lengths.shape[0] - 1)
+    longest = named.get("max_q", named.get("max_seqlen_q"))
+    query_length = int(longest) if longest else query.shape[-3] // sequences
+    return sequences, query.shape[-2], query_length, query_length, width

@@ -1,0 +1,24 @@
+"""A tiny Llama for traces; expected bytes are derived from its sizes by hand."""
+
+from typing import Any
+
+from gpufare_tracer.result import TraceShape
+
+HIDDEN, INTERMEDIATE, VOCAB, LAYERS = 128, 256, 512, 2
+ATTENTION_WEIGHTS = 4 * HIDDEN * HIDDEN
+MLP_WEIGHTS = 3 * HIDDEN * INTERMEDIATE
+LINEAR_WEIGHTS = LAYERS * (ATTENTION_WEIGHTS + MLP_WEIGHTS)
+TABLE_WEIGHTS = VOCAB * HIDDEN
+"""The parameters of the embedding, and of the head."""
+ALL_WEIGHTS = LINEAR_WEIGHTS + 2 * TABLE_WEIGHTS + (2 * LAYERS + 1) * HIDDEN
+
+
+def tiny(**changes: Any) -> TraceShape:
+    """Two layers, four heads, 1 x 64 tokens."""
+    config = {
+        "model_type": "llama", "hidden_size": HIDDEN, "intermediate_size": INTERMEDIATE, "vocab_size": VOCAB,
+        "num_hidden_layers": LAYERS, "num_attention_heads": 4, "num_key_value_heads": 4,
+        "tie_word_embeddings": False,
+    }  # fmt: skip
+    values: dict[str, Any] = {"model": "tiny", "config": config, "micro_batch": 1, "seq_len": 64}
+    return TraceShape.model_validate(values | changes)

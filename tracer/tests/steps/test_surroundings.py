@@ -1,0 +1,83 @@
+"""Paths that libraries take with values and kernels at hand are taken on the fake device, and left again."""
+
+from typing import Any
+
+import pytest
+
+from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.result import Trace, TraceShape
+from gpufare_tracer.timeline import Phase
+from gpufare_tracer.trace import trace
+
+HEADS, WIDTH, SEQ = 4, 64, 512
+SMALL = {
+    "hidden_size": HEADS * WIDTH, "intermediate_size": 512, "num_attention_heads": HEADS, "vocab_size": 1024,
+    "num_key_value_heads": HEADS, "num_hidden_layers": 1, "max_position_embeddings": 4096,
+}  # fmt: skip
+SCORES_BYTES = 2 * SEQ * SEQ * 2
+"""A mask of two examples in 16 bits, before it is shared by the heads."""
+
+
+def traced(switches: dict[str, Any] | None = None, layers: int = 1, **config: Any) -> Trace:
+    recipe = Recipe.model_validate(
+        {"name": "t", "framework": "transformers", "method": "full", "optimizer": "adamw_fused"}
+        | (switches or {})
+    )
+    shape = TraceShape(
+        model="small", config={"model_type": "mistral", "sliding_window": None} | SMALL | config,
+        micro_batch=2, seq_len=SEQ, layers=layers,
+    )  # fmt: skip
+    return trace(recipe, shape)
+
+
+def kernels(found: Trace) -> set[str]:
+    return {call.kernel for call in found.work.attention}
+
+
+def forward_bytes(found: Trace) -> int:
+    return found.phase(Phase.FORWARD).allocated_bytes
+
+
+def test_a_causal_mask_is_skipped_as_with_values() -> None:
+    assert kernels(traced()) == {"flash"}
+    assert kernels(traced({"attention_mask": True})) == {"flash"}
+
+
+def test_a_window_shorter_than_the_sequence_takes_a_mask_in_every_layer() -> None:
+    plain, windowed = traced(sliding_window=SEQ + 1), traced(sliding_window=SEQ // 2)
+    assert (kernels(plain), kernels(windowed)) == ({"flash"}, {"efficient"})
+    one, two = traced(sliding_window=SEQ // 2), traced(sliding_window=SEQ // 2, layers=2)
+    more_without = forward_bytes(traced(layers=2)) - forward_bytes(plain)
+    assert forward_bytes(two) - forward_bytes(one) - more_without == SCORES_BYTES
+
+
+def test_flash_attention_needs_no_mask_for_a_window() -> None:
+    flash = {"attention": "flash_attention_2"}
+    assert kernels(traced(flash, sliding_window=SEQ // 2)) == {"flash"}
+    assert forward_bytes(traced(flash, sliding_window=SEQ // 2)) == forward_bytes(traced(flash))
+
+
+def test_packed_examples_attend_within_themselves_only() -> None:
+    packed = traced({"attention": "flash_attention_2", "packing": "padding_free"})
+    forward = next(call for call in packed.work.attention if not call.is_backward)
+    assert (forward.batch, forward.query_length, forward.heads) == (2, SEQ, HEADS)
+    apart = traced({"attention": "flash_attention_2"})
+    assert forward_bytes(packed) == pytest.approx(forward_bytes(apart), rel=0.01)
+    assert kernels(traced({"packing": "padding_free"})) == {"efficient"}  # a mask keeps examples apart
+
+
+def test_nothing_stays_patched() -> None:
+    from transformers import masking_utils, modeling_flash_attention_utils
+    from transformers.utils import import_utils
+
+    def state() -> list[Any]:
+        return [
+            import_utils.is_fake_tensor,
+            masking_utils.find_packed_sequence_indices,
+            vars(modeling_flash_attention_utils) | {"__builtins__": None},
+        ]
+
+    before = state()
+    first = traced({"attention": "flash_attention_2"})
+    assert state() == before
+    assert traced({"attention": "flash_attention_2"}) == first
