@@ -66,7 +66,7 @@ lock: $(READY)
 	$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --group dev --universal --generate-hashes \
 		--no-emit-index-url --no-header --output-file requirements.lock
-	echo '$(TORCH)' | $(BIN)/uv pip compile tracer/pyproject.toml - --universal --generate-hashes \
+	echo '$(TORCH)' | $(BIN)/uv pip compile tracer/pyproject.toml - --python-version 3.11.1 --universal --generate-hashes \
 		--no-emit-index-url --no-header --no-emit-package gpufare --constraint requirements.lock --quiet \
 	| awk 'NR == FNR { locked[$$0]; next } /^[a-z]/ { skip = $$0 in locked || /^(torch|nvidia|cuda)[-=]/ } !skip' \
 		requirements.lock - > tracer/requirements.lock

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 import yaml
 
-from pipeline.catalog.tables import catalog_rows
 from pipeline.home import paths
 from pipeline.model import bands
 from pipeline.model.fit_threshold import calibrate_threshold
@@ -32,9 +31,6 @@ from pipeline.warehouse.database import in_memory
 CONSTANTS_FILE = "model_constants.csv"
 BANDS_FILE = "model_bands.csv"
 RECORD_FILE = "calibration.yaml"
-
-REPRODUCTION_TOLERANCE = 1e-4
-"""Relative. On one machine a calibration repeats to the digit; other processors add up in another order."""
 
 
 def _errors(predicted: Array, measured: Array) -> dict[str, float | int]:
@@ -151,23 +147,3 @@ def _constant_sets(
             at = fitter.constants_at(fitted.points.get(name, fitted.points["all"]))
             sets[name] |= {p.name: at[p.name] for p in fitter.parameters if p.quantity == quantity}
     return sets
-
-
-def changed_constants() -> list[str]:
-    """Constants that answers use and that a fit on all runs would change; none when they are reproduced.
-
-    The sets with runs held out, and the bands, are not fitted again: `gpufare calibrate` does that too.
-    """
-    rows = catalog_rows(CONSTANTS_FILE)
-    reviewed = {row["name"]: float(row["value"]) for row in rows if row["calibration"] == "all"}
-    with in_memory("memory_of", "speed_of", "measured_sources") as connection:
-        parameters, fixed = read_parameters(), gemm_ratio(connection)
-        changed = []
-        for quantity in QUANTITIES:
-            fitter = Fitter(connection, quantity, parameters, fixed)
-            fitted = fitter.constants_at(fitter.fit(np.ones(len(fitter.run_ids), dtype=bool)).point)
-            names = [parameter.name for parameter in fitter.free]
-            changed += [
-                name for name in names if abs(fitted[name] / reviewed[name] - 1) > REPRODUCTION_TOLERANCE
-            ]
-    return changed

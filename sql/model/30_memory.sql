@@ -17,7 +17,12 @@ SELECT
     CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
     -- Adam's two moments; ZeRO's mixed precision has the weights once more in fp32.
     CASE
-        WHEN is_8bit_optimizer THEN bytes_8bit_moments()
+        -- transformers' Trainer keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
+        WHEN is_8bit_optimizer THEN bytes_8bit_moments() + CASE
+            WHEN is_full AND is_trainer
+                THEN (2e0 * bytes_fp32() - bytes_8bit_moments()) * vocab * hidden / params_total
+            ELSE 0e0
+        END
         WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes

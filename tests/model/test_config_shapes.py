@@ -199,3 +199,13 @@ def test_any_config_gives_a_shape_or_a_reason(
     assert said.isprintable()
     assert not said.startswith("-")
     assert len(said) < 1000
+
+
+def test_the_text_of_a_published_mllama_is_read_as_mllama() -> None:
+    text = {
+        "model_type": "mllama_text_model", "hidden_size": 4096, "intermediate_size": 14336,
+        "vocab_size": 128256, "num_hidden_layers": 40, "num_attention_heads": 32, "num_key_value_heads": 8,
+        "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38], "tie_word_embeddings": False,
+    }  # fmt: skip
+    published = shape_of("mllama", {"model_type": "mllama", "text_config": text})
+    assert (published.layers, published.hidden, published.kv_heads) == (40, 4096, 8)

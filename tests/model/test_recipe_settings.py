@@ -29,10 +29,9 @@ def recipe_of(model: duckdb.DuckDBPyConnection, **settings: object) -> str | Non
         ({"method": "pretrain"}, "hf-full-amp"),
         ({"method": "full", "gpu_count": 8}, None),
         ({"method": "lora", "fp8": 1}, None),
-        ({"method": "full", "stack": "torchtune", "optimizer": "adamw_inbwd"}, "torchtune-full"),
         ({"method": "full", "stack": "torchtune"}, None),
         ({"method": "lora", "stack": "te"}, None),
-        ({"method": "lora", "recipe": "trl-lora"}, "trl-lora"),
+        ({"method": "lora", "recipe": "hf-lora-qv"}, "hf-lora-qv"),
         ({"method": "lora", "recipe": ""}, "hf-lora"),
     ],
 )
@@ -43,5 +42,5 @@ def test_a_run_is_the_recipe_whose_settings_it_has_or_that_it_names(
 
 
 def test_an_unknown_recipe_is_an_error_that_names_those_there_are(model: duckdb.DuckDBPyConnection) -> None:
-    with pytest.raises(duckdb.Error, match=r"recipe: my-own is not one of .*hf-lora, .*trl-lora"):
+    with pytest.raises(duckdb.Error, match=r"recipe: my-own is not one of .*hf-lora, .*unsloth-lora"):
         recipe_of(model, method="lora", recipe="my-own")

@@ -247,7 +247,7 @@ def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Re
             raise click.BadParameter(
                 f"--set {switch!r} has no effect with --step, only {' and '.join(OWN_SWITCHES)} have"
             )
-        changed[key] = value.split("+") if key == "lora_targets" else yaml.safe_load(value)
+        changed[key] = value.split(",") if key == "lora_targets" else yaml.safe_load(value)
     if step:
         base: dict[str, Any] = {
             "name": step,
@@ -306,7 +306,8 @@ def _show(traced: "Trace", card: "Card") -> None:
     ]
     rows.append(("allocator rounding", *(_gib(p.block_bytes - p.allocated_bytes) for p in traced.phases)))
     rows.append(("allocated", *(_gib(p.block_bytes) for p in traced.phases)))
-    rows.append(("reserved", *(_gib(p.reserved_bytes) for p in traced.phases)))
+    reserved = "reserved (approximate)" if recipe.sharding == "fsdp" else "reserved"
+    rows.append((reserved, *(_gib(p.reserved_bytes) for p in traced.phases)))
     show(Result(heads, ("VARCHAR", *(["DOUBLE"] * len(traced.phases))), rows), "table")
     tell(f"\npeak: {peak.phase.value}, at {peak.operation}; the largest tensors then:")
     tensors = [

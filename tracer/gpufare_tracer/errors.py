@@ -67,10 +67,10 @@ def speaking_errors() -> Iterator[None]:
 
 
 def place_of(error: BaseException) -> str:
-    """file:line of the innermost code outside torch and this room, as part of a sentence."""
+    """file:line of the innermost code outside torch and the tracer, as part of a sentence."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if "importlib" in frame.filename:
             continue
-        if "/torch/" not in frame.filename and "model/tracing/" not in frame.filename:
+        if "/torch/" not in frame.filename and "/gpufare_tracer/" not in frame.filename:
             return f" (at {frame.filename}:{frame.lineno})"
     return ""

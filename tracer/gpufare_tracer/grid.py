@@ -104,8 +104,7 @@ def cells(recipes: Iterable[Recipe], models: Sequence[str] = MODELS) -> list[Cel
 
 def models_of(recipe: Recipe) -> tuple[str, ...]:
     """Models on which a recipe is traced: all for transformers' own code on one GPU, fewer for the others."""
-    is_own_code = recipe.framework == "transformers" and recipe.emulates is None
-    if not is_own_code or recipe.sharding != "none" or recipe.kernels != "eager":
+    if recipe.emulates is not None or recipe.sharding != "none" or recipe.kernels != "eager":
         return FEWER_MODELS
     return tuple(model for model in MODELS if recipe.attention == "eager" or model not in ONLY_EAGER)
 

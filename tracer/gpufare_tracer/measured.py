@@ -56,19 +56,16 @@ class Stack(BaseModel):
     evidence: str
     """Where switches and versions are known from."""
     switches: dict[str, Any] = {}
-    flash_kernel: str = "sdpa"
-    """``Recipe.attention`` of runs with flash_attention 1."""
     rules: tuple[Rule, ...] = ()
 
 
-FRAMEWORKS = {"litgpt": "litgpt", "torchtune": "torchtune"}
-KERNELS = {"liger": "liger", "foak": "unsloth", "compile": "compiled"}
+KERNELS = {"hf": "eager", "liger": "liger", "foak": "unsloth"}
 OPTIMIZERS = {
     "adamw": "adamw", "adamw_fused": "adamw_fused", "adamw8bit": "adamw8bit", "sgd": "sgd",
-    "paged8bit": "paged_adamw8bit", "paged32": "paged_adamw32", "adamw_inbwd": "adamw_in_backward",
+    "paged8bit": "paged_adamw8bit", "paged32": "paged_adamw32",
 }  # fmt: skip
-CHECKPOINTING = {"none": "none", "full": "full", "sac": "selective"}
-LOSSES = {"chunked": "chunked", "liger": "fused_linear"}
+CHECKPOINTING = {"none": "none", "full": "full"}
+LOSSES = {"liger": "fused_linear"}
 DTYPES = {"2": "bf16", "4": "fp32"}
 FUSED_QKV = ("q_proj", "k_proj", "v_proj")
 """Targets that stand for one adapter on a fused layer, where the model has one."""
@@ -98,7 +95,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
     stack = stacks.get(run["source"])
     if stack is None:
         raise CannotTraceError(f"{name}: the software of this source is not identified in {STACKS_FILE}")
-    switches = _of_columns(run, stack) | stack.switches
+    switches = _of_columns(run) | stack.switches
     for rule in stack.rules:
         if rule.applies(run):
             if rule.left_out:
@@ -114,18 +111,18 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
     )  # fmt: skip
 
 
-def _of_columns(run: Mapping[str, str], stack: Stack) -> dict[str, Any]:
+def _of_columns(run: Mapping[str, str]) -> dict[str, Any]:
     """Switches that a run's columns give; an empty one is the default that the SQL model takes too."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {
-        "framework": FRAMEWORKS.get(run["stack"], "transformers"),
-        "kernels": KERNELS.get(run["stack"], "eager"),
+        "framework": "transformers",
+        "kernels": _known(KERNELS, run, "stack"),
         "loss": LOSSES.get(run["loss_kernel"], "framework"),
         "method": run["method"],
         "quantization": run["quantization"] or "none",
         "kbit_upcast": run["kbit_upcast"] == "1",
         "weight_dtype": dtype,
-        "attention": stack.flash_kernel if run["flash_attention"] == "1" else "eager",
+        "attention": "sdpa" if run["flash_attention"] == "1" else "eager",
         "optimizer": _known(OPTIMIZERS, run, "optimizer"),
         "checkpointing": _known(CHECKPOINTING, run, "checkpointing"),
         "gradient_accumulation": int(run["grad_accum"] or 1) > 1,

@@ -150,6 +150,8 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
             stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
         for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
             stack.enter_context(patch.object(torch.cuda, name, _Idle))
+        # Pinned memory is the host's, and torch has no fake implementation of pinning.
+        stack.enter_context(patch.object(torch.Tensor, "pin_memory", lambda tensor, *_: tensor))
         optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
         # optim/optimizer.py has a list of its own beside that of utils/_foreach_utils.py.
         plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]

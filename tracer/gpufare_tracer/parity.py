@@ -13,7 +13,7 @@ from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.phase_peaks import PhasePeaks
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
-from gpufare_tracer.steps import Step, build_step, load_framework
+from gpufare_tracer.steps import Step, build_step, load_transformers
 from gpufare_tracer.timeline import Phase
 from gpufare_tracer.trace import STEPS
 
@@ -73,7 +73,7 @@ def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]
 
     if not torch.cuda.is_available():
         raise CannotTraceError("parity compares a trace with a real GPU, and torch sees none here")
-    load_framework(recipe)
+    load_transformers()
     from gpufare_tracer.frameworks.surroundings import on_a_real_device
 
     with on_a_real_device(recipe):
@@ -82,7 +82,7 @@ def _measured(recipe: Recipe, shape: TraceShape) -> dict[Phase, tuple[int, int]]
 
 def _peaks(step: Step) -> dict[Phase, tuple[int, int]]:
     peaks = PhasePeaks()
-    for _ in range(0, STEPS, step.steps_in_run):
+    for _ in range(STEPS):
         step.run(peaks.begin)
     peaks.begin(None)
     return peaks.peaks

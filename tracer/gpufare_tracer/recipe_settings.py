@@ -43,8 +43,7 @@ def setting_rows(
     chosen: dict[tuple[Any, ...], str] = {}
     for name in sorted(recipes, key=lambda name: _oddities(recipes[name])):
         if _stands_for_its_stack(recipes[name]):
-            key = *keys[name].values(), recipes[name].optimizer == "adamw_in_backward"
-            chosen.setdefault(key, name)
+            chosen.setdefault(tuple(keys[name].values()), name)
     mapped = set(chosen.values())
     return [
         {
@@ -87,15 +86,9 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _stands_for_its_stack(recipe: Recipe) -> bool:
     """Whether a run that gives only its settings may be taken to be this recipe.
 
-    Not the loops of other trainers around transformers' code, nor what batches bring beside their tokens.
+    Not what batches bring beside their tokens.
     """
-    is_own_code = recipe.framework != "trl" and (recipe.emulates is None or recipe.kernels != "eager")
-    return (
-        is_own_code
-        and not recipe.attention_mask
-        and recipe.packing == "none"
-        and recipe.sharding in UNSHARDED
-    )
+    return not recipe.attention_mask and recipe.sharding in UNSHARDED
 
 
 def _oddities(recipe: Recipe) -> tuple[bool, bool]:

@@ -15,7 +15,7 @@ from pipeline.home import paths
 RECIPES_FILE = "recipes.yaml"
 
 Dtype = Literal["fp32", "bf16", "fp16"]
-Framework = Literal["transformers", "trl", "litgpt", "torchtune", "torchtitan", "own"]
+Framework = Literal["transformers", "own"]
 
 
 class Recipe(BaseModel):
@@ -39,15 +39,6 @@ class Recipe(BaseModel):
 
     kbit_casts_back: bool = False
     """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
-
-    kbit_keeps_inputs: bool = False
-    """bitsandbytes before 0.43: a 4-bit product keeps its input as long as the loss lives. LitGPT only."""
-
-    longest_batch_first: bool = False
-    """LitGPT of 2023: the first micro-batch has the longest example; others are traced at an eighth."""
-
-    stable_embedding: bool = True
-    """LitGPT since 2024-07: the embedding of a quantized model is made anew and gets gradients, unnoticed."""
 
     gptq_kernel: Literal["torch", "triton"] = "triton"
     """How GPTQ's layers unpack their weights: by torch operations, or in one kernel that keeps nothing."""
@@ -83,17 +74,13 @@ class Recipe(BaseModel):
 
     attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
     """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
-    kernels: Literal["eager", "liger", "unsloth", "compiled"] = "eager"
-    loss: Literal["framework", "whole", "chunked", "fused_linear"] = "framework"
-    """framework: its own loss; whole: over all logits at once; fused_linear: with the head, in one kernel
-    (Liger, cut cross-entropy)."""
-    packing: Literal["none", "padding_free"] = "none"
-    """padding_free: one row of concatenated examples with position ids, and attention by their lengths."""
+    kernels: Literal["eager", "liger", "unsloth"] = "eager"
+    loss: Literal["framework", "fused_linear"] = "framework"
+    """framework: its own loss; fused_linear: with the head, in one kernel (Liger, cut cross-entropy)."""
     attention_mask: bool = False
     """Whether a batch brings a padding mask."""
 
-    checkpointing: Literal["none", "full", "selective"] = "none"
-    """selective: attention and every second matrix product are kept, the rest is computed again."""
+    checkpointing: Literal["none", "full"] = "none"
     checkpoint_reentrant: bool = False
     checkpoint_around_unit: bool = False
     """Older transformers (4.48, for one) checkpoint around a layer's FSDP unit, newer ones within it.
@@ -103,20 +90,16 @@ class Recipe(BaseModel):
     activation_offload: bool = False
 
     optimizer: Literal[
-        "adamw", "adamw_fused", "adamw8bit", "paged_adamw8bit", "paged_adamw32", "adamw_in_backward", "sgd"
+        "adamw", "adamw_fused", "adamw8bit", "paged_adamw8bit", "paged_adamw32", "sgd"
     ] = "adamw_fused"  # fmt: skip
     """adamw is torch's foreach kernel."""
     gradient_clipping: bool = True
     gradient_accumulation: bool = False
     """Whether gradients are kept over several micro-batches."""
 
-    sharding: Literal["none", "ddp", "fsdp", "fsdp2", "zero2", "zero3"] = "none"
+    sharding: Literal["none", "ddp", "fsdp"] = "none"
     gpu_count: int = Field(default=1, ge=1)
     cpu_offload: bool = False
-    zero_buckets: Literal["default", "auto"] = "default"
-    """Sizes of DeepSpeed's buckets: its defaults, or from the hidden size, as transformers' "auto"."""
-    zero_overlap: bool | None = None
-    """DeepSpeed's overlap_comm, which doubles the buckets; None: DeepSpeed's default (ZeRO-3 only)."""
 
     @model_validator(mode="after")
     def _switches_agree(self) -> Self:
@@ -138,8 +121,7 @@ class Recipe(BaseModel):
             ),
             (
                 self.gpu_count > 1 and self.sharding == "none",
-                f"gpu_count={self.gpu_count} with sharding=none: set sharding=ddp, fsdp or fsdp2, "
-                "or gpu_count=1",
+                f"gpu_count={self.gpu_count} with sharding=none: set sharding=ddp or fsdp, or gpu_count=1",
             ),
             (
                 self.checkpoint_around_unit and (self.sharding != "fsdp" or self.checkpointing == "none"),
@@ -147,7 +129,7 @@ class Recipe(BaseModel):
             ),
             (
                 self.cpu_offload and self.sharding == "none",
-                "cpu_offload=true with sharding=none: set sharding=fsdp or fsdp2, or cpu_offload=false",
+                "cpu_offload=true with sharding=none: set sharding=fsdp, or cpu_offload=false",
             ),
         ):
             if is_wrong:

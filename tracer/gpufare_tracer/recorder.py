@@ -257,7 +257,7 @@ def _reader() -> str:
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
-        if "/torch/optim/" in name or ("/torch/" not in name and "/model/tracing/" not in name):
+        if "/torch/optim/" in name or ("/torch/" not in name and "/gpufare_tracer/" not in name):
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""
@@ -268,9 +268,9 @@ def _line() -> str:
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename
-        if name.endswith("/tracing/steps.py"):
+        if name.endswith("/gpufare_tracer/steps.py"):
             return ""
-        if "/torch/" not in name and "/model/tracing/" not in name:
+        if "/torch/" not in name and "/gpufare_tracer/" not in name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]
     return ""

@@ -6,12 +6,9 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
-OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32", "adamw_in_backward": "adamw_inbwd"}
-CHECKPOINTING = {"selective": "sac"}
-SHARDING = {"fsdp2": "fsdp"}
-STACKS = {"litgpt": "litgpt", "torchtune": "torchtune", "torchtitan": "compile"}
-STACKS_OF_KERNELS = {"liger": "liger", "unsloth": "foak", "compiled": "compile"}
-LOSS_KERNELS = {"chunked": "chunked", "fused_linear": "liger"}
+OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32"}
+STACKS = {"eager": "hf", "liger": "liger", "unsloth": "foak"}
+"""Software stack by the kernels of a recipe."""
 
 
 def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
@@ -22,12 +19,12 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
         "autocast": int(recipe.autocast is not None),
         "training_precision": training_precision(recipe), "weight_bytes": BYTES[recipe.weight_dtype],
         "optimizer": OPTIMIZERS.get(recipe.optimizer, recipe.optimizer),
-        "sharding": SHARDING.get(recipe.sharding, recipe.sharding),
+        "sharding": recipe.sharding,
         "micro_batch": shape.micro_batch, "seq_len": shape.seq_len,
         "grad_accum": 2 if recipe.gradient_accumulation else 1,
-        "checkpointing": CHECKPOINTING.get(recipe.checkpointing, recipe.checkpointing),
+        "checkpointing": recipe.checkpointing,
         "flash_attention": int(recipe.attention != "eager"),
-        "stack": STACKS.get(recipe.framework, STACKS_OF_KERNELS.get(recipe.kernels, "hf")),
+        "stack": STACKS[recipe.kernels],
         "memory_metric": "alloc",
     }  # fmt: skip
     if recipe.method != "full":
@@ -35,8 +32,8 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
             "lora_rank": recipe.lora_rank, "lora_targets": "+".join(recipe.lora_targets),
             "lora_dropout": recipe.lora_dropout, "adapter_bytes": BYTES[recipe.adapter_dtype],
         }  # fmt: skip
-    if recipe.loss in LOSS_KERNELS:
-        settings["loss_kernel"] = LOSS_KERNELS[recipe.loss]
+    if recipe.loss == "fused_linear":
+        settings["loss_kernel"] = "liger"
     return settings
 
 

@@ -6,8 +6,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any, Protocol
 
-from gpufare_tracer.errors import CannotTraceError
-from gpufare_tracer.recipes import Framework, Recipe
+from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.timeline import Phase
 
@@ -27,12 +26,8 @@ class Step(Protocol):
     def packages(self) -> tuple[str, ...]:
         """Packages whose code runs, for the trace's versions."""
 
-    @property
-    def steps_in_run(self) -> int:
-        """Optimizer steps of one ``run``: 1, or 2 for a loop that keeps tensors of one step into the next."""
-
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """``steps_in_run`` optimizer steps, saying when each phase begins."""
+        """Run an optimizer step, saying when each phase begins."""
 
 
 @dataclass
@@ -50,11 +45,6 @@ class PlainStep:
     gradient_clipping: bool = True
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
-
-    @property
-    def steps_in_run(self) -> int:
-        """One: nothing is kept into the next step."""
-        return 1
 
     @property
     def parameters(self) -> Iterable[Any]:
@@ -91,45 +81,14 @@ class PlainStep:
             parameter.grad = None
 
 
-BUILDERS: dict[Framework, str] = {
-    "transformers": "gpufare_tracer.frameworks.transformers_step",
-    "trl": "gpufare_tracer.frameworks.trl_step",
-    "litgpt": "gpufare_tracer.frameworks.litgpt_step",
-    "torchtune": "gpufare_tracer.frameworks.torchtune_step",
-    "torchtitan": "gpufare_tracer.frameworks.torchtitan_step",
-}
-"""The module of each framework; its ``build(recipe, shape)`` returns a ``Step``."""
-
-
-TRACE_EXTRA = "pip install 'gpufare[trace]'"
-INSTALL: dict[Framework, str] = {
-    "litgpt": "beside gpufare[trace], pip install --no-deps litgpt==0.5.9 lightning==2.6.6 "
-    "lightning-utilities==0.15.3 pytorch-lightning==2.6.6 torchmetrics==1.9.0 jsonargparse==4.53.0 "
-    "(with its dependencies it would replace NumPy 2, which gpufare needs)",
-    "torchtune": "in an environment without PEFT, which refuses the torchao that it needs, "
-    "pip install gpufare torch==2.13.0 bitsandbytes==0.50.2 torchtune==0.6.1 torchao==0.10.0",
-    "torchtitan": "its loop is not traced; trace framework: transformers with checkpointing: selective",
-}
-"""What to do where a framework is missing; the rest are in the extra."""
-
-
-def load_framework(recipe: Recipe) -> ModuleType:
-    """Import the module that builds a recipe's step.
-
-    Raises ``CannotTraceError`` where its framework is not installed.
-    """
-    try:
-        return import_module(BUILDERS[recipe.framework])
-    except ModuleNotFoundError as error:
-        raise CannotTraceError(
-            f"recipe {recipe.name!r} runs {recipe.framework}, which is not installed "
-            f"(no module {error.name!r}): {INSTALL.get(recipe.framework, TRACE_EXTRA)}"
-        ) from error
+def load_transformers() -> ModuleType:
+    """Import the module that builds a recipe's step, and with it transformers, PEFT and bitsandbytes."""
+    return import_module("gpufare_tracer.frameworks.transformers_step")
 
 
 def build_step(recipe: Recipe, shape: TraceShape) -> Step:
     """Build a recipe's step on the fake device; call it inside a trace.
 
-    Raises ``CannotTraceError`` where the framework cannot do what the recipe says.
+    Raises ``CannotTraceError`` where transformers cannot do what the recipe says.
     """
-    return load_framework(recipe).build(recipe, shape)  # type: ignore[no-any-return]
+    return load_transformers().build(recipe, shape)  # type: ignore[no-any-return]

@@ -16,7 +16,7 @@ from gpufare_tracer.errors import speaking_errors
 from gpufare_tracer.layers import mark_layers
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import MomentTrace, PhaseTrace, TensorAtPeak, Trace, TraceShape
-from gpufare_tracer.steps import Step, build_step, load_framework
+from gpufare_tracer.steps import Step, build_step, load_transformers
 from gpufare_tracer.timeline import Category, Peak, Timeline
 
 STEPS = 2
@@ -40,13 +40,12 @@ def trace(
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     from gpufare_tracer import cuda_kernels, device, own_step
-    from gpufare_tracer.frameworks import sharding, zero
+    from gpufare_tracer.frameworks import sharding
     from gpufare_tracer.frameworks.surroundings import as_on_a_gpu
     from gpufare_tracer.recorder import Recorder
 
     if recipe.framework != "own":
-        load_framework(recipe)  # before the fake device: some packages look for a driver when imported
-    zero.load(recipe)
+        load_transformers()  # before the fake device: some packages look for a driver when imported
     cuda_kernels.keep_whole()
     recorder = _recorder(Recorder, recipe, shape, with_lines)
     with (
@@ -54,7 +53,7 @@ def trace(
         speaking_errors(),
         device.answering(shape.compute_capability),
         cuda_kernels.attention_as_on(shape.compute_capability),
-        as_on_a_gpu(recipe, shape),
+        as_on_a_gpu(recipe),
         sharding.as_rank_zero(recipe, recorder),
         own_step.as_on_a_gpu(recorder.notes) if recipe.framework == "own" else nullcontext(),
         FakeTensorMode(allow_non_fake_inputs=True),
@@ -62,13 +61,13 @@ def trace(
     ):
         step = build(recipe, shape)
         trainable = [p for p in step.parameters if p.requires_grad]
-        _claim(recorder, recipe, step, trainable)
+        _claim(recorder, recipe, trainable)
         if recipe.framework != "own":
             mark_layers(getattr(step, "model", None), architecture_of(shape).layers, recorder.timeline)
         gc.collect()
         gc.disable()
         try:
-            for _ in range(0, STEPS, step.steps_in_run):
+            for _ in range(STEPS):
                 step.run(recorder.begin)
                 if step.optimizer is not None:
                     recorder.own(_tensors(step.optimizer.state), Category.OPTIMIZER)
@@ -76,7 +75,7 @@ def trace(
             resident = recorder.timeline.alive_bytes()
         finally:
             gc.enable()
-        count = getattr(step, "trainable_parameters", None) or sum(p.numel() for p in trainable)
+        count = sum(p.numel() for p in trainable)
         packages = ("torch", *step.packages)
         note = "; ".join(filter(None, [getattr(step, "note", ""), *recorder.notes]))
         del step, trainable
@@ -110,13 +109,10 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
     return kind(logits_size, workspace, vocab=sizes.vocab, with_lines=with_lines, experts=sizes.experts)
 
 
-def _claim(recorder: Any, recipe: Recipe, step: Step, trainable: list[Any]) -> None:
+def _claim(recorder: Any, recipe: Recipe, trainable: list[Any]) -> None:
     """Say which tensors are adapters and which are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
-    if hasattr(step, "claim"):
-        step.claim = recorder.own  # it keeps gradients in buffers of its own
-        return
     for parameter in trainable:
         parameter.register_post_accumulate_grad_hook(lambda p: recorder.own([p.grad], Category.GRADIENTS))
 

@@ -76,7 +76,7 @@ def test_a_card_of_the_catalogue(model: duckdb.DuckDBPyConnection) -> None:
 def test_a_recipe_as_the_settings_of_a_run(model: duckdb.DuckDBPyConnection) -> None:
     recipe = Recipe(
         name="mine", framework="transformers", method="qlora", quantization="nf4dq", kbit_upcast=True,
-        lora_rank=8, lora_targets=("q_proj", "v_proj"), checkpointing="selective", attention="eager",
+        lora_rank=8, lora_targets=("q_proj", "v_proj"), checkpointing="full", attention="eager",
         optimizer="paged_adamw8bit",
     )  # fmt: skip
     settings = run_settings(recipe, TraceShape(model="llama-3-8b", micro_batch=2, seq_len=512), "rtx-4090")

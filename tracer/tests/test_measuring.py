@@ -265,7 +265,6 @@ def refused(**recipe: Any) -> str:
 @pytest.mark.parametrize(
     ("recipe", "why"),
     [
-        ({"framework": "litgpt"}, "(framework=litgpt): only steps of transformers and PEFT on one GPU can"),
         ({"kernels": "unsloth"}, "(kernels=unsloth)"),
         ({"method": "qlora", "quantization": "gptq"}, "(quantization=gptq)"),
         ({"sharding": "ddp", "gpu_count": 2}, "(sharding=ddp)"),

@@ -26,7 +26,6 @@ def test_of_recipes_alike_in_a_runs_settings_the_plainest_stands_for_them() -> N
                 Recipe(name="autocast", framework="transformers", autocast="bf16"),
                 Recipe(name="plain", framework="transformers"),
                 Recipe(name="masked", framework="transformers", attention_mask=True, checkpointing="full"),
-                Recipe(name="trainer", framework="trl", checkpointing="full"),
                 Recipe(name="sharded", framework="transformers", sharding="fsdp", gpu_count=8),
             )
         }

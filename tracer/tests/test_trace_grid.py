@@ -163,11 +163,11 @@ def test_a_sample_has_every_recipe_and_only_what_is_installed(tmp_path: Path) ->
     table = Table.read(tmp_path)
     here = kept.installed_versions("click 0, duckdb 0")
     assert here is not None
-    for name, versions in (("hf-lora", here), ("trl-lora", here), ("litgpt-lora", "no-such-package 1")):
+    for name, versions in (("hf-lora", here), ("hf-full", here), ("hf-qlora", "no-such-package 1")):
         for model in grid.MODELS:
             table.add(traced(CELL._replace(recipe=name, model=model), versions=versions))
     chosen = grid.sample(table)
-    assert {cell.recipe for cell in chosen} == {"hf-lora", "trl-lora"}
+    assert {cell.recipe for cell in chosen} == {"hf-lora", "hf-full"}
     assert len(chosen) == 2 * grid.SAMPLE_PER_RECIPE
     assert grid.sample(table) == chosen
 

@@ -17,8 +17,7 @@ from gpufare_tracer.recipes import Recipe
 
 def wanted(recipe: Recipe) -> bool:
     """Whether a recipe runs any of Liger's kernels, which are for transformers' models."""
-    is_for_transformers = recipe.framework in ("transformers", "trl")
-    return is_for_transformers and (recipe.kernels == "liger" or recipe.loss == "fused_linear")
+    return recipe.kernels == "liger" or recipe.loss == "fused_linear"
 
 
 def load() -> None:
@@ -56,5 +55,5 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
     whole = recipe.kernels == "liger"
     _apply_liger_kernel_to_instance(
         model, rope=whole, rms_norm=whole, swiglu=whole, geglu=whole, layer_norm=whole,
-        cross_entropy=False, fused_linear_cross_entropy=recipe.loss != "chunked",
+        cross_entropy=False, fused_linear_cross_entropy=True,
     )  # fmt: skip

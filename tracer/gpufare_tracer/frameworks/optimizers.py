@@ -1,27 +1,33 @@
 """The optimizer of a recipe: torch's own, or bitsandbytes' on its real operations."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
 import bitsandbytes
 import torch
 
-from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.recipes import Recipe
 
 LEARNING_RATE = 1e-4
 
 
-def optimizer_of(recipe: Recipe, parameters: list[Any]) -> Any:
-    """The optimizer over the parameters that train.
+def optimizer_of(recipe: Recipe, model: Any, undo: ExitStack) -> Any:
+    """Return the optimizer over what trains of ``model``; ``undo`` takes back what bitsandbytes was told."""
+    if "8bit" in recipe.optimizer:
+        _keep_embeddings_in_32_bits(model, undo)
+    return OPTIMIZERS[recipe.optimizer]([p for p in model.parameters() if p.requires_grad])
 
-    Raises ``CannotTraceError`` where the recipe asks of an optimizer what it cannot do.
-    """
-    if recipe.optimizer == "adamw_in_backward":
-        _check_in_backward(recipe)
-    return OPTIMIZERS[recipe.optimizer](parameters)
+
+def _keep_embeddings_in_32_bits(model: Any, undo: ExitStack) -> None:
+    """Register embeddings for 32-bit moments, as transformers' Trainer.create_optimizer does."""
+    manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
+    for name in ("module_weight_config_triple", "pid2config", "index2config"):
+        undo.enter_context(patch.object(manager, name, type(getattr(manager, name))()))
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            manager.register_module_override(module, "weight", {"optim_bits": 32})
 
 
 def _adamw(parameters: list[Any]) -> Any:
@@ -49,40 +55,6 @@ def _paged_adamw32(parameters: list[Any]) -> Any:
     return bitsandbytes.optim.PagedAdamW32bit(parameters, lr=LEARNING_RATE)
 
 
-class InBackward:
-    """An AdamW per parameter, stepped as soon as its gradient is there, which is then freed.
-
-    After PyTorch's tutorial "How to save memory by fusing the optimizer step into the backward pass".
-    """
-
-    def __init__(self, parameters: list[Any]) -> None:
-        self.optimizers = {p: torch.optim.AdamW([p], lr=LEARNING_RATE, foreach=True) for p in parameters}
-        for parameter in parameters:
-            parameter.register_post_accumulate_grad_hook(self._step)
-
-    def _step(self, parameter: Any) -> None:
-        optimizer = self.optimizers[parameter]
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-
-    @property
-    def state(self) -> dict[Any, Any]:
-        """The state of all optimizers, by parameter."""
-        return {p: optimizer.state[p] for p, optimizer in self.optimizers.items()}
-
-    def step(self) -> None:
-        """Nothing: each parameter was stepped in the backward pass."""
-
-
-def _check_in_backward(recipe: Recipe) -> None:
-    for switch in ("gradient_clipping", "gradient_accumulation"):
-        if getattr(recipe, switch):
-            raise CannotTraceError(
-                f"recipe {recipe.name!r}: adamw_in_backward frees each gradient in the backward "
-                f"pass, so {switch} is not possible: set it to false"
-            )
-
-
 OPTIMIZERS: dict[str, Callable[[list[Any]], Any]] = {
     "adamw": _adamw,
     "adamw_fused": _fused,
@@ -90,7 +62,6 @@ OPTIMIZERS: dict[str, Callable[[list[Any]], Any]] = {
     "adamw8bit": _adamw8bit,
     "paged_adamw8bit": _paged_adamw8bit,
     "paged_adamw32": _paged_adamw32,
-    "adamw_in_backward": InBackward,
 }
 
 

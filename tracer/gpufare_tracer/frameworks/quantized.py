@@ -19,7 +19,6 @@ from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import HfQuantizer
 
 from gpufare_tracer.errors import CannotTraceError
-from gpufare_tracer.frameworks import sharding
 from gpufare_tracer.frameworks.surroundings import here
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.recorder import WRITTEN_IN_PYTHON
@@ -128,7 +127,7 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
         # FSDP shards parameters of one type only.
-        **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding in sharding.FSDP else {}),
+        **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding == "fsdp" else {}),
     )  # fmt: skip
 
 
@@ -142,7 +141,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
         cached()  # of a trace before this one, perhaps of another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
-    if recipe.sharding in sharding.FSDP:
+    if recipe.sharding == "fsdp":
         here().undo.enter_context(
             patch.object(bitsandbytes.nn.modules, "fix_4bit_weight_quant_state_from_module", _found_again)
         )

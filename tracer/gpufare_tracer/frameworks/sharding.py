@@ -1,4 +1,4 @@
-"""Training steps sharded over several GPUs, as rank 0 sees them: DDP, FSDP, FSDP2 and DeepSpeed's ZeRO.
+"""Training steps sharded over several GPUs, as rank 0 sees them: DDP and FSDP.
 
 The frameworks' own code runs under torch's fake process group, whose collectives move nothing. Side streams
 are named and never wait: what they allocate is allocated when the host asks for it, which is when the caching
@@ -16,10 +16,8 @@ import torch.distributed as dist
 from torch.utils._python_dispatch import _disable_current_modes
 
 from gpufare_tracer.errors import CannotTraceError
-from gpufare_tracer.frameworks import zero
 from gpufare_tracer.recipes import Recipe
 
-FSDP = ("fsdp", "fsdp2")
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -84,7 +82,6 @@ def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
             stack.enter_context(patch.object(owner, name, answer))
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=recipe.gpu_count)
         stack.callback(dist.destroy_process_group)
-        stack.enter_context(zero.as_launched(recipe))
         yield
 
 
@@ -137,7 +134,7 @@ def decoder_layers(model: Any) -> tuple[type[Any], ...]:
 def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...]) -> Any:
     """The model as the recipe shards it; its parameters are what the optimizer gets.
 
-    ``layers`` are the classes of its decoder layers. Raises ``CannotTraceError`` for what it cannot do.
+    ``layers`` are the classes of its decoder layers.
     """
     layers = layers if isinstance(layers, tuple) else (layers,)
     match recipe.sharding:
@@ -147,13 +144,6 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
             return _ddp(model)
         case "fsdp":
             return _fsdp(model, recipe, layers)
-        case "fsdp2":
-            return _fsdp2(model, recipe, layers)
-        case other:
-            raise CannotTraceError(
-                f"recipe {recipe.name!r}: {other} is DeepSpeed's, which is traced with the "
-                f"framework transformers, not with {recipe.framework}"
-            )
 
 
 def _ddp(model: Any) -> Any:
@@ -276,22 +266,3 @@ def _is_unit(
         return False
     weight = getattr(module, "weight", None)
     return weight is not None and weight.requires_grad and not list(module.children())
-
-
-def _fsdp2(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
-    """fully_shard on each decoder layer and on the root."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
-
-    with _disable_current_modes():  # A mesh looks up its ranks by value.
-        mesh = init_device_mesh("cuda", (recipe.gpu_count,))
-    options: dict[str, Any] = {"mesh": mesh}
-    if recipe.autocast:
-        options["mp_policy"] = MixedPrecisionPolicy(DTYPES[recipe.autocast], torch.float32)
-    if recipe.cpu_offload:
-        options["offload_policy"] = CPUOffloadPolicy()
-    for module in list(model.modules()):
-        if isinstance(module, layers):
-            fully_shard(module, **options)
-    fully_shard(model, **options)
-    return model

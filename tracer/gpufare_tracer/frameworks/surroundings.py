@@ -15,7 +15,6 @@ import torch
 
 from gpufare_tracer.frameworks import liger
 from gpufare_tracer.recipes import Recipe
-from gpufare_tracer.result import TraceShape
 from gpufare_tracer.work import count_launch
 
 aten = torch.ops.aten
@@ -41,7 +40,7 @@ def here() -> Surroundings:
 
 
 @contextmanager
-def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
+def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
     """Let the libraries of a recipe take the paths that they take with values and kernels at hand."""
     with _surrounded_by(recipe) as stack:
         if "bitsandbytes" in sys.modules:
@@ -49,7 +48,7 @@ def as_on_a_gpu(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
 
             stack.enter_context(without_managed_memory())
         if "transformers" in sys.modules:
-            stack.enter_context(_transformers_with_values(recipe, shape))
+            stack.enter_context(_transformers_with_values())
             if recipe.attention == "flash_attention_2":
                 stack.enter_context(_flash_attention_in_transformers())
         if "triton" in sys.modules:
@@ -75,35 +74,19 @@ def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
 
 
 @contextmanager
-def _transformers_with_values(recipe: Recipe, shape: TraceShape) -> Iterator[None]:
-    """transformers asks whether a tensor is fake and then assumes the worst, e.g. that a mask is needed.
+def _transformers_with_values() -> Iterator[None]:
+    """Let transformers see that no examples are packed, which it reads from position ids.
 
-    Whether examples are packed is read from position ids; here the recipe says it, and that every example
-    has ``seq_len`` tokens.
+    It asks whether a tensor is fake and then assumes the worst, e.g. that a mask is needed.
     """
-    from transformers import masking_utils, modeling_flash_attention_utils
+    from transformers import masking_utils
     from transformers.utils import import_utils
 
-    is_packed = recipe.packing == "padding_free"
     with (
         patch.object(import_utils, "is_fake_tensor", lambda _: False, create=True),  # not in transformers 4
-        patch.object(
-            masking_utils, "find_packed_sequence_indices",
-            lambda ids: torch.zeros_like(ids) if is_packed else None,
-        ),
-        patch.object(modeling_flash_attention_utils, "_is_packed_sequence", lambda *_: is_packed),
-        patch.object(
-            modeling_flash_attention_utils, "prepare_fa_kwargs_from_position_ids",
-            lambda ids: _lengths(shape.micro_batch, shape.seq_len, ids.device),
-        ),
-    ):  # fmt: skip
+        patch.object(masking_utils, "find_packed_sequence_indices", lambda ids: None),
+    ):
         yield
-
-
-def _lengths(examples: int, length: int, device: Any) -> tuple[tuple[Any, Any], tuple[int, int]]:
-    """Where packed examples begin, and their greatest length, for query and key."""
-    starts = torch.empty(examples + 1, dtype=torch.int32, device=device)
-    return (starts, starts), (length, length)
 
 
 @contextmanager
@@ -130,9 +113,9 @@ def _flash_attention_in_transformers() -> Iterator[None]:
 
     functions = {
         "_loaded_implementation": "flash_attention_2", "_flash_fn": flash_attn_func,
-        "_flash_varlen_fn": flash_attn_varlen_func, "_flash_with_kvcache_fn": None,
+        "_flash_varlen_fn": flash_attn_func, "_flash_with_kvcache_fn": None,
         "_pad_fn": utils._pad_input, "_unpad_fn": utils._unpad_input,
-        "_process_flash_kwargs_fn": utils._lazy_define_process_function(flash_attn_varlen_func),
+        "_process_flash_kwargs_fn": utils._lazy_define_process_function(flash_attn_func),
         "_process_with_kvcache_kwargs_fn": dict,
     }  # fmt: skip
     with (
@@ -162,26 +145,6 @@ def flash_attn_func(
     q, k, v = (_to_multiple_of_8(t).transpose(1, 2) for t in (q, k, v))
     out = aten._scaled_dot_product_flash_attention(q, k, v, dropout_p, causal, scale=softmax_scale)[0]
     return out.transpose(1, 2)[..., :width]
-
-
-def flash_attn_varlen_func(
-    q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any, max_seqlen_q: int, max_seqlen_k: int,
-    dropout_p: float = 0.0, softmax_scale: float | None = None, causal: bool = False,
-    window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None,
-    deterministic: bool = False, return_attn_probs: bool = False, block_table: Any = None,
-) -> Any:  # fmt: skip
-    """The allocations of flash_attn.flash_attn_varlen_func: (tokens, heads, width) of all examples in a row.
-
-    An emulation as ``flash_attn_func``; after FlashAttnVarlenFunc and mha_varlen_bwd of the same files.
-    """
-    del window_size, softcap, alibi_slopes, deterministic, return_attn_probs, block_table
-    width = q.shape[-1]
-    q, k, v = (_to_multiple_of_8(t) for t in (q, k, v))
-    out = aten._flash_attention_forward(
-        q, k, v, cu_seqlens_q, cu_seqlens_k, int(max_seqlen_q), int(max_seqlen_k),
-        dropout_p, causal, False, scale=softmax_scale,
-    )[0]  # fmt: skip
-    return out[..., :width]
 
 
 def _to_multiple_of_8(tensor: Any) -> Any:

@@ -9,7 +9,6 @@ import peft
 import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
 import torch
 from accelerate.utils.operations import convert_outputs_to_fp32
-from torch.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 from transformers.pytorch_utils import Conv1D
 
 from gpufare_tracer.architectures import architecture_of
@@ -21,7 +20,6 @@ from gpufare_tracer.frameworks import (
     liger,
     quantized,
     sharding,
-    zero,
 )
 from gpufare_tracer.frameworks.architecture_configs import (
     config_of,
@@ -68,37 +66,19 @@ class TransformersStep(PlainStep):
         self.held.clear()
 
 
-def build(recipe: Recipe, shape: TraceShape) -> TransformersStep | zero.ZeroStep:
+def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     """The recipe's step on the fake device.
 
     Raises ``CannotTraceError`` for what this module does not do, with what to do instead.
     """
-    if recipe.kernels == "compiled":
-        raise CannotTraceError(
-            f"recipe {recipe.name!r}: what torch.compile fuses is decided for a GPU that is there; "
-            "trace it with kernels: eager, whose memory may be more or less"
-        )
-    if recipe.loss == "chunked":
-        raise CannotTraceError(
-            f"recipe {recipe.name!r}: transformers has no chunked loss (framework: torchtune, or "
-            "loss: fused_linear, which is Liger's)"
-        )
     model = with_adapters(base_model(recipe, shape), recipe)
     _shift_logits(model, recipe)
     model.train()
     held: list[Any] = []
-    if recipe.sharding in zero.STAGES:
-        trainable = sum(p.numel() for p in model.parameters() if p.requires_grad)
-        engine = zero.engine_of(model, recipe)
-        loss = partial(_loss, _forward(engine, recipe), recipe, shape, held)
-        return zero.ZeroStep(
-            engine, loss, (*packages(recipe), "deepspeed"), trainable, recipe.gradient_accumulation, held,
-            note_of(shape),
-        )  # fmt: skip
     model = sharding.shard(model, recipe, sharding.decoder_layers(model))
-    trained = [p for p in model.parameters() if p.requires_grad]
     return TransformersStep(
-        model, optimizer_of(recipe, trained), partial(_loss, _forward(model, recipe), recipe, shape, held),
+        model, optimizer_of(recipe, model, here().undo),
+        partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
         torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, held, note_of(shape),
     )  # fmt: skip
@@ -122,10 +102,6 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
 
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
     """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
-    if recipe.kbit_keeps_inputs:
-        raise CannotTraceError(
-            f"recipe {recipe.name!r}: kbit_keeps_inputs is traced with litgpt only; set it to false"
-        )
     dtype = DTYPES[recipe.weight_dtype]
     is_gptq = recipe.quantization == "gptq"
     is_quantized = recipe.quantization in quantized.METHODS
@@ -137,7 +113,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
         quantize = partial(quantized.quantize_really, device=here().device)
         model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
     elif is_gptq:
-        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding in sharding.FSDP else None)
+        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding == "fsdp" else None)
         tie_weights(model, shape)
     if liger.wanted(recipe):
         liger.apply(model, recipe, here().undo)
@@ -165,7 +141,7 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
     if recipe.kernels == "unsloth":
         fused_kernels.apply(model, recipe, here().undo)
     if recipe.checkpointing != "none":
-        model.gradient_checkpointing_enable(_checkpointing(recipe))
+        model.gradient_checkpointing_enable({"use_reentrant": recipe.checkpoint_reentrant})
         if recipe.method != "full":
             model.enable_input_require_grads()
     return model
@@ -196,36 +172,6 @@ def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:
         f"recipe {recipe.name!r} adapts {name!r}, which this model lacks; its linear layers are "
         f"{', '.join(leaves)}"
     )
-
-
-def _checkpointing(recipe: Recipe) -> dict[str, Any]:
-    if recipe.checkpointing == "full":
-        return {"use_reentrant": recipe.checkpoint_reentrant}
-    if recipe.checkpoint_reentrant:
-        raise CannotTraceError(
-            f"recipe {recipe.name!r}: selective checkpointing is not reentrant: set checkpoint_reentrant "
-            "to false"
-        )
-    return {"use_reentrant": False, "context_fn": _selective_contexts}
-
-
-def _selective_contexts() -> Any:
-    """Contexts of one checkpoint that keep attention and every second matrix product, as torchtitan's do."""
-    aten = torch.ops.aten
-    products = {True: 0, False: 0}
-    kept = (
-        aten._scaled_dot_product_flash_attention.default,
-        aten._scaled_dot_product_efficient_attention.default,
-    )
-
-    def policy(context: Any, operation: Any, *_: Any, **__: Any) -> CheckpointPolicy:
-        is_kept = operation in kept
-        if operation is aten.mm.default:
-            products[context.is_recompute] += 1
-            is_kept = products[context.is_recompute] % 2 == 1
-        return CheckpointPolicy.MUST_SAVE if is_kept else CheckpointPolicy.PREFER_RECOMPUTE
-
-    return create_selective_checkpoint_contexts(policy)
 
 
 def _cast_adapters(model: Any, dtype: Any) -> None:
@@ -269,10 +215,9 @@ def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
 
 
 def _loss(forward: Callable[..., Any], recipe: Recipe, shape: TraceShape, held: list[Any]) -> Any:
-    device, is_packed = here().device, recipe.packing == "padding_free"
-    size = (1, shape.micro_batch * shape.seq_len) if is_packed else (shape.micro_batch, shape.seq_len)
+    device, size = here().device, (shape.micro_batch, shape.seq_len)
     ids = _token_ids(size, shape)
-    more = {"position_ids": _positions(ids, shape)} if is_packed else {}
+    more = {}
     if recipe.attention_mask:
         more["attention_mask"] = torch.ones(size, dtype=torch.long, device=device)
     with torch.autocast(device, dtype=DTYPES[recipe.autocast or "bf16"], enabled=recipe.autocast is not None):
@@ -287,10 +232,3 @@ def _token_ids(size: tuple[int, int], shape: TraceShape) -> Any:
     if here().is_real:
         return torch.randint(architecture_of(shape).vocab, size, device=here().device)
     return torch.zeros(size, dtype=torch.long, device=here().device)
-
-
-def _positions(ids: Any, shape: TraceShape) -> Any:
-    """Positions in concatenated examples of ``seq_len`` tokens; a trace has no values."""
-    if here().is_real:
-        return torch.arange(shape.seq_len, device=ids.device).repeat(1, shape.micro_batch)
-    return torch.zeros_like(ids)

@@ -73,9 +73,8 @@ def check(request: Request) -> None:
     """
     recipe = request.recipe
     emulated = {
-        f"framework={recipe.framework}": recipe.framework != "transformers",
         f"emulates={recipe.emulates}": recipe.emulates is not None,
-        f"kernels={recipe.kernels}": recipe.kernels in ("unsloth", "compiled"),
+        f"kernels={recipe.kernels}": recipe.kernels == "unsloth",
         "quantization=gptq": recipe.quantization == "gptq",
         "activation_offload=true": recipe.activation_offload,
         f"sharding={recipe.sharding}": recipe.sharding != "none",

@@ -21,7 +21,7 @@ from gpufare_tracer.measuring.result import Failure, Measured, PhasePeak, Reques
 from gpufare_tracer.phase_peaks import PhasePeaks
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.steps import Step, build_step, load_framework
+from gpufare_tracer.steps import Step, build_step, load_transformers
 from gpufare_tracer.timeline import Phase
 from gpufare_tracer.trace import STEPS
 
@@ -46,7 +46,7 @@ def run_steps(
         raise CannotTraceError(
             "torch sees no GPU here; --cpu tries the command on the CPU, which says nothing about a GPU"
         )
-    load_framework(recipe)
+    load_transformers()
     from gpufare_tracer.frameworks.surroundings import on_a_real_device
 
     seen: dict[str, Any] = _device(device)

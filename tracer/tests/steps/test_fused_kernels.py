@@ -68,9 +68,3 @@ def test_gptq_by_torch_keeps_dense_weights() -> None:
 def test_offloaded_layers_keep_nothing_large() -> None:
     kept = stored(traced(2, activation_offload=True)) - stored(traced(1, activation_offload=True))
     assert kept < TOKENS * HIDDEN * 2
-
-
-def test_compiled_kernels_are_refused_in_one_line() -> None:
-    with pytest.raises(CannotTraceError, match=r"torch\.compile") as error:
-        traced(kernels="compiled")
-    assert "\n" not in str(error.value)

@@ -13,7 +13,6 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.measuring.measure import MeasureError, measure, run_in_another_process
 from gpufare_tracer.measuring.result import Request
 from gpufare_tracer.measuring.run_steps import is_out_of_memory, run_steps
@@ -129,12 +128,6 @@ def test_other_errors_are_not_a_lack_of_memory() -> None:
     with pytest.raises(RuntimeError, match="shapes do not match"):
         run_steps(request_of(), lambda _: None, broken)
     assert not is_out_of_memory(RuntimeError("shapes do not match"))
-
-
-def test_missing_library_of_a_recipe_is_named() -> None:
-    request = request_of(switches={"attention": "flash_attention_2"})
-    with pytest.raises(CannotTraceError, match=r"(?i)flash"):
-        run_steps(request, lambda _: None)
 
 
 def test_steps_that_die_of_something_else_are_an_error() -> None:

@@ -199,3 +199,12 @@ def test_attention_is_decomposed_where_no_kernel_may_run() -> None:
     assert kernels((8, 0), backend.EFFICIENT_ATTENTION, backend.MATH) == {"efficient"}
     assert kernels((8, 0), backend.MATH) == set()
     assert kernels((7, 5), backend.FLASH_ATTENTION, backend.EFFICIENT_ATTENTION, backend.MATH) == set()
+
+
+def test_a_batch_may_be_pinned_before_it_is_copied() -> None:
+    def make() -> Any:
+        model = linear()
+        optimizer = torch.optim.AdamW(model.parameters())
+        return model, optimizer, lambda: model(torch.randn(4, WIDTH).pin_memory().to("cuda")).sum()
+
+    assert traced(make).trainable_parameters == WIDTH * WIDTH

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-import pytest
-
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 from gpufare_tracer.timeline import Phase
@@ -55,15 +53,6 @@ def test_flash_attention_needs_no_mask_for_a_window() -> None:
     flash = {"attention": "flash_attention_2"}
     assert kernels(traced(flash, sliding_window=SEQ // 2)) == {"flash"}
     assert forward_bytes(traced(flash, sliding_window=SEQ // 2)) == forward_bytes(traced(flash))
-
-
-def test_packed_examples_attend_within_themselves_only() -> None:
-    packed = traced({"attention": "flash_attention_2", "packing": "padding_free"})
-    forward = next(call for call in packed.work.attention if not call.is_backward)
-    assert (forward.batch, forward.query_length, forward.heads) == (2, SEQ, HEADS)
-    apart = traced({"attention": "flash_attention_2"})
-    assert forward_bytes(packed) == pytest.approx(forward_bytes(apart), rel=0.01)
-    assert kernels(traced({"packing": "padding_free"})) == {"efficient"}  # a mask keeps examples apart
 
 
 def test_nothing_stays_patched() -> None:
