@@ -1,4 +1,4 @@
-# Every target sets up what it needs: a virtual environment from the hashed lock, then gpufare itself.
+# Every target sets up what it needs: a virtual environment from the lock with hashes, then gpufare itself.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,11 +12,11 @@ TRACE_READY := $(TRACE_VENV)/.ready
 TORCH := torch==2.13.0
 DEMO_HOME := data/demo
 
-# Locked without their dependencies: requirements-consumers.in says why.
+# Locked without their dependencies; requirements-consumers.in gives the reason.
 CONSUMERS_ALONE := skypilot==0.14.1 gpuhunt==0.1.34
 
-# $(call install,FOLDER,PACKAGES): by uv where there is one, in a tenth of pip's processor time; else, and where uv
-# fails, by pip, whose settings may name another index. pip compiles what it installs; uv is told to where Python may not.
+# $(call install,FOLDER,PACKAGES): with uv if it is installed, in a tenth of pip's processor time; without it, or if it
+# fails, with pip, whose settings may name another index. pip compiles packages; uv is told to if Python may not later.
 UV ?= $(shell command -v uv 2>/dev/null)
 UV_OPTIONS := --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 install = $(if $(UV),$(UV) pip install $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
@@ -32,7 +32,7 @@ test: lint pytest
 pytest: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-# Nothing to check, and no failure, where no torch can be had.
+# Skipped, not failed, if torch cannot be installed.
 trace-check: trace-tests trace-sample
 
 trace-tests: $(TRACE_READY)
@@ -41,8 +41,8 @@ trace-tests: $(TRACE_READY)
 trace-sample: $(TRACE_READY)
 	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
-# Traces again what a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
-# these versions, and learns from the traces. Interrupted, it resumes; FRESH=--fresh traces all.
+# Repeats traces that a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
+# these versions, and learns from the traces. Resumes if interrupted; FRESH=--fresh repeats all traces.
 traces: $(TRACE_READY)
 	$(TRACE_BIN)/gpufare trace-grid --jobs 2 $(FRESH)
 	$(TRACE_BIN)/gpufare trace-grid --by-version --jobs 2
@@ -56,7 +56,7 @@ lint: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/sqruff lint sql
 
-# Writes the pages of docs/ that are made from code and catalogue, and builds the site from all pages.
+# Writes the generated pages of docs/, and builds the site from all pages.
 docs: $(READY)
 	$(BIN)/python -m docs.generate
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -d data/site-cache docs data/site
@@ -77,21 +77,21 @@ lock: $(READY)
 	printf '%s\n' $(CONSUMERS_ALONE) | $(BIN)/uv pip compile - --no-deps --universal --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate --quiet >> requirements-consumers.lock
 
-# Hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Interrupted, it goes on where it was.
+# Takes hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Resumes if interrupted.
 mutants: $(READY)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
 	$(BIN)/mutmut results
 
-# At most an hour; docs/explanation/stress.md says what is done. Interrupted, it goes on where it was.
+# Takes at most an hour; docs/explanation/stress.md describes it. Resumes if interrupted.
 stress: $(READY)
 	$(BIN)/python -m tests.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
 
-# About ten minutes on two cores; PARTS="large questions" runs some of it. Compares with gpuhunt where it can be had.
+# Takes about ten minutes on two cores; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
 bench: $(READY)
 	-$(BIN)/pip install --quiet --disable-pip-version-check --upgrade --target data/bench -r benchmarks/requirements.txt
 	$(BIN)/python -m benchmarks $(PARTS) $(if $(PARTS),,--write docs/reference/speed.md)
 
-# Needs the Python Package Index, so no part of `make test`. Fails also when a package cannot be looked up.
+# Needs the Python Package Index, so it is not part of `make test`. Also fails if a package cannot be looked up.
 audit:
 	$(PYTHON) -m venv data/audit
 	data/audit/bin/pip install --quiet --disable-pip-version-check pip-audit
@@ -103,28 +103,28 @@ wheel: $(READY)
 clean:
 	rm -rf $(VENV) $(TRACE_VENV) .venv-lake .venv-consumers data build dist mutants
 
-# What `gpufare lake` runs with: DuckLake is no package for DuckDB 2 yet, only for this older one.
+# The environment of `gpufare lake`: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
 .venv-lake/.ready: requirements-lake.lock
 	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
 	$(call install,.venv-lake,--require-hashes -r requirements-lake.lock)
 	touch $@
 
-# What the tests of the exports load them with: other tools, in their own versions.
+# The other tools, in their own versions, with which tests load the exports.
 .venv-consumers/.ready: requirements-consumers.lock
 	[ -x .venv-consumers/bin/python ] || $(PYTHON) -m venv .venv-consumers
 	$(call install,.venv-consumers,--no-deps --require-hashes -r requirements-consumers.lock)
 	touch $@
 
-# An environment that is there stays, with its Python, and is brought up to date.
+# An existing environment keeps its Python and is updated.
 $(READY): requirements.lock pyproject.toml
 	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
 	$(call install,$(VENV),--no-deps --require-hashes -r requirements.lock)
 	$(call install,$(VENV),--no-deps --no-build-isolation --editable .)
 	touch $(READY)
 
-# tracer/requirements.lock has what requirements.lock lacks, but for torch and its CUDA libraries: a machine may
-# take the build for CUDA or the one for CPUs, whose hashes and needs differ, and pip checks all hashes of a
-# file or none. Traces are the same on both. So torch is pinned by its version, and brings what its build needs.
+# tracer/requirements.lock has the packages that requirements.lock lacks, except torch and its CUDA libraries: a machine
+# may use the build for CUDA or for CPUs, whose hashes and dependencies differ, and pip checks all hashes of a file
+# or none. Traces are the same with both. So torch is pinned by its version, and brings its build's dependencies.
 $(TRACE_READY): tracer/requirements.lock tracer/pyproject.toml | $(READY)
 	rm -rf $(TRACE_VENV)
 	$(PYTHON) -m venv $(TRACE_VENV)

@@ -1,11 +1,10 @@
-"""Everything that is measured, in one table: ``python -m benchmarks``, four minutes on two idle cores.
+"""All benchmarks in one table: ``python -m benchmarks`` takes four minutes on two idle cores.
 
     python -m benchmarks [PART ...] [--days 730] [--write docs/reference/speed.md]
 
-Each part runs in a process of its own, so that its peak memory is its own, and is stopped after
-LIMIT_SECONDS.
-Comparisons are of one run: compare the ratios, as times on a machine that does other work are longer. Without
-gpuhunt (pip install -r benchmarks/requirements.txt) the comparison with it is left out, and said to be.
+Each part runs in a separate process, so that its peak memory is its own, and is stopped after LIMIT_SECONDS.
+Compare ratios within one run, since times are longer on a machine that does other work. Without gpuhunt
+(pip install -r benchmarks/requirements.txt) the comparison with it is skipped, with a note.
 """
 
 import argparse
@@ -34,24 +33,24 @@ TITLE = "# How fast gpufare is, and in how much memory"
 
 WHERE = """## Where the time goes
 
-A question is a large statement on few rows: DuckDB binds and optimizes it anew each time, which costs 12 to
-21 microseconds for each expression, whatever the rows. Checking a job is 2,600 expressions, ranking it 4,000,
-planning one 20,000, two thirds of which hand columns on to the next step; planning takes seven eighths of
-its time for no GPU at all. A prepared statement is bound again as soon as it reads a table. It is not where
-all that it reads are Arrow streams: that halves checking a job and planning it and saves a third of the
-ranking, which is not worth a second way to read every table.
+A question is a large statement on few rows: DuckDB binds and optimizes it each time, which costs 12 to
+21 microseconds per expression, regardless of the rows. Checking a job takes 2,600 expressions, ranking
+it 4,000, planning it 20,000, and two thirds of these only pass columns to the next step; seven eighths
+of the planning time are spent even without any GPU. A prepared statement is bound again if it reads a
+table, but not if it reads only Arrow streams: that would halve checking and planning a job and save a
+third of the ranking, which is not worth a second way to read every table.
 """
 
 AHEAD = """## Plans computed ahead
 
-A question to plans that are published (`plans`, `plan_grid`) needs no planner. How many are published is a
-matter of size and time, measured on 2026-11-22 with 140 models: a job takes 0.2 s of CPU to plan for all
-GPUs up to 64 (two busy cores) and 19 kB of the file (523 rows of 37 bytes; rows that do not fit are left
-out, and bands, P(fits) and verdict follow from the others). Full fine-tuning, LoRA and QLoRA of rank 16
-with sequences of 2048 and 4096 are 806 jobs beside the workloads: 173 s and 15.5 MB, with which the
+A question whose plans are published (`plans`, `plan_grid`) needs no planner. Size and time limit how
+many are published, measured on 2026-11-22 with 140 models: planning a job takes 0.2 s of CPU for all
+GPUs up to 64 (two busy cores) and 19 kB of the file (523 rows of 37 bytes; rows that do not fit are
+omitted, and bands, P(fits) and verdict follow from the others). Full fine-tuning, LoRA and QLoRA of rank
+16 with sequences of 2048 and 4096 are 806 jobs beside the workloads: 173 s and 15.5 MB, with which the
 published file stays below 60 MB. Every method with ranks 8 to 64 and sequences from 512 to 32k would be
-10,010 jobs, by the same rates 36 minutes and 190 MB. Nothing waits for it: a refresh goes on for a minute
-after it has published, and the next publication has what was computed.
+10,010 jobs, at the same rates 36 minutes and 190 MB. Nothing waits for these plans: a refresh computes
+them for a minute after it has published, for the next publication.
 """
 
 Part = Callable[[Path, int], list[Line]]
@@ -69,11 +68,11 @@ PARTS: Mapping[str, tuple[str, Part]] = {
 }
 NEEDS = {"demo": {"first"}, "large": {"first"}, "history": {"first"}, "questions": {"first", "demo"},
          "others": {"first", "large"}}  # fmt: skip
-"""The parts whose homes a part goes on from."""
+"""The parts whose homes a part starts from."""
 
 
 def run(part: str, work: Path, days: int) -> list[Line]:
-    """Run a part in a process of its own. One that fails or takes too long is a line that says so."""
+    """Run a part in a separate process. If it fails or takes too long, return a line that reports it."""
     result = work / f"{part}.json"
     command = [sys.executable, "-m", "benchmarks", part, "--work", str(work), "--days", str(days)]
     try:
@@ -89,18 +88,18 @@ def run(part: str, work: Path, days: int) -> list[Line]:
 
 
 def chosen(asked: Sequence[str]) -> list[str]:
-    """The parts that are asked for, or all, with those that they need, in order."""
+    """Return the requested parts, or all, with those that they need, in order."""
     wanted = set(asked or PARTS)
     return [part for part in PARTS if part in wanted.union(*(NEEDS.get(each, set()) for each in wanted))]
 
 
 def sections(found: Mapping[str, Sequence[Line]]) -> str:
-    """A table for each part."""
+    """Return a table per part."""
     return "\n\n".join(f"## {PARTS[part][0]}\n\n{table(lines)}" for part, lines in found.items())
 
 
 def page(text: str, seconds: float, load: float) -> str:
-    """docs/reference/speed.md: the tables, and on what they were measured."""
+    """Return docs/reference/speed.md: the tables, and the machine that they were measured on."""
     git = ["git", "rev-parse", "--short", "HEAD"]
     commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=ROOT).stdout.strip()
     return f"""{TITLE}
@@ -108,11 +107,11 @@ def page(text: str, seconds: float, load: float) -> str:
 Written by `python -m benchmarks --write docs/reference/speed.md` in {seconds / 60:.0f} minutes:
 {datetime.now(UTC):%Y-%m-%d}, commit {commit or "unknown"}, {os.cpu_count()} cores, {_processor()},
 {_memory_gib():.0f} GiB, Python {platform.python_version()}, DuckDB {version("duckdb")},
-polars {version("polars")}, load {load:.1f} when it began and
-{os.getloadavg()[0]:.1f} when it ended. CPU is that of all threads; each time
+polars {version("polars")}, load {load:.1f} at the start and
+{os.getloadavg()[0]:.1f} at the end. CPU is the time of all threads; the time
 of a question is the least of its repeats. The offers of large markets and long histories are made up from a
-seed (`python -m benchmarks.market`). All lines are of one run: compare the ratios, as times on a machine that
-does other work are longer.
+seed (`python -m benchmarks.market`). All lines come from one run: compare the ratios, since times are longer
+on a machine that does other work.
 
 {text}
 

@@ -1,5 +1,4 @@
-"""What a publication takes, by phase, and how much memory and disk: of small and large markets, of long and
-short histories."""
+"""Time, memory and disk of a publication by phase, for small and large markets, long and short histories."""
 
 import shutil
 import subprocess
@@ -28,12 +27,12 @@ PHASES = {
     "fill": "marts",
     "run_checks": "checks",
 }
-"""The functions of pipeline/warehouse/build.py that are timed apart, and what they do."""
+"""The functions of pipeline/warehouse/build.py that are timed separately, with a name for each."""
 
 
 @contextmanager
 def phases() -> Iterator[dict[str, Taken]]:
-    """What each phase of the builds within took."""
+    """Time the phases of the builds within the block."""
     taken: dict[str, Taken] = defaultdict(lambda: Taken(0, 0))
 
     def timing(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -56,7 +55,7 @@ def phases() -> Iterator[dict[str, Taken]]:
 
 
 def first(work: Path) -> list[Line]:
-    """The first publication of a machine, which computes all that does not depend on prices."""
+    """Time a machine's first publication, which computes everything that does not depend on prices."""
     home = Home(work / "first")
     _write(home, "small", 1)
     taken = timed(lambda _: publish(home, LAST_DAY, _now(LAST_DAY)))
@@ -67,7 +66,7 @@ def first(work: Path) -> list[Line]:
 
 
 def large(work: Path) -> list[Line]:
-    """A day of 81,000 offers, by phase; the same files read by DuckDB and polars alone."""
+    """Time a day of 81,000 offers by phase, and DuckDB and polars alone on the same files."""
     home = _home(work, "large")
     count = LARGE.offers_per_day
     _write(home, "large", 1)
@@ -95,7 +94,7 @@ def large(work: Path) -> list[Line]:
 
 
 def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) -> list[Line]:
-    """A publication after a long history against one after a short one, each a day after the last."""
+    """Compare a publication after a long history with one after a short one."""
     taken, sizes = [], []
     for length in days:
         home = _home(work, f"history-{length}")
@@ -117,7 +116,7 @@ def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) 
 
 
 def demo(work: Path, pages: Path) -> list[Line]:
-    """The sample pages published once more: plans and the audit are ready."""
+    """Time another publication of the sample pages, with plans and audit cached."""
     from benchmarks.readers import replay
 
     home = _home(work, "demo")
@@ -135,13 +134,13 @@ def demo(work: Path, pages: Path) -> list[Line]:
 
 
 def _write(home: Home, size: str, days: int) -> None:
-    """In a process of its own, so that its memory does not count."""
+    """Write a market in a separate process, so that its memory does not count."""
     command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
     subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
 
 
 def _home(work: Path, name: str) -> Home:
-    """A new home with what the first publication prepared."""
+    """Return a new home with the caches of the first publication."""
     home = Home(work / name)
     shutil.copytree(work / "first" / "cache", home.cache)
     return home

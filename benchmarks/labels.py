@@ -1,4 +1,4 @@
-"""How many labels per second one core matches.
+"""Labels per second that one core matches.
 
 The labels are all different, and the caches are empty at the start, as in a refresh. A second pass over the
 same labels shows the effect of repetition, and a pass with every cache emptied before each label the worst
@@ -44,7 +44,7 @@ ROUNDS = 3
 
 
 def clear_caches() -> None:
-    """Empty the caches of labels, not those of the catalogue."""
+    """Empty the caches of labels, but not those of the catalogue."""
     for module in (tokens, label, match):
         for each in vars(module).values():
             if hasattr(each, "cache_clear") and each.cache_info().maxsize == tokens.CACHE_SIZE:
@@ -59,7 +59,7 @@ def _cards() -> Iterator[str]:
 
 
 def distinct_labels(count: int) -> list[str]:
-    """``count`` different labels of real cards, written as sellers write them, in a fixed shuffled order."""
+    """Return ``count`` different labels of real cards, in sellers' spellings and a fixed shuffled order."""
     parts = itertools.product(VENDORS, COUNTS, _cards(), TAILS, SEPARATORS)
     labels = {
         number + (vendor + card).replace(" ", separator) + tail
@@ -73,7 +73,7 @@ def distinct_labels(count: int) -> list[str]:
 
 
 def labels(count: int = 100_000) -> list[Line]:
-    """The rates, each the best of three rounds."""
+    """Measure the rates, each the best of three rounds."""
     chosen = distinct_labels(count)
     identify("read the catalogue", provider="vast")
     first, again = [], []
@@ -98,7 +98,7 @@ def _match(labels: Sequence[str]) -> None:
 
 
 def _without_caches(labels: Sequence[str]) -> Taken:
-    """The caches are emptied outside of the measured time."""
+    """Return the time of matching each label with empty caches; emptying them is not timed."""
     processor = wall = 0.0
     for text in labels:
         clear_caches()

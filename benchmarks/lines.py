@@ -1,4 +1,4 @@
-"""What every part of the benchmarks gives: lines of a table, timed alike."""
+"""Lines of the benchmarks' tables, and the timers of all parts."""
 
 import re
 import resource
@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 
 class Taken(NamedTuple):
-    """Seconds of processor and wall clock."""
+    """Seconds of processor time and wall-clock time."""
 
     processor: float
     wall: float
 
 
 class Line(NamedTuple):
-    """One row of the table: what was timed, what it took, and how that compares with its goal."""
+    """A row of a table: its name, its time, and the comparison with its goal."""
 
     what: str
     taken: Taken | None
@@ -27,18 +27,18 @@ class Line(NamedTuple):
 
 
 def together(*taken: Taken) -> Taken:
-    """The sums."""
+    """Return the sums of both times."""
     return Taken(sum(each.processor for each in taken), sum(each.wall for each in taken))
 
 
 def processor_seconds() -> float:
-    """Of this process and of those that it waited for."""
+    """Return the processor seconds of this process and of the children that it waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def timed(question: Callable[[int], object], repeats: int = 1) -> Taken:
-    """The least of so many repeats; the question is given the number of the repeat."""
+    """Return the least time of the repeats; ``question`` gets the number of the repeat."""
     taken = []
     for repeat in range(repeats):
         with clock() as read:
@@ -49,7 +49,7 @@ def timed(question: Callable[[int], object], repeats: int = 1) -> Taken:
 
 @contextmanager
 def clock() -> Iterator[Callable[[], Taken]]:
-    """What can be read within, and afterwards, is what was taken since it began."""
+    """Time a block: the yielded function returns the time since its start, up to its end."""
     processor, wall = processor_seconds(), time.perf_counter()
     stopped: list[Taken] = []
 
@@ -61,7 +61,7 @@ def clock() -> Iterator[Callable[[], Taken]]:
 
 
 def peak_megabytes() -> float:
-    """The largest resident set that this process has had; not what its parent had, as getrusage counts it."""
+    """Return this process' peak resident memory; getrusage would include its parent's."""
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
     except OSError:
@@ -71,12 +71,12 @@ def peak_megabytes() -> float:
 
 
 def below(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """A value that is to be at most its goal."""
+    """Return the line of a value with an upper goal."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at most {_short(goal)} {unit}", value <= goal)
 
 
 def above(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """A value that is to be at least its goal."""
+    """Return the line of a value with a lower goal."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at least {_short(goal)} {unit}", value >= goal)
 
 
@@ -85,7 +85,7 @@ def _short(value: float) -> str:
 
 
 def table(lines: Sequence[Line]) -> str:
-    """The lines as a table of Markdown."""
+    """Return the lines as a Markdown table."""
     rows = ["| | CPU | wall | measured | goal | reached |", "| --- | ---: | ---: | --- | --- | --- |"]
     for line in lines:
         processor, wall = (_seconds(value) for value in line.taken) if line.taken else ("", "")

@@ -1,10 +1,10 @@
-"""A made-up market, written as a record: what a home would have after days of so many offers.
+"""A made-up market, written as a record: a home after days of many offers.
 
     python -m benchmarks.market HOME --sources 60 --gpus 90 --regions 5 --kinds 3 --days 1
 
 The same seed gives the same prices. Sellers beyond the catalogue's sources are other providers that these
 list. List prices stand still for weeks and then move by some percent, spot prices every few days, and all
-come down over the years.
+fall over the years.
 """
 
 import argparse
@@ -35,7 +35,7 @@ MOVES_PER_DAY = {"on_demand": 0.02, "spot": 0.3, "reserved": 0.01}
 MOVE = 0.03
 """The standard deviation of the logarithm of a price's move."""
 PULL = 0.05
-"""How much of its distance to the market a price comes back with each move."""
+"""The share of its distance to the market by which a price returns with each move."""
 YEARLY_DECLINE = 0.2
 
 REGIONS = (
@@ -52,7 +52,7 @@ EUR_IN_USD = "1.1699"
 
 @dataclass(frozen=True, slots=True)
 class Market:
-    """How large a market is: every seller offers every GPU in every region and of every price kind.
+    """The size of a market: every seller offers every GPU in every region and price kind.
 
     ``most_offers`` cuts a day's offers to so many. ``same_country``: all regions are of one country, whose
     offers with the same terms are one rental.
@@ -68,7 +68,7 @@ class Market:
 
     @property
     def offers_per_day(self) -> int:
-        """Offers in each day's record."""
+        """Return the offers in each day's record."""
         every = self.sellers * self.gpus * self.regions * self.kinds
         return min(every, self.most_offers or every)
 
@@ -82,7 +82,7 @@ SIZES_BY_NAME = {"small": SMALL, "middle": MIDDLE, "large": LARGE}
 
 @dataclass(slots=True)
 class _Record:
-    """Writes a month at a time: what a home has that was refreshed every day."""
+    """The record of a home that was refreshed every day, written a month at a time."""
 
     home: Home
     offers: dict[Month, dict[date, pl.DataFrame]] = field(default_factory=lambda: defaultdict(dict))
@@ -125,7 +125,7 @@ def _by_source(frame: pl.DataFrame) -> Iterator[tuple[tuple[Any, ...], pl.DataFr
 
 
 def _constant(rows: pl.DataFrame) -> pl.DataFrame:
-    """In the columns and types of the record, but for what differs from day to day."""
+    """Return rows in the record's columns and types, without the values that differ from day to day."""
     return rows.select(
         (pl.col(name) if name in rows.columns else pl.lit(None)).cast(kind).alias(name)
         for name, kind in SCHEMAS["offers"].items()
@@ -133,7 +133,7 @@ def _constant(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _levels(frame: pl.DataFrame, rng: np.random.Generator, days: int) -> Iterator[np.ndarray]:
-    """USD per GPU and hour of each series (seller, GPU, price kind), day by day."""
+    """Yield USD per GPU-hour of each series (seller, GPU, price kind), day by day."""
     series = frame.unique("series").sort("series")
     market = np.log(series["usd_per_gpu_hour"].to_numpy())
     moves_per_day = series["price_kind"].replace_strict(MOVES_PER_DAY, return_dtype=pl.Float64).to_numpy()
@@ -146,7 +146,7 @@ def _levels(frame: pl.DataFrame, rng: np.random.Generator, days: int) -> Iterato
 
 
 def _offers(market: Market, rng: np.random.Generator) -> pl.DataFrame:
-    """A day's offers without their prices, which are those of their ``series`` times ``region_factor``."""
+    """Return a day's offers without prices; a price is that of its ``series`` times ``region_factor``."""
     sellers = pl.DataFrame(_sellers(market.sellers)).with_columns(
         seller_factor=pl.Series(np.exp(rng.normal(0, 0.15, market.sellers))),
         billing_increment_seconds=pl.Series(rng.choice([1, 60, 3600], market.sellers)).cast(pl.Int32),
@@ -195,7 +195,7 @@ def _places(count: int) -> list[tuple[str, str, str]]:
 
 
 def _sellers(count: int) -> list[dict[str, str]]:
-    """A source with its own prices each, as far as the catalogue has them, then providers that those list."""
+    """Return sellers: the catalogue's sources, then further providers that these list."""
     found = []
     sources = _price_sources()
     for n in range(count):
@@ -212,7 +212,7 @@ def _sellers(count: int) -> list[dict[str, str]]:
 
 @cache
 def _price_sources() -> list[SourceConfig]:
-    """The sources that can be asked and sell what jobs can be trained on."""
+    """Return the active sources with machines for training."""
     return [
         config
         for config in configs().values()
@@ -224,8 +224,7 @@ def _price_sources() -> list[SourceConfig]:
 
 @cache
 def _gpus() -> pl.DataFrame:
-    """The GPUs that can be planned for, those of data centres first, the newest of these first, with a list
-    price by memory and speed."""
+    """Return the GPUs with plans, newest data-centre cards first, with a list price by memory and speed."""
     file = paths.CATALOG_DIR / "gpus.csv"
     with duckdb.connect() as connection:
         rows = connection.execute(_GPUS, [str(file)]).fetchall()
@@ -248,7 +247,7 @@ def _write_day(
 ) -> None:
     observed_at = datetime.combine(day, time(6), UTC)
     sha256 = hashlib.sha256(f"{source} {day}".encode()).hexdigest()
-    # To the hundredth of a cent, so that the price of the whole machine is exactly its GPUs'.
+    # To the hundredth of a cent, so that the machine's price is exactly the sum of its GPUs' prices.
     per_gpu = pl.Series(np.maximum(np.round(usd_per_gpu_hour, 4), 1e-4))
     of_the_day: dict[str, Any] = {
         "usd_per_gpu_hour": per_gpu,
@@ -280,7 +279,7 @@ def _write_outcome(
 
 
 def _write_rates(record: _Record, day: date) -> None:
-    """The record of the European Central Bank's rates."""
+    """Record the European Central Bank's rates of a day."""
     observed_at = datetime.combine(day, time(6), UTC)
     row = {"day": day, "currency": "EUR", "usd_per_unit": EUR_IN_USD, "rate_date": day}
     record.add("exchange_rates", "", day, "", [row])

@@ -1,4 +1,4 @@
-"""How long questions take, and how that compares with gpuhunt, DuckDB alone and polars on the same offers.
+"""Times of questions, compared with gpuhunt, DuckDB alone and polars on the same offers.
 
 gpuhunt is looked for among the installed packages, then in data/bench, where `make bench` puts it. Without it
 the comparison is left out, and said to be.
@@ -41,7 +41,7 @@ CANDIDATES = "SELECT count(*), sum(tokens_per_second_per_gpu), max(needed_gib) F
 
 
 def questions(work: Path, repeats: int = REPEATS) -> list[Line]:
-    """What a person asks, of the published file of the sample pages."""
+    """Time a person's questions to the published file of the sample pages."""
     home = Home(work / "demo")
     off = iter(range(2049, 100_000))
     with gpufare.open(home.root) as prices:
@@ -54,7 +54,7 @@ def questions(work: Path, repeats: int = REPEATS) -> list[Line]:
             lambda n: prices.cheapest(**{**JOB, "tokens": (n + 1) * 1e6}, limit=FIRST), repeats
         )
 
-    # A connection for each repeat, opened and in use: the plans of a job are kept.
+    # A new connection per repeat, since a connection keeps the plans of a job.
     fresh = [gpufare.open(home.root) for _ in range(repeats)]
     for prices in fresh:
         prices.compare("l4", "t4")
@@ -93,8 +93,10 @@ def _against(question: str, taken: Taken, goal: float) -> Line:
 
 
 def plans(models: int = 8) -> list[Line]:
-    """How many candidates the planner evaluates per second, on two threads: one (model, method, sequence
-    length, GPU, count, micro-batch, checkpointing, sharding) each, and none is pruned."""
+    """Measure the candidates that the planner evaluates per second on two threads, without pruning.
+
+    A candidate is a model, method, sequence length, GPU, count, micro-batch, checkpointing and sharding.
+    """
     with planner("plans_for") as connection:
         connection.execute("SET threads = 2")
         connection.execute(JOBS, [models])
@@ -118,8 +120,8 @@ SELECT 'job' AS job, 'llama-3.1-8b' AS model, 'qlora' AS method, 100e6 AS tokens
 
 
 def against_others(work: Path, repeats: int = REPEATS) -> list[Line]:
-    """The cheapest of 81,000 offers, and the whole answer for a job, against gpuhunt, DuckDB alone and polars
-    with the same offers in memory."""
+    """Compare the cheapest of 81,000 offers, and a job's whole answer, with gpuhunt, DuckDB alone and polars
+    on the same offers in memory."""
     with connect() as connection:
         published = Home(work / "large").published
         connection.execute(f"ATTACH '{quoted(published)}' AS gpufare (READ_ONLY)")
@@ -196,7 +198,7 @@ ORDER BY ALL
 
 
 def _gpuhunt(offers: Sequence[tuple[str, str, float, str, int, bool]]) -> object | None:
-    """Its catalogue with the same offers, spread over the providers that it knows; None without gpuhunt."""
+    """Return gpuhunt's catalogue with the same offers, spread over its providers; None without gpuhunt."""
     site.addsitedir(str(GPUHUNT))
     try:
         from gpuhunt._internal import catalog as theirs

@@ -1,4 +1,4 @@
-"""How fast each source's saved answers are read, and what a refresh of all of them takes up to its record."""
+"""Times of reading each source's saved answers, and of refreshing all of them up to the record."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -22,7 +22,7 @@ REPEATS = 3
 
 
 class Read(NamedTuple):
-    """What one source's answers gave."""
+    """The offers and times of one source."""
 
     source: str
     bytes: int
@@ -32,14 +32,14 @@ class Read(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """What all sources gave."""
+    """The day of the sample pages, and the results of all sources."""
 
     day: date
     sources: list[Read]
 
 
 def replay(home: Home, pages: Path) -> Replay:
-    """What the daily job does with every source, without HTTP, up to the record of the pages' day."""
+    """Run the daily job for every source, without HTTP, up to the record."""
     found = [
         config for config in configs().values() if config.disabled is None and (pages / config.name).is_dir()
     ]
@@ -79,7 +79,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
 
 
 def readers(work: Path, pages: Path) -> list[Line]:
-    """All sources together, step by step, and each reader's rate."""
+    """Time all sources step by step, and each reader's rate."""
     found = replay(Home(work / "readers"), pages).sources
     steps: dict[str, Taken] = defaultdict(lambda: Taken(0, 0))
     for read in found:
@@ -105,5 +105,5 @@ def readers(work: Path, pages: Path) -> list[Line]:
 
 
 def _rate(read: Read) -> float:
-    """MB per second."""
+    """Return MB per second."""
     return read.bytes / 1e6 / read.steps["read the pages"].processor

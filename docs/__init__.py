@@ -1,1 +1,1 @@
-"""The documentation: pages, the site's settings, and `docs.generate`, which makes some of the pages."""
+"""The documentation: pages, the site's settings, and `docs.generate`, which writes some of the pages."""

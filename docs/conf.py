@@ -1,7 +1,7 @@
-"""The site: the pages of docs/ as they stand, plain Markdown, built by `make docs` without a network.
+"""Settings of the site that `make docs` builds, without a network, from the plain Markdown of docs/.
 
-A page named index.md lists its pages as ordinary links. The site's menu is made from these links, so that no
-page needs a directive that a code host would show as raw text.
+The menu is built from the links of each index.md, so no page needs a directive that a code host would show as
+raw text.
 """
 
 import re
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")
 
 
 def menu(page: str, text: str) -> str:
-    """A hidden list of the pages that an index page links to, each once; nothing for other pages."""
+    """Return a hidden table of contents of an index page's links; an empty text for other pages."""
     if PurePosixPath(page).name != "index":
         return ""
     linked = dict.fromkeys(target for _, target, _ in _LINK.findall(text) if target.endswith(".md"))
@@ -35,10 +35,10 @@ def menu(page: str, text: str) -> str:
 
 
 def with_files_of_the_repository(page: str, text: str) -> str:
-    """Links to files outside docs/ become copies of these files; a folder's link keeps its words only.
+    """Return ``text`` with links to files outside docs/ as downloads, and links to folders as plain words.
 
     Raises:
-        ValueError: such a link leads nowhere.
+        ValueError: the target of such a link does not exist.
     """
 
     def copied(link: re.Match[str]) -> str:
@@ -58,5 +58,5 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect the hook that rewrites each page; Sphinx calls this."""
     app.connect("source-read", _read)

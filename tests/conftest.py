@@ -121,7 +121,7 @@ def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.Comp
 
 
 def gpufare_process(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The same in a process of its own, for what depends on that."""
+    """The same in a separate process, for what depends on that."""
     root = home.root if isinstance(home, Home) else home
     environment = os.environ | ({HOME_VARIABLE: str(root)} if root else {})
     environment.pop("COLUMNS", None)  # a pipe, whatever the shell of these tests exports

@@ -20,13 +20,13 @@ TLS_HANDSHAKE = b"\x16"
 
 
 class Host(BaseHTTPRequestHandler):
-    """What a fault acts on: a connection on which one source has just asked something."""
+    """The connection of a request, on which a fault acts."""
 
     asked: int
     base_url: str
 
     def say(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Answer."""
+        """Send an answer."""
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name.replace("_", "-"), value)
@@ -79,10 +79,10 @@ class FaultyHandler(PageHandler):
 
 
 class FaultyServer(PagesServer):
-    """A PagesServer on which some sources meet their fault instead of their page; robots.txt is spared.
+    """A PagesServer that answers some sources with a fault instead of their page; robots.txt always works.
 
-    One port speaks HTTP and, to a client that begins with a TLS handshake, HTTPS with a certificate that
-    nobody trusts. ``asked`` counts the requests of each faulty source.
+    One port speaks HTTP and, to a client that begins with a TLS handshake, HTTPS with an untrusted
+    certificate. ``asked`` counts the requests of each faulty source.
     """
 
     handler = FaultyHandler
@@ -93,7 +93,7 @@ class FaultyServer(PagesServer):
         super().__init__(directory)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing of it."""
+        """Log nothing."""
 
     @property
     def tls_url(self) -> str:
@@ -102,12 +102,12 @@ class FaultyServer(PagesServer):
 
 
 def says(status: int, body: bytes = b"", **headers: str) -> Fault:
-    """The same answer every time."""
+    """Give the same answer every time."""
     return lambda host: host.say(status, body, **headers)
 
 
 def first(count: int, fault: Fault) -> Fault:
-    """The fault so many times, then the page."""
+    """Act the fault for a number of times, then give the page."""
     return lambda host: fault(host) if host.asked <= count else host.say_as_ever()
 
 
@@ -116,12 +116,12 @@ def redirects_to(location: str, status: int = 302) -> Fault:
 
 
 def redirects_to_untrusted_tls(host: Host) -> None:
-    """To the same port, as https: allowed, and then the certificate is one that nobody trusts."""
+    """Redirect to https on the same port, which is allowed but has an untrusted certificate."""
     host.say(302, location=host.base_url.replace("http:", "https:") + "/prices")
 
 
 def sends(head: bytes, body: bytes = b"") -> Fault:
-    """Exactly these bytes after the status line, whatever they promise; then the connection ends."""
+    """Send exactly these bytes after the status line, then close the connection."""
 
     def fault(host: Host) -> None:
         host.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body)
@@ -130,7 +130,7 @@ def sends(head: bytes, body: bytes = b"") -> Fault:
 
 
 def drips(host: Host) -> None:
-    """A body that goes on for ever, a byte at a time."""
+    """Send an endless body, a byte at a time."""
     host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100000\r\n\r\n")
     _drip(host)
 
@@ -158,25 +158,25 @@ def sends_200_mb(host: Host) -> None:
 
 
 def pads_without_end(host: Host) -> None:
-    """A whole gzip body and then zeros."""
+    """Send a whole gzip body, then zeros."""
     sends(b"connection: close\r\ncontent-encoding: gzip", gzip.compress(b"{}"))(host)
     for _ in range(200):
         host.wfile.write(bytes(MIB))
 
 
 def sends_gzip_bomb(host: Host) -> None:
-    """300 gzip members of 1 MiB of zeros each: 300 kB on the wire, 300 MiB unpacked."""
+    """Send 300 gzip members of 1 MiB of zeros each: 300 kB on the wire, 300 MiB unpacked."""
     host.say(200, gzip.compress(bytes(MIB)) * 300, content_type="text/html", content_encoding="gzip")
 
 
 def breaks_off(host: Host) -> None:
-    """Less than what was promised, then the end of the connection."""
+    """Send less than the announced length, then close the connection."""
     sends(b"content-type: application/json\r\ncontent-length: 1000", b"{")(host)
     host.connection.shutdown(socket.SHUT_RDWR)
 
 
 def hangs_up(host: Host) -> None:
-    """No answer at all."""
+    """Give no answer."""
     host.connection.shutdown(socket.SHUT_RDWR)
 
 
@@ -185,14 +185,14 @@ def talks_nonsense(host: Host) -> None:
 
 
 def listening() -> tuple[Any, str]:
-    """A port of this machine on which nobody answers, and its address: to be refused, not asked."""
+    """Return a listening socket of this machine and its address, which must be refused without a request."""
     taken = socket.create_server(("127.0.0.1", 0))
     return taken, f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 @contextmanager
 def refusing() -> Iterator[str]:
-    """The address of a port that refuses connections: bound, and nobody listens."""
+    """Yield the address of a port that refuses connections: bound, but not listening."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"

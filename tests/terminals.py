@@ -26,8 +26,8 @@ def screen(
     environment: Mapping[str, str] | None = None,
     raw: bool = False,
 ) -> list[str]:
-    """What ``gpufare`` writes to a terminal of so many columns, both streams, line by line; ``raw`` keeps
-    what steers the terminal."""
+    """Return the lines of both streams that ``gpufare`` writes to a terminal of ``columns`` columns; ``raw``
+    keeps control sequences."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
@@ -50,6 +50,6 @@ def screen(
     text = written.decode().replace("\r\n", "\n")
     if raw:
         return text.split("\n")
-    # Where a line is begun again, or erased, the last text is what stays.
+    # If a line is rewritten or erased, the last text stays.
     text = _ERASED.sub("\r", text)
     return [line.rpartition("\r")[2] for line in _CONTROL.sub("", text).rstrip("\n").split("\n")]

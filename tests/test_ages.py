@@ -1,4 +1,4 @@
-"""How old a price is counts against the day of the question, in every face; what is ranked does not."""
+"""Ages are computed on the day of the question, in every interface; ranking uses the published day."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""What a live refresh says before it asks."""
+"""The announcement of a live refresh before its requests."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ def chosen(*names: str) -> list[SourceConfig]:
     return [source_config(name) for name in names]
 
 
-def test_before_the_first_day_all_is_said(tmp_path: Path) -> None:
+def test_first_refresh_announces_everything(tmp_path: Path) -> None:
     lines = announcement(chosen("modal", "gcp", "primeintellect", "vast"), Home(tmp_path), {})
     assert lines[0] == "asking 2 sources without a key"
     assert any(line.startswith("off by their terms: vast;") for line in lines)

@@ -35,7 +35,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def pages(folder: Path, answered: int | None = None) -> Path:
-    """The sample pages of the source, of which only the first requests were answered."""
+    """Copy the source's sample pages, with answers to only the first requests."""
     shutil.copytree(PAGES / "vast", folder / "vast")
     index = folder / "vast" / "index.json"
     entries = json.loads(index.read_text(encoding="utf-8"))
@@ -46,7 +46,7 @@ def pages(folder: Path, answered: int | None = None) -> Path:
 
 
 ALL, SOME, FEWER, NONE = None, 4, 3, 0
-"""How many of the 5 requests are answered."""
+"""Answered requests, out of 5."""
 
 
 def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:
@@ -110,7 +110,7 @@ def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_sam
     assert record(read_from_the_archive(home, tmp_path / "again")) == live
 
 
-def test_an_accepted_attempt_that_does_not_stand_says_which_does(home: Home, tmp_path: Path) -> None:
+def test_superseded_attempt_names_the_one_that_stands(home: Home, tmp_path: Path) -> None:
     morning, noon = attempt(home, tmp_path, ALL), attempt(home, tmp_path, FEWER)
     assert (morning.warnings, noon.accepted) == ((), True)
     assert noon.warnings == (f"the day keeps what its attempt {morning.attempt} gave",)
@@ -127,7 +127,7 @@ def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_pat
 
 
 def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Path) -> None:
-    """Hourly captures: each is read once. The bodies of the first are gone, and nobody notices."""
+    """Hourly captures are read once each, so the missing bodies of the first go unnoticed."""
     first = attempt(home, tmp_path, ALL)
     for body in (home.archive / "vast" / str(DAY) / first.attempt).glob("*.gz"):
         body.unlink()

@@ -1,4 +1,4 @@
-"""What the benchmarks measure keeps its size: rows that are read, bytes, peak memory and query plans. Nothing
+"""The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
 here is timed."""
 
 import json
@@ -126,7 +126,7 @@ def test_a_part_that_is_none_is_named(
     assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
 
 
-def test_lines_say_whether_a_goal_is_reached() -> None:
+def test_lines_state_whether_a_goal_is_reached() -> None:
     lines = [
         below("memory", None, 1.46, 1.5, "GB"),
         above("labels", Taken(12.0, 0.5), 72_000, 100_000, "per second"),

@@ -121,7 +121,7 @@ def test_what_a_clock_400_days_ahead_left_is_ignored_and_named_once(
     assert named == [(AHEAD, f"the home has data of {AHEAD}, a future date")]
 
 
-def test_a_clock_that_went_back_publishes_its_own_day_and_says_what_it_ignores(
+def test_clock_set_back_publishes_its_own_day_and_reports_ignored_files(
     home: Home, server: PagesServer
 ) -> None:
     run(home, server, DAY + timedelta(days=2))

@@ -1,4 +1,4 @@
-"""What each yaml says of how much of a provider's offers a user sees."""
+"""The share of a provider's offers that each yaml states."""
 
 import re
 
@@ -19,7 +19,7 @@ def test_a_source_says_how_much_of_its_offers_a_user_sees(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in PRICE_SOURCES if configs()[name].key_variables])
 def test_a_source_with_a_key_says_what_the_key_adds(name: str) -> None:
-    """Unless the key is what permits to ask, or adds nothing that is known."""
+    """Unless the key is the permission to ask, or is not known to add anything."""
     config = configs()[name]
     permits = config.needs_key or config.terms.automated == "forbidden"
     assert config.coverage.with_key or config.disabled or permits

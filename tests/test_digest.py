@@ -59,7 +59,7 @@ def lines_of(found: Digest) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in found.lines)
 
 
-def test_the_lines_say_what_moved_what_broke_and_what_is_held(two_days: Home) -> None:
+def test_lines_name_moved_prices_broken_sources_and_held_prices(two_days: Home) -> None:
     found = digest_of(two_days, SEVEN)
     lines = lines_of(found)
     assert found.day == SECOND
@@ -126,7 +126,7 @@ def test_a_file_of_yesterday_and_a_missing_one_are_the_first_line(two_days: Home
     assert "cannot be read" in digest_of(damaged, SEVEN).lines[0]
 
 
-def test_what_cannot_be_said_is_a_line_that_says_so(tmp_path: Path) -> None:
+def test_digest_reports_unreadable_incidents(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     Journal(home).write("incident", "", FIRST, "deep", "[" * 100_000)
     lines = lines_of(digest_of(home, SEVEN))

@@ -1,4 +1,4 @@
-"""How answers look in a terminal and what a pipe gets."""
+"""Answers in a terminal and in a pipe."""
 
 import csv
 import io
@@ -42,7 +42,7 @@ QLORA = ("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens",
 
 
 def piped(*arguments: str, home: Home) -> Answer:
-    """What a pipe gets, in this process."""
+    """Return the output to a pipe, run in this process."""
     return CliRunner().invoke(main, list(arguments), env={HOME_VARIABLE: str(home.root)})
 
 
@@ -95,7 +95,7 @@ def test_columns_are_shown_by_importance_and_in_their_order(lines_of: Lines) -> 
     assert note.startswith("columns that do not fit here: usd_per_hour, long_name_of_a_number, said ")
 
 
-def test_text_that_is_cut_says_so_and_a_pipe_gets_it_whole(lines_of: Lines) -> None:
+def test_cut_text_ends_in_an_ellipsis_and_a_pipe_gets_it_whole(lines_of: Lines) -> None:
     (row,) = [line for line in lines_of(TABLE, 72)[0] if "4090" in line]
     assert "a sentence of" in row
     assert "…" in row
@@ -164,8 +164,11 @@ NOTES = r"columns that do not fit here: .* \(--format record shows all\)|[\d,]+ 
 
 
 def fits(arguments: tuple[str, ...], home: Home, columns: int = 80) -> list[str]:
-    """What a terminal of so many columns shows. Asserts that no line is wider (but for one with an address
-    alone) and that no word is broken, but for text that is cut with an ellipsis."""
+    """Return the lines that a terminal of ``columns`` columns shows.
+
+    Asserts that no line is wider, except one with only an address, and that no word is broken, except by an
+    ellipsis.
+    """
     shown = screen(*arguments, columns=columns, home=home.root)
     assert [line for line in shown if cell_len(line) > columns and not line.strip().startswith("http")] == []
     whole = piped(*arguments, home=home)
@@ -265,7 +268,7 @@ def test_json_is_an_array_and_jsonl_is_lines(sample_home: Home) -> None:
     assert json.loads(piped("sql", f"{query} WHERE n > 9", "--format", "json", home=sample_home).stdout) == []
 
 
-def test_an_empty_result_says_so(sample_home: Home) -> None:
+def test_empty_result_is_reported(sample_home: Home) -> None:
     for form in ("table", "record"):
         answer = piped("sql", "SELECT 1 AS one WHERE false", "--format", form, home=sample_home)
         assert "no rows" in answer.stderr.splitlines()
@@ -334,7 +337,7 @@ def test_rows_are_counted_where_they_can_be() -> None:
         assert count_rows(connection, "EXPLAIN SELECT 1") is None
 
 
-def test_a_query_that_fails_on_its_way_says_so() -> None:
+def test_query_that_fails_midway_is_an_error() -> None:
     with duckdb.connect() as connection:
         answer = stream(
             connection, "SELECT CASE WHEN range < 500000 THEN 1 ELSE error('late') END FROM range(1000000)"
@@ -386,7 +389,7 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
     assert row.split()[:4] == ["L40S", "mine", "matched", "l40s"]
 
 
-def test_the_help_says_of_each_command_what_it_does_in_a_whole_sentence(tmp_path: Path) -> None:
+def test_help_describes_each_command_in_a_whole_sentence(tmp_path: Path) -> None:
     shown = screen("--help", columns=80, home=tmp_path)
     commands = shown[shown.index("Commands:") + 1 :]
     assert not [line for line in commands if "..." in line]
@@ -403,7 +406,7 @@ def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])
-def test_columns_that_must_be_shown_are_narrowed_and_not_left_out(columns: int, lines_of: Lines) -> None:
+def test_required_columns_are_narrowed_instead_of_omitted(columns: int, lines_of: Lines) -> None:
     headings, kinds = ("fact", "rtx-pro-6000-workstation", "l40s", "meaning"), ("VARCHAR",) * 4
     row = ("on_demand_usd_per_gpu_hour", "RTX PRO 6000 Workstation Edition", "0.38", "US dollars " * 9)
     lines, note = lines_of(Result(headings, kinds, [row]), columns, in_lines=headings[:3], always=3)

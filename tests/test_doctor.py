@@ -194,7 +194,7 @@ def test_an_interrupted_capture_is_no_failure(home: Home) -> None:
     assert look(home)["archive"][0].level == "ok"
 
 
-def test_a_sample_is_said_to_be_one_and_all_finds_all(home: Home) -> None:
+def test_sample_is_reported_as_one_and_all_finds_everything(home: Home) -> None:
     for at in range(2, 40):
         archived(home, f"page {at}".encode(), day=TODAY - timedelta(days=at))
     damaged = {damage(path) for path in home.archive.glob(f"*/{TODAY - timedelta(days=30)}/*/*.gz")}
@@ -273,7 +273,7 @@ def test_litter_is_swept_when_asked(home: Home) -> None:
     assert not litter.exists()
 
 
-def test_stray_files_are_named_and_left_alone(home: Home) -> None:
+def test_stray_files_are_reported_and_not_deleted(home: Home) -> None:
     strays = [
         home.root / "notes.txt",
         home.record / "offers" / "runpod" / "2026-08-22 (copy).parquet",

@@ -39,7 +39,7 @@ def test_each_source_has_its_outcome_and_what_it_took_and_the_home_stays_as_it_w
     assert line.endswith(f" kB in {modal['duration_seconds']:.1f} s")
 
 
-def test_what_failed_says_why_and_what_to_do(tmp_path: Path) -> None:
+def test_failure_names_its_reason_and_what_to_do(tmp_path: Path) -> None:
     faults = {
         "coreweave": says(403, b"<h1>Forbidden</h1>", content_type="text/html"),
         "cudo": says(200, b"<html>", content_type="text/html"),
@@ -71,7 +71,7 @@ def test_many_that_fail_alike_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_source_that_is_off_is_not_asked(tmp_path: Path) -> None:
-    """Of the providers themselves, and with the user's choices of the home: nothing is sent."""
+    """With live pages and the choices in the home, nothing is sent."""
     home, now = Home(tmp_path), datetime.now(UTC)
     assert gpufare("sources", "disable", "modal", home=home).returncode == 0
     names = ["vast", "modal", "tensordock", "primeintellect"]

@@ -98,7 +98,7 @@ def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: gpufare.Prices) -> N
 
 
 def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path: Path) -> None:
-    """Yesterday everything cost twice as much: what the job cost then is what it costs at doubled prices."""
+    """Yesterday every price was double: the job's cost then equals its cost at doubled prices."""
     double, both = tmp_path / "double", tmp_path / "both"
     for home in (double, both):
         (home / "published").mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What the answer says in words, for rows that the sample pages do not give."""
+"""The sentences of an answer, for rows that the sample pages do not have."""
 
 import csv
 import io
@@ -71,7 +71,7 @@ def test_hours_have_their_band_and_days() -> None:
     assert ", 25.2 hours (25.1 to 25.5) at " in said(hours=25.2, hours_low=25.1, hours_high=25.5)
 
 
-def test_own_machines_and_quotes_are_said_in_words() -> None:
+def test_own_machines_and_quotes_are_worded() -> None:
     own = said(price_kind="own", source="own", provider="own", raw_label="8 x h100 at 2")
     assert own.startswith("8 x H100 SXM 80 GB of your own: $200.50 ")
     assert "at $2.00 of electricity per hour." in own
@@ -98,7 +98,7 @@ def test_a_band_beyond_the_deadline_is_a_caution(changes: dict[str, Any], warned
     assert ("CAREFUL" in said(**changes)) == warned
 
 
-def test_a_replayed_price_says_so_and_when_it_was_seen() -> None:
+def test_replayed_price_shows_when_it_was_observed() -> None:
     saved = ROW | {"observed_at": datetime(2026, 8, 22, 6, tzinfo=UTC)}
     line = explained(saved, {"example"})[-1]
     assert "Price seen 2026-08-22 at" in line
@@ -182,7 +182,7 @@ def test_what_was_assumed_is_one_line(method: str, assumptions: dict[str, Any], 
     assert lines[-2] == line
 
 
-def test_what_a_filter_left_out_and_a_context_that_is_too_short_are_said() -> None:
+def test_filtered_offers_and_a_too_short_context_are_reported() -> None:
     lines = said(assumptions='{"max_context": 4096, "offers_without_place": 12}')
     assert "Left out: 12 offers whose place is not known." in lines
     assert "CAREFUL: sequences longer than the 4096 tokens that the model supports." in lines

@@ -1,4 +1,4 @@
-"""What providers can do wrong, done to the whole daily job over real HTTP.
+"""Faults of providers, against the whole daily job over real HTTP.
 
 Every fault hits one source on a day on which other sources are well. The others are published as ever, no
 wrong price is published or ranked, and the outcome says what went wrong.
@@ -80,7 +80,7 @@ class Published:
 
 
 def edited(folder: Path, edits: dict[tuple[str, str], Edit]) -> Path:
-    """The sample pages, some files of which a test has changed; an edit that changes nothing is an error."""
+    """Return the sample pages with edits of some files; an edit that changes nothing is an error."""
     shutil.copytree(PAGES, folder)
     for (source, name), edit in edits.items():
         page = folder / source / name
@@ -122,10 +122,10 @@ ELSEWHERE = "http://elsewhere.invalid/"
 JSON = "application/json"
 
 BROKEN = {
-    "certificate that nobody trusts": Broken("crusoe", "tls_error", redirects_to_untrusted_tls),
+    "untrusted certificate": Broken("crusoe", "tls_error", redirects_to_untrusted_tls),
     "403": Broken("coreweave", "http_403", says(403, b"<h1>Forbidden</h1>")),
     "429 for an hour": Broken("together", "asks to wait 3600 s", says(429, retry_after="3600")),
-    "500 for ever": Broken("baseten", "http_5xx", says(500)),
+    "endless 500": Broken("baseten", "http_5xx", says(500)),
     "slow drip": Broken("jarvislabs", "response_timeout", drips),
     "200 MB": Broken("replicate", "too_large", sends_200_mb),
     "gzip bomb": Broken("thundercompute", "too_large", sends_gzip_bomb),
@@ -186,7 +186,7 @@ def bad_day(small_homes: Callable[[Path], Home], tmp_path_factory: pytest.TempPa
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_source_is_left_out_and_its_outcome_names_the_cause(name: str, bad_day: Published) -> None:
+def test_broken_source_is_skipped_and_its_outcome_names_the_cause(name: str, bad_day: Published) -> None:
     broken = BROKEN[name]
     outcome, health = bad_day.outcome(broken.source), bad_day.health(broken.source)
     assert not outcome["accepted"]
@@ -212,7 +212,7 @@ def test_the_other_sources_are_published_as_ever(source: str, bad_day: Published
     assert bad_day.prices(source) == Published(sample_home, bad_day.report).prices(source)
 
 
-def test_a_redirect_to_another_port_of_this_machine_reaches_nobody(bad_day: Published) -> None:
+def test_redirect_to_another_port_of_this_machine_is_refused(bad_day: Published) -> None:
     assert bad_day.elsewhere == []
 
 
@@ -295,7 +295,7 @@ HOLD_TEXT_OF_PAGES = (
 
 
 def hostile_machines(page: str) -> str:
-    """Each string as the region of a machine, and as the name of a GPU that nobody knows."""
+    """Return a page with each string as a machine's region and as the name of an unknown GPU."""
     content = json.loads(page)
     machine = next(each for each in content["machineTypes"] if each["gpuModel"] == "L40S")
     for text in HOSTILE.values():
@@ -405,7 +405,7 @@ def test_wrong_prices_of_some_leave_the_others_as_they_are(
 
 
 def test_no_wrong_price_is_in_any_ranking(dear_day: Published) -> None:
-    """Of the sources with wrong prices, only what the sample page says as well is ranked."""
+    """For sources with wrong prices, only prices that the sample page also has are ranked."""
     ranked = dear_day.rows("SELECT DISTINCT source, native_price FROM main.cheapest_gpu_per_workload")
     for source in {source for source, _ in WRONG_PRICES}:
         with (PAGES / source / "expected.csv").open(encoding="utf-8") as file:
@@ -559,7 +559,7 @@ def test_a_single_price_that_jumps_is_held_back(next_day: Published) -> None:
     assert next_day.offers("nebius", "native_price = 3.55") == []
 
 
-def test_a_card_that_nobody_knows_is_shown_and_not_ranked(next_day: Published) -> None:
+def test_unknown_card_is_shown_but_not_ranked(next_day: Published) -> None:
     (offer,) = next_day.offers("jarvislabs", "raw_label LIKE 'H900%'")
     assert (offer["gpu_id"], offer["ranked"], offer["not_ranked_reason"]) == (None, False, "gpu_not_settled")
     assert next_day.rows("FROM main.unmatched_labels WHERE raw_label LIKE 'H900%'")

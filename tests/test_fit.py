@@ -106,7 +106,7 @@ def test_macro_command_and_call_agree(sample_home: Home, prices: gpufare.Prices)
         assert plan[name] == row[name] == said[name], name
 
 
-def test_what_does_not_fit_says_why(sample_home: Home) -> None:
+def test_plan_that_does_not_fit_has_its_reason(sample_home: Home) -> None:
     said = run(sample_home, "fit", "--model", "llama-3.1-70b", "--gpu", "rtx-4090").output
     assert "llama-3.1-70b lora does not fit on 1 x rtx-4090: needs " in said
 
@@ -118,7 +118,7 @@ def test_what_does_not_fit_says_why(sample_home: Home) -> None:
         ("rtx-4091", "no gpu rtx-4091; the nearest are rtx-4090"),
     ],
 )
-def test_a_card_that_is_none_or_several_is_refused(sample_home: Home, gpu: str, says: str) -> None:
+def test_unknown_or_ambiguous_card_is_refused(sample_home: Home, gpu: str, says: str) -> None:
     for asked in (("fit", "--model", "llama-3.1-8b", "--gpu", gpu), ("compare", gpu, "l40s")):
         answer = run(sample_home, *asked)
         assert answer.exit_code == 1
@@ -181,7 +181,7 @@ def test_a_setting_that_a_job_lacks_is_refused(prices: gpufare.Prices) -> None:
         prices.cheapest(tokens=1e6)
 
 
-def test_without_a_published_file_the_error_says_what_to_run(
+def test_missing_published_file_names_the_command_to_run(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     with pytest.raises(gpufare.NotPublishedError, match="gpufare refresh"):
@@ -218,7 +218,7 @@ def test_a_config_takes_the_place_of_a_catalogued_model_with_its_published_plans
     assert run(sample_home, *shlex.split(hint)[1:]).exit_code == 0
 
 
-def test_estimate_says_that_it_takes_other_defaults(sample_home: Home, tmp_path: Path) -> None:
+def test_estimate_names_its_own_defaults(sample_home: Home, tmp_path: Path) -> None:
     rows = tmp_path / "runs.csv"
     plan = "micro_batch,stack,optimizer,checkpointing,quantization,grad_accum,lora_targets,training_precision"
     rows.write_text(f"model,gpu,method,{plan}\nllama-3.1-8b,rtx-4090,qlora,,,,,,,,\n")
@@ -252,7 +252,7 @@ def test_other_tokens_deadlines_and_filters_ask_the_planner_no_second_time(
         assert planned == [8, 8, 16]
 
 
-def test_runs_that_the_user_measured_say_the_speed_on_their_machine(tmp_path: Path) -> None:
+def test_own_runs_give_the_speed_on_the_users_machine(tmp_path: Path) -> None:
     home = Home(tmp_path)
     row = {"rank": 1, "gpu_id": "rtx-4090", "method": "qlora", "stack": "hf", "tokens_per_second": 2000.0}
     other = {**row, "rank": 2, "gpu_id": "l40s"}
@@ -301,7 +301,7 @@ QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
         ({"limit": -1}, "limit must be at least 1"),
     ],
 )
-def test_values_that_say_nothing_or_are_of_another_type_are_refused(
+def test_empty_values_and_wrong_types_are_refused(
     prices: gpufare.Prices, given: dict[str, Any], says: str
 ) -> None:
     with pytest.raises(gpufare.JobError, match=says):
@@ -334,7 +334,7 @@ def test_a_number_of_gpus_without_plans_is_refused(
         assert says in run(sample_home, "fit", "--gpu", "rtx-4090", "--gpus", str(gpus)).output
 
 
-def test_closed_prices_say_so(sample_home: Home) -> None:
+def test_closed_prices_are_refused(sample_home: Home) -> None:
     with gpufare.open(sample_home.root) as opened:
         pass
     with pytest.raises(gpufare.GpufareError, match="closed"):
@@ -343,13 +343,13 @@ def test_closed_prices_say_so(sample_home: Home) -> None:
         opened.fits_on("rtx-4090")
 
 
-def test_a_file_of_an_earlier_version_says_what_to_run(prices: gpufare.Prices) -> None:
+def test_file_of_an_earlier_version_names_the_command_to_run(prices: gpufare.Prices) -> None:
     for later in ("FROM a_later_macro('gpufare_jobs')", "SELECT a_later_column FROM main.gpus"):
         with pytest.raises(gpufare.JobError, match="earlier version of gpufare: run `gpufare refresh`"):
             prices._session().ask(later)
 
 
-def test_the_notes_of_an_answer_say_what_the_command_says(sample_home: Home, prices: gpufare.Prices) -> None:
+def test_notes_of_an_answer_are_those_of_the_command(sample_home: Home, prices: gpufare.Prices) -> None:
     found = prices.cheapest(**QLORA, country="eu", seq_len=200_000, gpus=8, limit=1)
     notes = "\n".join(found.notes)
     assert "sequences longer than the 131072 tokens that the model supports" in notes
@@ -391,11 +391,11 @@ def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gp
     assert {row["machine"]: row["rank"] for row in rows} == dict.fromkeys(machines) | {
         machines[0]: h100["rank"]
     }
-    # Whatever is in the list is not repeated below it.
+    # Rows of the list are not repeated below it.
     assert not [line for line in prices.cheapest(**asked | {"limit": None}).notes if rank in line]
 
 
-def test_an_id_is_that_card_alone_and_the_help_says_so(sample_home: Home, prices: gpufare.Prices) -> None:
+def test_id_names_one_card_as_the_help_states(sample_home: Home, prices: gpufare.Prices) -> None:
     query = "SELECT key, meanings FROM job_names WHERE setting = 'gpu' AND key IN ('rtx', 'rtx4090', '4090')"
     cards = dict(prices._session().ask(query).rows)
     assert cards["rtx4090"] == cards["4090"] == ["rtx-4090"]

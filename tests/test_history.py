@@ -46,7 +46,7 @@ TABLES = (
     *("unmatched_labels", "unmatched_regions", "offers_latest", "claim_audit"),
 )
 FILLED = ("source_health_history", "offers_latest", "unmatched_labels", "unmatched_regions", "claim_audit")
-"""The tables that each build fills anew, from those that it goes on from."""
+"""The tables that each build fills again from the tables of the previous one."""
 
 KEPT = (
     "FROM recorded_prices()",
@@ -324,7 +324,7 @@ def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_p
     assert not (tmp_path / "no.duckdb").exists()
 
 
-def test_the_record_answers_as_its_documentation_says(sample_home: Home) -> None:
+def test_documented_query_of_the_record_answers(sample_home: Home) -> None:
     text = (Path(__file__).parents[1] / "docs" / "explanation" / "retention.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
     with duckdb.connect() as connection:

@@ -145,7 +145,7 @@ def test_prices_that_move_are_not_held(home: Home) -> None:
     assert report.rejects == []
 
 
-def test_numbers_of_rows_say_nothing_of_an_imported_day(home: Home) -> None:
+def test_imported_days_are_not_judged_by_their_number_of_rows(home: Home) -> None:
     """A source that has a tenth of its offers, or ten times as many, was misread; a file was written so."""
     many = "".join(line(f"2.{number:03}", provider=f"P{number}") for number in range(200))
     imported(
@@ -209,7 +209,7 @@ def test_a_file_that_is_none_of_prices_is_refused(
     assert not home.root.exists()
 
 
-def test_the_command_says_what_it_skipped(home: Home) -> None:
+def test_command_reports_skipped_rows(home: Home) -> None:
     file = home.root.parent / "facts.csv"
     file.write_text(FACTS + "2026-01-01,A100,Acme,on_demand,two,1,,https://acme.example,list\n")
     answer = gpufare("import", str(file), home=home)

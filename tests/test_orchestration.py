@@ -50,7 +50,7 @@ NOTHING_LISTENS = "http://127.0.0.1:9"
 MORNING_OF_TODAY = datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC)
 
 DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-"""From before the sample pages to tomorrow, whatever day it is."""
+"""Partitions from before the sample pages to tomorrow, on any day."""
 
 
 @pytest.fixture
@@ -260,9 +260,7 @@ def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatc
     assert asked(evaluate("capture")) == enabled, "a replay needs no permission"
 
 
-def test_a_tick_says_which_source_it_does_not_ask_and_why(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_tick_names_skipped_sources_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
     monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
     three = [source_config(name) for name in ("primeintellect", "modal", "aws")]
@@ -280,7 +278,7 @@ def test_a_tick_says_which_source_it_does_not_ask_and_why(
 
 @pytest.fixture
 def two_pages(tmp_path: Path) -> Path:
-    """Sample pages of two sources, the second of which cannot be read."""
+    """Return sample pages of two sources, one of them unreadable."""
     pages = tmp_path / "pages"
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)
@@ -492,7 +490,7 @@ def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInst
     assert "published" in incident["reason"]
 
 
-def test_what_a_page_says_is_no_markup_in_a_check() -> None:
+def test_text_of_a_page_is_no_markup_in_a_check() -> None:
     told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price")
     assert "](" not in told
     assert "://" not in told
@@ -583,7 +581,7 @@ def test_the_days_begin_at_the_first_archived_one(tmp_path: Path) -> None:
 def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     server: PagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, instance: dg.DagsterInstance
 ) -> None:
-    """Of the environment, and with the address in the run's configuration."""
+    """With the variable, and with the address in the run's configuration."""
     job = defs.resolve_job_def("capture")
     modal = {"asset_selection": [raw_key("modal"), offers_key("modal")], "instance": instance}
     by_configuration = {"resources": {"home": {"config": {"replay_url": server.base_url}}}}

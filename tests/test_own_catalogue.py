@@ -28,7 +28,7 @@ NOW = datetime(2026, 8, 23, 6, tzinfo=UTC)
 COLUMNS = tuple(OwnGpu.model_fields)
 GPUS = ",".join(COLUMNS)
 LABEL = "vbm-96c-1024gb-8-zz9-gpu"
-"""Of an offer on the sample pages that the catalogue knows no card for."""
+"""The label of an offer on the sample pages whose card is not in the catalogue."""
 JOBS = "workload,model,method,tokens\n"
 
 
@@ -239,7 +239,7 @@ def test_offers_of_own_labels_are_of_own_gpus(published: tuple[Home, Any]) -> No
 
 
 @pytest.mark.slow
-def test_rows_that_would_stop_a_publication_are_left_out_of_it(
+def test_rows_that_would_stop_a_publication_are_skipped(
     published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here by a check that forbids one of them. What the record said of its offers is then said again."""
@@ -261,7 +261,7 @@ def test_rows_that_would_stop_a_publication_are_left_out_of_it(
     assert (gpu_id, status) == (None, "unknown")
 
 
-def test_what_cannot_be_used_is_said_by_the_refresh(published: tuple[Home, Any]) -> None:
+def test_refresh_reports_unusable_rows(published: tuple[Home, Any]) -> None:
     home, report = published
     said = "\n".join(report.lines())
     assert "gpus.csv: line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said

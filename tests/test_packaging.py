@@ -112,7 +112,7 @@ def test_tables_are_exported(installed: Path, place: Path) -> None:
         assert "h100-sxm-80gb" in {row["gpu_id"] for row in csv.DictReader(file)}
 
 
-def test_a_home_with_other_prices_is_left_alone(installed: Path, tmp_path: Path) -> None:
+def test_demo_refuses_a_home_with_other_prices(installed: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "own")
     Journal(home).write("outcome", "runpod", date(2026, 9, 1), "20260901T120000.000000Z", "{}")
     answer = run(installed, tmp_path, "demo", home="own")
@@ -156,7 +156,7 @@ def installed_with(requirements: Iterable[str]) -> set[str]:
     return found
 
 
-def test_what_asks_is_a_part_of_what_is_installed_by_default() -> None:
+def test_packages_for_asking_are_part_of_the_default_install() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert set(named_for_asking()) < set(project["dependencies"])
     assert f"gpufare-{project['version']}-py3" in INSTALL
@@ -208,7 +208,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
         ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
     ],
 )
-def test_what_needs_more_says_what_to_install(
+def test_command_without_its_package_names_what_to_install(
     asking: Path, tmp_path: Path, command: str, missing: str
 ) -> None:
     answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)

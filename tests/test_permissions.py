@@ -133,7 +133,7 @@ def test_the_users_own_key_is_a_permission(home: Home, host: Site) -> None:
     assert visit(home, config, ACME_KEY="abcdefgh").status == "captured"
 
 
-def test_a_disabled_source_is_not_asked_whatever_its_terms_and_keys(home: Home, host: Site) -> None:
+def test_disabled_source_is_never_asked(home: Home, host: Site) -> None:
     choose(home, acme=False)
     captured = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
     assert captured.error == "you disabled it on 2026-11-01: gpufare sources enable acme"
@@ -213,7 +213,7 @@ def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: Conne
     assert (live.asked, proxy.asked) == ([], [])
 
 
-def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> None:
+def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
     vast = source_config("vast")
     said = gpufare("sources", "enable", "vast")
     assert said.exit_code == 0
@@ -232,7 +232,7 @@ def test_enable_says_what_the_terms_are_and_disable_undoes_it(home: Home) -> Non
     assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
 
 
-def test_terms_that_were_read_after_the_users_word_are_said(home: Home) -> None:
+def test_terms_read_after_the_users_choice_are_reported(home: Home) -> None:
     """The word still counts; a newer reading may say something else."""
     choose(home, acme=True, other=False)
     assert off_lines([acme()], home, {}) == []
@@ -270,7 +270,7 @@ def test_only_of_a_source_with_prices_do_prices_stay(home: Home) -> None:
     assert "prices" not in disable(["linode"], home, TODAY + timedelta(days=30))[0]
 
 
-def test_a_source_that_still_needs_its_key_says_so(home: Home) -> None:
+def test_source_that_needs_a_key_reports_it(home: Home) -> None:
     assert "it still needs a key: set PRIME_API_KEY" in gpufare("sources", "enable", "primeintellect").output
 
 
@@ -281,7 +281,7 @@ def test_the_table_of_sources_still_shows_without_a_subcommand(home: Home) -> No
     assert f"{home.permissions}: it is damaged" in shown.stderr
 
 
-def test_a_refresh_says_what_is_off_and_how_to_turn_it_on(home: Home) -> None:
+def test_refresh_names_sources_that_are_off_and_how_to_enable_them(home: Home) -> None:
     choose(home, linode=False)
     chosen = [source_config(name) for name in ("crusoe", "linode", "nebius", "primeintellect", "vast")]
     keyed = acme(key_variables=["ACME_KEY"])
@@ -316,7 +316,7 @@ def test_the_state_is_of_now(home: Home) -> None:
 
 
 def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> None:
-    """Whether it was accepted or failed then, and although nothing was refreshed since."""
+    """Whether accepted or failed, and although no refresh has run since."""
     for name, accepted in (("modal", True), ("nebius", False)):
         facts: dict[str, Any] = {"status": "captured" if accepted else "failed", "accepted": accepted}
         facts["result"] = SourceResult.FRESH if accepted else SourceResult.UNREACHABLE
@@ -332,7 +332,7 @@ def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> Non
     assert rows["nebius"]["why"] == f"http_5xx (since {TODAY})"
 
 
-def test_a_source_that_was_never_asked_says_what_it_needs(home: Home) -> None:
+def test_source_never_asked_names_what_it_needs(home: Home) -> None:
     rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
     assert rows["vast"]["state"] == "needs_permission"
     assert "gpufare sources enable vast" in rows["vast"]["why"]

@@ -1,4 +1,4 @@
-"""Where machines are: reviewed rows, judged by an independent list of countries, and all regions seen."""
+"""The places of machines: reviewed rows, an independent list of countries, and all known regions."""
 
 import csv
 import json

@@ -148,7 +148,7 @@ def test_a_price_of_nothing_is_no_offer(blank: str) -> None:
 
 
 def test_a_spot_price_that_is_the_fixed_price_again_is_flagged() -> None:
-    """RunPod's spot prices of cards that nobody bids for repeat the on-demand price."""
+    """RunPod's spot prices of cards without bids repeat the on-demand price."""
     listings, rejects = read("runpod", answer(page("runpod", "gpu_types.json")))
     offers = build_offers([*listings, *rejects], source_config("runpod")).offers
     mi300x = [o for o in offers if o.gpu_id == "mi300x" and o.price_kind == "spot" and o.tier == "secure"]
@@ -267,7 +267,7 @@ def test_a_header_that_is_gone_shifts_no_price(term: str) -> None:
 
 
 def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
-    """A day without an answer has no offers of its own; the last ones keep the moment they were seen."""
+    """A day without an answer has no new offers; the last ones keep the time at which they were observed."""
     home, records = Home(tmp_path), Records(Home(tmp_path))
     seen = answer(page("crusoe", "pricing.html"))
     recorded("crusoe", home, seen)

@@ -110,7 +110,7 @@ def test_a_question_has_one_answer(
     assert asked.get("says", "") in "\n".join(called.notes)
 
 
-def test_there_are_25_and_each_says_why() -> None:
+def test_there_are_25_questions_each_with_a_reason() -> None:
     assert len(QUESTIONS) == 25
     assert len({asked["question"] for asked in QUESTIONS}) == 25
     assert all(asked["why"] and ("first" in asked) != ("none" in asked) for asked in QUESTIONS)

@@ -1,4 +1,4 @@
-"""What the README promises: its commands, its answer, its figures. Other commands: tests/documentation."""
+"""The commands, the answer and the figures of the README; tests/documentation runs other commands."""
 
 import os
 import re
@@ -31,7 +31,7 @@ EXAMPLES = sorted((SQL_DIR / "examples").glob("*.sql"))
 
 @pytest.fixture
 def place(tmp_path: Path, sample_home: Home) -> Path:
-    """A folder as a user has it: the clone's files at hand, and data of one's own."""
+    """A user's folder: the clone's files and a home."""
     shutil.copytree(sample_home.root, tmp_path / "data")
     (tmp_path / "dagster.yaml").symlink_to(PROJECT / "dagster.yaml")
     (tmp_path / "tests").symlink_to(PROJECT / "tests")
@@ -72,7 +72,7 @@ def test_it_is_one_screen() -> None:
 def test_the_answer_that_it_shows_is_the_answer(
     sample_home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The tutorial shows its first lines, too. Where prices or the model changed, copy the answer anew."""
+    """The tutorial shows its first lines, too. After a change of prices or the model, copy the new answer."""
     monkeypatch.setenv(HOME_VARIABLE, str(sample_home.root))
     monkeypatch.setenv("COLUMNS", "100")
     (asked,) = [line for line in commands("gpufare cheapest") if line.endswith("qlora --tokens 100M")]
@@ -83,7 +83,7 @@ def test_the_answer_that_it_shows_is_the_answer(
         assert [line for line in shown.splitlines() if line not in answer] == []
 
 
-def test_it_says_the_error_as_it_was_measured() -> None:
+def test_its_errors_are_those_of_the_calibration() -> None:
     record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
     bands, own = record["bands"], record["fit_verdicts"]["on_their_own_card"]
     off = {quantity: record[quantity]["of_a_stranger"]["median"] for quantity in bands}
@@ -91,7 +91,7 @@ def test_it_says_the_error_as_it_was_measured() -> None:
     sentences = (
         f"peak memory is off by {off['memory']:.1%} in the median and tokens per second by "
         f"{off['speed']:.1%}. Bands meant to hold 80% of them held {held['memory']:.0%} of the peaks and "
-        f"{held['speed']:.0%} of the speeds. Of {own['died']} runs that died for lack of memory, "
+        f"{held['speed']:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
         f"{own['died_as_predicted']} are predicted not to fit."
     )
     assert sentences in " ".join(README.split())
@@ -261,7 +261,7 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
     assert kinds["macro"] >= 4
 
 
-def test_the_error_of_traces_is_said_as_it_was_measured(sample_home: Home) -> None:
+def test_stated_error_of_traces_is_the_measured_one(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         rows = ask(
             connection,

@@ -106,7 +106,9 @@ def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
     assert {row["not_ranked_reason"] for row in stale if row["match_status"] == "matched"} == {"stale"}
 
 
-def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: Path) -> None:
+def test_refresh_without_accepted_offers_publishes_nothing_with_the_reason(
+    home: Home, tmp_path: Path
+) -> None:
     with edited_pages(tmp_path, ("lambda",)) as pages:
         lambda_has_moved(pages)
         report = run(home, pages, sources=("lambda",))
@@ -116,7 +118,7 @@ def test_nothing_accepted_publishes_nothing_and_says_why(home: Home, tmp_path: P
     assert not home.published.exists()
 
 
-def test_a_refresh_that_no_answers_fails_and_says_so(home: Home, tmp_path: Path) -> None:
+def test_refresh_without_answers_fails(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
     with refusing() as url:

@@ -1,4 +1,4 @@
-"""How each source ended, in one class with one next step, and the one cause that many failures have."""
+"""The result of each source, in one class with one next step, and the common cause of many failures."""
 
 import gzip
 from dataclasses import replace
@@ -158,7 +158,7 @@ def test_a_damaged_archive_is_this_machines_failure(damaged: str, tmp_path: Path
 
 
 def test_a_source_that_lacks_a_permission_was_not_asked(tmp_path: Path) -> None:
-    """Of the providers themselves: a replay needs no permission."""
+    """Refresh from the providers themselves, since a replay needs no permission."""
     terms = {"automated": "forbidden", "url": "https://acme.example/terms", "read_on": DAY, "note": "read"}
     config = source(terms=terms)
     today = datetime.now(UTC).date()
@@ -287,7 +287,7 @@ def test_a_proxy_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monkey
     assert answer.stderr.startswith("asking 3 sources without a key\n")
 
 
-def test_what_most_have_in_common_is_said_once_before_the_others(
+def test_common_cause_is_reported_once_before_the_others(
     bad_day: tuple[Home, dict[str, Outcome]], tmp_path: Path
 ) -> None:
     alike = outcomes_of(Home(tmp_path), "http://nowhere.invalid")
@@ -321,9 +321,7 @@ def made_up(code: OutcomeCode | None, error: str, number: int = 3, first: int = 
         ),
     ],
 )
-def test_whatever_all_sources_have_in_common_is_one_line(
-    code: OutcomeCode | None, error: str, says: str
-) -> None:
+def test_cause_common_to_all_sources_is_one_line(code: OutcomeCode | None, error: str, says: str) -> None:
     alike = made_up(code, error)
     assert says in one_line(alike)
     others = made_up(OutcomeCode.EMPTY_BODY, "empty_body: {}", number=3, first=3)

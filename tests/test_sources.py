@@ -63,7 +63,7 @@ NO_PRICES = [
     "<html><body><h1>Just a moment...</h1></body></html>",
     "<html>503 Service Unavailable",
 ]
-"""What any provider may answer in place of its prices."""
+"""Answers without prices that any provider may give."""
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -222,14 +222,14 @@ def test_the_fields_of_the_sample_page_are_read_or_reviewed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_the_yaml_says_what_it_rests_on(name: str) -> None:
+def test_yaml_states_its_evidence(name: str) -> None:
     config = source_config(name)
     assert config.evidence.note
     assert config.expect.usd_per_gpu_hour[0] > 0
 
 
 @pytest.mark.parametrize(("name", "label"), LOOKUPS)
-def test_a_lookup_says_what_the_gpu_catalogue_does_not(name: str, label: str) -> None:
+def test_lookup_changes_the_match_of_its_label(name: str, label: str) -> None:
     def gpu_id(label: str) -> str | None:
         return identify(label, provider=name, kind="gpu_name", context={}, gpu_count=1).gpu_id
 
@@ -249,6 +249,6 @@ def test_a_setting_is_read_by_its_module(name: str, key: str) -> None:
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_a_source_with_serverless_offers_says_whether_they_train(name: str) -> None:
+def test_source_with_serverless_offers_states_whether_they_train(name: str) -> None:
     serverless = any(offer.tier_class == "serverless" for offer in read_sample(name).offers)
     assert serverless == (source_config(name).attributes.serverless_training is not None)

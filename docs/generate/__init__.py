@@ -1,4 +1,4 @@
-"""The pages of docs made from what they describe: `python -m docs.generate` writes them."""
+"""The generated pages of docs: `python -m docs.generate` writes them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -33,4 +33,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/accuracy.md": accuracy.page,
     "explanation/price-gates.md": price_gates.page,
 }
-"""The function that makes each page, by the page's path in ``DOCS``."""
+"""The function that returns each page, by the page's path in ``DOCS``."""

@@ -13,22 +13,22 @@ TEMPLATE = Path(__file__).with_name("accuracy.md.template")
 
 
 def page() -> str:
-    """Return the whole file."""
+    """Return the page."""
     record = yaml.safe_load((CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
     figures = fill(in_words(record), 128, break_on_hyphens=False)
     return Template(TEMPLATE.read_text(encoding="utf-8")).substitute(figures=figures)
 
 
 def in_words(record: dict[str, Any]) -> str:
-    """The figures of a record that a stranger should know."""
+    """Return the paragraph with the errors of a calibration record."""
     own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
-        f"{_off_by(record['speed'])}. Bands made without a family hold "
+        f"{_off_by(record['speed'])}. Bands fitted without a family contain "
         f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its "
-        f"speeds. Of {own['died']} runs that died for lack of memory, {own['died_as_predicted']} are "
+        f"speeds. Of {own['died']} runs that ran out of memory, {own['died_as_predicted']} are "
         f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
-        f"{own['balanced_accuracy']:.0%} of verdicts are right, both kinds alike, and "
+        f"{own['balanced_accuracy']:.0%} of verdicts are right, weighting both outcomes equally, and "
         f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most deaths are one "
         f"lab's. Of {others['died']} cards one size too small for a measured peak, "
         f"{others['died_as_predicted']} are predicted not to fit; of {others['ran']} large enough, "
@@ -46,6 +46,6 @@ def _off_by(errors: dict[str, Any]) -> str:
     stranger, pooled = errors["of_a_stranger"], errors["leave_one_family_out"]
     return (
         f"{stranger['median']:.1%} in the median and {stranger['mean']:.1%} on average, the mean over "
-        f"{stranger['sources']} sources (over all {pooled['runs']:,} runs alike: {pooled['median']:.1%} and "
+        f"{stranger['sources']} sources (over all {pooled['runs']:,} runs: {pooled['median']:.1%} and "
         f"{pooled['mean']:.1%})"
     )

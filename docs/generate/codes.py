@@ -10,16 +10,16 @@ from pipeline.contracts.reject_reasons import CONTRADICTIONS, FlagReason, Reject
 
 INTRODUCTION = """# Reasons and codes
 
-This file is made by `make docs` from `pipeline/contracts`. Why each gate holds or flags a price is in
-[gates before publishing](../explanation/price-gates.md).
+This file is made by `make docs` from `pipeline/contracts`. [Gates before
+publishing](../explanation/price-gates.md) explains why a gate holds or flags a price.
 """
 
-REJECTS = """The table `rejects` has each such row; `detail` says what it lacks. A price that is held was
-read, and later readings, the market or a person's review may release it."""
+REJECTS = """The table `rejects` has each such row; `detail` names the problem. A held price was read; later
+readings, the market or a person's review may release it."""
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     return "\n".join([INTRODUCTION, *(f"{part}\n" for part in _parts())]).rstrip() + "\n"
 
 
@@ -28,16 +28,16 @@ def _parts() -> Iterator[str]:
     yield REJECTS
     rejects = ([code(each), text(each.sentence), "held" if each.held else ""] for each in RejectReason)
     yield table(["reason", "meaning", ""], rejects)
-    yield "## Why a price is in doubt"
+    yield "## Why a price is flagged"
     yield "The offer is published with this `flag_reason`, and not ranked."
     notes = dict.fromkeys(CONTRADICTIONS, "contradicts other prices of its source")
     yield table(["flag", ""], ([code(each), notes.get(each, "")] for each in FlagReason))
-    yield "## How reading a source ended"
+    yield "## Outcomes of a source"
     yield _sentences(SourceResult)
-    yield "## How a request or reading ended, in detail"
+    yield "## Outcomes of a request or reading, in detail"
     yield _sentences(OutcomeCode)
     yield "## Incidents"
-    yield "The table `incidents` has those of the last 30 days, with what was done about each."
+    yield "The table `incidents` has those of the last 30 days, with the action taken."
     yield _sentences(IncidentKind)
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/commands.md: every command with its arguments and options, from the command line itself."""
+"""docs/reference/commands.md: every command with its arguments and options."""
 
 import inspect
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pipeline.cli.main import main
 
 INTRODUCTION = """# Commands
 
-This file is made by `make docs` from the command line. `gpufare COMMAND --help` says the same.
+This file is made by `make docs` from the command line. `gpufare COMMAND --help` prints the same.
 
 `--format` is one of `table` (fits the terminal), `csv`, `json` (an array), `jsonl` (a line per row) and
 `record` (a line per value). Numbers that count tokens or examples may end in K, M, B or T.
@@ -18,7 +18,7 @@ This file is made by `make docs` from the command line. `gpufare COMMAND --help`
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     return "\n".join([INTRODUCTION, *_sections(main, "gpufare")])
 
 
@@ -39,7 +39,7 @@ def _sections(group: click.Group, path: str) -> Iterator[str]:
 
 
 def _paragraphs(help_text: str) -> Iterator[str]:
-    """A paragraph that starts with \\b keeps its lines."""
+    """Yield the paragraphs of a help text; one that starts with \\b keeps its lines."""
     for paragraph in inspect.cleandoc(help_text).split("\n\n"):
         if paragraph.startswith("\b"):
             kept = paragraph.removeprefix("\b").strip("\n")

@@ -1,16 +1,16 @@
-"""Markdown that code hosts and Sphinx show alike."""
+"""Markdown that code hosts and Sphinx render alike."""
 
 from collections.abc import Iterable, Sequence
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells are Markdown, of one line each and without bare bars."""
+    """Return a table; ``rows`` have Markdown cells of one line each, without bare bars."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def text(words: str | None) -> str:
-    """Words of a comment or of a catalogue, shown as they are in one line of Markdown."""
+    """Return plain words as one line of Markdown."""
     line = " ".join((words or "").split())
     for mark in "\\|*<`":
         line = line.replace(mark, f"\\{mark}")
@@ -18,5 +18,5 @@ def text(words: str | None) -> str:
 
 
 def code(words: str) -> str:
-    """In the typeface of code; nothing for nothing."""
+    """Return inline code; an empty text for no words."""
     return f"`{' '.join(words.split())}`".replace("|", "\\|") if words else ""

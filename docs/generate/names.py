@@ -1,19 +1,19 @@
-"""docs/reference/names.md: GPUs and models by the names that a job can give."""
+"""docs/reference/names.md: the names of GPUs and models in a job."""
 
 from docs.generate.markdown import code, table, text
 from pipeline.catalog.tables import catalog_rows
 
 INTRODUCTION = """# Names of GPUs and models
 
-This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. A GPU is named by its id,
-which is that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` has
-them all). What is missing you can add [for yourself](../how-to/own-catalogue.md), a model by its
+This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. Name a GPU by its id,
+which is that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table `job_names` lists
+them). You can [add your own](../how-to/own-catalogue.md) GPUs and models, a model by its
 `config.json`.
 """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     gpus = (
         [code(row["gpu_id"]), text(f"{row['vendor']} {row['model']} {row['form_factor']}"), row["memory_gb"],
          row["architecture"], row["year"], row["confidence"]]

@@ -6,12 +6,12 @@ from pipeline.catalog.tables import catalog_rows
 INTRODUCTION = """# Cost parameters
 
 This file is made by `make docs` from `catalog/cost_parameters.csv`. The table `cost_parameters` of each
-published file has the same rows. Of two rows for one name the one that applies to the fewest offers is taken.
+published file has the same rows. If two rows of a name apply, the one for fewer offers is used.
 """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     rows = catalog_rows("cost_parameters.csv")
     headings = ["name", "value", "unit", "applies to", "source", "note"]
     keys = [heading.replace(" ", "_") for heading in headings[1:]]

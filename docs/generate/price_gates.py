@@ -16,11 +16,11 @@ from pipeline.home.paths import CATALOG_DIR
 TEMPLATE = Path(__file__).with_name("price_gates.md.template")
 
 OVERRIDDEN = ("max_day_change", "max_gpu_count")
-"""Settings under ``expect`` that few sources have."""
+"""Settings under ``expect`` that only a few sources use."""
 
 
 def page() -> str:
-    """Return the whole file. Raises KeyError if the template names an unknown threshold."""
+    """Return the page. Raises KeyError if the template names an unknown threshold."""
     of_gates = {row["name"]: row for row in catalog_rows("gate_thresholds.csv")}
     of_market = list(_market_parameters())
     amounts = {name: _amount(getattr(THRESHOLDS, name), row["unit"]) for name, row in of_gates.items()}

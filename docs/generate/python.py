@@ -1,4 +1,4 @@
-"""docs/reference/python.md: what `import gpufare` gives, from its docstrings."""
+"""docs/reference/python.md: the functions and classes of `import gpufare`, from their docstrings."""
 
 import inspect
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from gpufare import prices
 
 INTRODUCTION = """# Python
 
-This file is made by `make docs` from the docstrings of `gpufare`. `**job` are the
-[settings of a job](job-settings.md) as keywords; each takes None where it is left open.
+This file is made by `make docs` from the docstrings of `gpufare`. `**job` stands for the
+[settings of a job](job-settings.md) as keywords; None leaves a setting open.
 """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     return "\n".join([INTRODUCTION, *_sections()])
 
 

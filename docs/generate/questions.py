@@ -8,13 +8,13 @@ from pipeline.warehouse.sql_files import scripts
 
 INTRODUCTION = """# Questions with their queries
 
-This file is made by `make docs` from `sql/examples`. `gpufare sql -f sql/examples/NAME.sql` runs one; each
-is run by a test.
+This file is made by `make docs` from `sql/examples`. `gpufare sql -f sql/examples/NAME.sql` runs one.
+Tests run them all.
 """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     return "\n".join([INTRODUCTION, *map(_line, scripts("examples")), "", *_sections()])
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/job-settings.md: what a job can ask for, in commands, SQL and Python."""
+"""docs/reference/job-settings.md: the settings of a job in commands, SQL and Python."""
 
 from docs.generate.markdown import code, table, text
 from pipeline.catalog.tables import catalog_rows
@@ -13,7 +13,7 @@ dashes; `job_names` lists them. A setting of kind *names* or *machines* takes se
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     rows = catalog_rows("job_settings.csv")
     headings = ["setting", "kind", "default", "unit", "choices", "meaning"]
     cells = (

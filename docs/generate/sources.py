@@ -20,7 +20,7 @@ HEADINGS = (
     "offers on its page",
     "share of the provider's GPU offers",
     "terms of use",
-    "publishing its prices again",
+    "republishing its prices",
 )
 
 
@@ -28,24 +28,24 @@ INTRODUCTION = """# Sources
 
 This file is made by `make docs` from `catalog/sources`, the readers and `tests/pages`.
 
-{all} sources, of which {asked} are asked by default. Off by their terms of use: {by_terms}; off
-without a key: {keyless}; retired: {retired}. No reader was proven live: the evidence is what each
-request and reader rest on.
+By default, gpufare asks {asked} of {all} sources. Off by their terms of use: {by_terms}; off
+without a key: {keyless}; retired: {retired}. No reader was proven on live pages; the evidence is the basis
+of each request and reader.
 
-- **asked by default**: by a `gpufare refresh` without keys and without choices of yours. A source whose
+- **asked by default**: by a `gpufare refresh` without keys and settings. A source whose
   terms forbid automated reading is asked after `gpufare sources enable NAME`, or with a key of your own
-  where one is named; `gpufare sources disable NAME` switches any source off. Sample pages and replays need
+  if one is named; `gpufare sources disable NAME` turns any source off. Sample pages and replays need
   no permission.
-- **requests**: those that a visit begins with, without optional keys; + means that answers may lead to
-  more. There is one visit a day unless you ask for more.
+- **requests**: the first requests of a capture, without optional keys; + means that answers may lead to
+  more. A refresh captures once; it runs once a day unless you schedule more.
 - **offers on its page**: offers that the reader finds on the sample page in `tests/pages`.
-- **share**: an estimate of how much of what the provider sells the source shows without a key; empty where
-  there is none.
-- **terms of use**: what they say of automated reading: *allowed*, *silent* (they were read and do not speak
-  of it), *forbidden*, or *unknown* (nobody is known to have read them). This is no legal advice, and most
-  were read by others: the notes below the table say by whom.
-- **publishing its prices again**: *allowed*, *forbidden*, or *unknown* (nobody is known to have read the
-  terms for that), with the day on which they were read. No legal advice either.
+- **share**: an estimate of the share of the provider's GPU offers that the source shows without a key; empty
+  if there is no estimate.
+- **terms of use**: on automated reading: *allowed*, *silent* (they were read and do not mention
+  it), *forbidden*, or *unknown* (not known to have been read). This is not legal advice, and most
+  were read by others, named in the notes below the table.
+- **republishing its prices**: *allowed*, *forbidden*, or *unknown* (the terms are not known to have been read
+  for that), with the day on which they were read. Not legal advice either.
 """
 
 NOTES = """
@@ -54,7 +54,7 @@ NOTES = """
 
 
 def page() -> str:
-    """The whole file."""
+    """Return the page."""
     sources = list(asked_configs().values())
     counts = {
         "all": len(sources),
@@ -91,7 +91,7 @@ def _why_not(config: SourceConfig) -> str | None:
     if config.disabled is not None:
         return f"retired: {_text(config.disabled)}"
     if _is_off_by_terms(config):
-        return "its terms forbid it" + (f"; asked with {keys}, too" if keys else "")
+        return "its terms forbid it" + (f"; {keys} also turns it on" if keys else "")
     return f"needs {keys}" if config.needs_key else None
 
 
@@ -142,9 +142,9 @@ def _rights(config: SourceConfig) -> str:
 def _note(config: SourceConfig) -> str:
     read = _text(config.terms.note) or "no note"
     rights = _text(config.rights.note)
-    return f"{read} On publishing again: {rights}" if rights else read
+    return f"{read} On republishing: {rights}" if rights else read
 
 
 def _text(text: str) -> str:
-    """A note of a yaml in one line of Markdown."""
+    """Return a yaml's note as one line of Markdown."""
     return " ".join(text.split()).replace("|", "\\|")

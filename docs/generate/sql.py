@@ -11,15 +11,15 @@ from pipeline.warehouse.sql_files import macro_scripts, scripts
 
 TABLES = """# Tables
 
-This file is made by `make docs` from `sql/schema`. The same stands in each published file, in the table
-`data_dictionary`. Times are UTC. A null means that the value is not stated, not zero.
+This file is made by `make docs` from `sql/schema`. Each published file has the same in the table
+`data_dictionary`. Times are UTC. A null means unknown, not zero.
 """
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The same stands in each
-published file, in the table `data_dictionary`. A parameter that is a relation takes the name of a table or of
-a CTE as text, as in `cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. Each published file has
+the same in the table `data_dictionary`. A relation parameter takes the name of a table or CTE as text,
+as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
@@ -27,7 +27,7 @@ _CALLED = re.compile(r"\b(\w+)\(")
 
 
 def tables_page() -> str:
-    """Return the tables with their columns, in the order of their names."""
+    """Return the page of tables and columns, sorted by name."""
     return "\n".join([TABLES, *_tables()])
 
 
@@ -40,12 +40,12 @@ def _tables() -> Iterator[str]:
 
 
 def macros_page() -> str:
-    """Return the macros that the examples call, then the macros that these use, by file."""
+    """Return the page of macros: those that the examples call, then the others by file."""
     macros = _described()
     examples = " ".join(script.read_text(encoding="utf-8") for script in scripts("examples"))
     called = set(_CALLED.findall(examples))
-    parts = [MACROS, "## Made to be called\n", _macros([each for each in macros if each[0] in called])]
-    parts.append("\n## What they are made of")
+    parts = [MACROS, "## Macros to call\n", _macros([each for each in macros if each[0] in called])]
+    parts.append("\n## Macros they use")
     for script in macro_scripts():
         sql = script.read_text(encoding="utf-8")
         defined = set(_DEFINED.findall(sql)) - called

@@ -1,4 +1,4 @@
--- fail: a cost parameter is for a source, price kind or class of tier that does not exist
+-- fail: a cost parameter names a source, price kind or tier class that does not exist
 SELECT name, applies_to
 FROM main.cost_parameters
 WHERE applies_to <> 'default'

@@ -1,4 +1,4 @@
--- warn: no source rents GPUs on demand on which a workload fits
+-- warn: a workload fits on no GPU that is offered on demand
 SELECT workload
 FROM main.workloads
 ANTI JOIN (

@@ -1,4 +1,4 @@
--- fail: what is paid per hour is not a whole number of offers
+-- fail: the hourly price of a rental is not that of a whole number of offers
 SELECT r.source, r.raw_label, r.gpu_id, r.gpu_count, r.gpus_billed, r.usd_per_hour
 FROM main.rentals AS r
 WHERE NOT EXISTS (

@@ -1,4 +1,4 @@
--- fail: a price that is stale, flagged, not available, a slice or of an unmatched GPU can be rented
+-- fail: a rental's price is stale, flagged, unavailable, for a slice of a GPU or for an unmatched GPU
 SELECT r.source, r.raw_label, r.gpu_id, r.price_day
 FROM main.rentals AS r
 LEFT JOIN main.sources AS s USING (source)

@@ -1,4 +1,4 @@
--- warn: words for a region that catalog/regions.csv does not know
+-- warn: a region is not in catalog/regions.csv
 SELECT source, region, offers, example_url
 FROM main.unmatched_regions
 WHERE NOT reviewed

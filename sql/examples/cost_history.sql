@@ -1,4 +1,4 @@
--- What did my job cost at its cheapest on each day that is on record?
+-- What was the lowest cost of my job on each recorded day?
 WITH my_jobs AS (
     SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 'eu' AS country
 ),

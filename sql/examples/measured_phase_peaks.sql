@@ -1,4 +1,4 @@
--- In which phase of the step did measured runs need most memory?
+-- In which phase of the step did measured runs need the most memory?
 SELECT
     CASE greatest(forward_gib, backward_gib, optimizer_step_gib)
         WHEN forward_gib THEN 'forward' WHEN backward_gib THEN 'backward' ELSE 'optimizer step'

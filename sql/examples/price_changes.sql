@@ -1,4 +1,4 @@
--- Which prices changed, by how much, and since when had the old price applied?
+-- Which prices changed, by how much, and how long had the old price applied?
 SELECT day, source, gpu_id, price_kind, previous_usd_per_gpu_hour, usd_per_gpu_hour, change_share,
     previous_since
 FROM price_changes

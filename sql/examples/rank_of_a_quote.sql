@@ -1,4 +1,4 @@
--- Where do two quotes and my own card rank for my job, and why is one of them no answer?
+-- Where do two quotes and my own card rank for my job, and why is one of them not ranked?
 WITH my_jobs AS (
     SELECT
         'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 8 AS gpus,

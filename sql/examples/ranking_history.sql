@@ -1,4 +1,4 @@
--- What did each scenario cost at its cheapest on demand on each day that was published?
+-- What was the lowest on-demand cost of each scenario on each published day?
 SELECT w.title, h.day, h.total_usd, h.hours,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu, h.gpu_count, h.provider
 FROM ranking_history AS h

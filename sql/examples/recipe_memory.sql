@@ -1,4 +1,4 @@
--- How many bytes of logits does each traced recipe need per token and entry of the vocabulary?
+-- How many bytes of logits does each traced recipe need per token and vocabulary entry?
 SELECT recipe, moment, bytes
 FROM recipe_memory
 WHERE category = 'logits' AND feature = 'vocabulary'

@@ -1,4 +1,4 @@
--- Where does a total come from? The billed hours and each part of the sum for the cheapest answers.
+-- How is a total made up? The billed hours and each part of the sum for the cheapest answers.
 SELECT
     rank, gpu, gpu_count, gpus_billed, setup_hours, train_hours, evaluation_hours, billed_hours, usd_per_hour,
     compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd, assumptions

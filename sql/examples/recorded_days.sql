@@ -1,4 +1,4 @@
--- How much has each source given on each day on record, and how many rows were left out?
+-- How many offers and rejects does each source have on each recorded day?
 SELECT day, source, offers, rejects, held
 FROM recorded_days
 ORDER BY day DESC, offers DESC, source

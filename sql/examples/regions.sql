@@ -1,4 +1,4 @@
--- What do the sources' words for regions in one country mean?
+-- Which regions of the sources are in one country?
 SELECT source, region, place, evidence_url
 FROM regions
 WHERE country = 'FI'

@@ -1,4 +1,4 @@
--- What was left out of the newest captures, and why?
+-- Which rows of the newest captures were rejected, and why?
 SELECT source, reason, count(*) AS rows, min(detail) AS example
 FROM rejects
 WHERE day = (SELECT max(r.day) FROM rejects AS r)

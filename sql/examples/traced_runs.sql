@@ -1,4 +1,4 @@
--- What did the traces of measured runs find, phase by phase?
+-- Which memory do the traces of measured runs show, phase by phase?
 SELECT
     run_id, recipe, forward_allocated_bytes, backward_allocated_bytes, optimizer_allocated_bytes,
     reserved_bytes

@@ -1,4 +1,4 @@
--- Which regions give no country?
+-- Which regions have no known country?
 SELECT source, region, continent, reviewed, offers, last_day
 FROM unmatched_regions
 ORDER BY reviewed, offers DESC, source, region

@@ -1,4 +1,4 @@
--- Which cards are in no ranking for full fine-tuning of an 8B model, and why?
+-- Which cards are not ranked for full fine-tuning of an 8B model, and why?
 SELECT gpu_id, reason, fits_from_gpus, fit_probability, least_memory_gib, usable_memory_gib,
     infeasible_reason
 FROM why_not

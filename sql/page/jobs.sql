@@ -1,5 +1,5 @@
--- The workloads as jobs with the place and the tier of report_variant (see completed_jobs), ranked by cost:
--- each price kind apart, or with report_any all that the kind any stands for together.
+-- The workloads as jobs with the place and the tier classes of report_variant (see completed_jobs), ranked by
+-- cost: each price kind separately or, with report_any, all kinds that any stands for together.
 SELECT
     w.* REPLACE (
         c.countries AS countries, c.continents AS continents, c.tier_classes AS tier_classes,

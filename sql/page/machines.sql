@@ -1,5 +1,5 @@
--- What the planner says of each recipe (model, method, sequences, rank) on each number of GPUs, and which
--- workloads have it.
+-- The planner's result for each recipe (model, method, sequence length, rank) on each number of GPUs, and the
+-- recipe's workloads.
 SELECT
     w.jobs, p.gpu_id, p.gpu_count, p.node_count, p.fit_probability, p.evidence, p.evidence_run,
     p.tokens_per_second, p.usable_memory_gib - p.memory_margin_gib AS needed_gib

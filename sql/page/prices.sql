@@ -1,4 +1,4 @@
--- The cheapest ranked price of each GPU by price kind and provider, and what its host costs besides.
+-- The lowest ranked price of each GPU by price kind and provider, and the extra charge for its host.
 WITH _hosts AS (
     SELECT
         gpu_id, price_kind, provider,

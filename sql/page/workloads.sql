@@ -1,4 +1,4 @@
--- The workloads, those with a name of their own first; asked_...: what a command must say, being no default.
+-- The workloads, scenarios first; asked_...: options that a command must give, as they are not defaults.
 WITH report_asked AS (
     SELECT workload AS job, model, method, tokens FROM main.workloads
 )

@@ -103,7 +103,7 @@ def rules(**facts: Any) -> Rules:
 
 
 def codes(captured: Capture) -> list[str]:
-    """How each request ended."""
+    """Return the outcome code of each request."""
     return [entry.outcome for entry in captured.entries]
 
 

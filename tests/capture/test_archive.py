@@ -84,7 +84,7 @@ def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None
     assert archive.latest_capture("acme") is None
 
 
-def test_a_line_that_was_cut_while_it_was_written_is_left_out(archive: Archive) -> None:
+def test_truncated_line_is_skipped(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
     writer.add(entry("/1"), b"one")
     with (writer.folder / "journal.jsonl").open("a") as journal:

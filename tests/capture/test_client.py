@@ -38,7 +38,7 @@ def test_retry_after_in_seconds_or_as_a_date() -> None:
 
 
 @given(st.binary().map(lambda raw: raw.decode("latin-1")))
-def test_whatever_stands_in_retry_after(header: str) -> None:
+def test_any_retry_after_header_is_handled(header: str) -> None:
     seconds = _retry_after_seconds({"retry-after": header})
     assert seconds is None or seconds >= 0
 

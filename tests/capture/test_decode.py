@@ -30,7 +30,7 @@ PACKED = [
 ]
 
 
-def test_what_was_packed_comes_out_whatever_the_pieces() -> None:
+def test_packed_bodies_are_unpacked_from_any_pieces() -> None:
     for encoding, packed in PACKED:
         for piece in (1, 7, 100_000):
             decoder = BoundedDecoder(encoding, limit=len(TEXT))
@@ -104,7 +104,7 @@ def test_a_compression_that_was_not_asked_for() -> None:
         )
     ),
 )
-def test_whatever_arrives_no_more_than_the_limit_comes_out(encoding: str, pieces: list[bytes]) -> None:
+def test_unpacked_bodies_never_exceed_the_limit(encoding: str, pieces: list[bytes]) -> None:
     decoder = BoundedDecoder(encoding, limit=1000)
     try:
         for piece in pieces:

@@ -1,4 +1,4 @@
-"""What a host can do wrong, done to the real client over real connections.
+"""Faults of a host, against the real client over real connections.
 
 Each fault ends in an outcome that names it, and the other source is captured all the same.
 """
@@ -98,7 +98,7 @@ def pages(tmp_path: Path) -> Path:
 
 
 def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archive: Archive) -> None:
-    """All sources are captured together, each at a host with a fault of its own."""
+    """All sources are captured together, each from a host with another fault."""
     sources = {f"s{number}": fault for number, fault in enumerate(FAULTS)}
     expected = {name: FAULTS[fault][1:] for name, fault in sources.items()}
     configs = [
@@ -141,7 +141,7 @@ def test_a_refused_connection(capture: Capturing) -> None:
     assert captured.status == "failed"
 
 
-def test_a_certificate_that_nobody_trusts(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_certificate_is_refused(capture: Capturing, monkeypatch: pytest.MonkeyPatch) -> None:
     with Site(UNTRUSTED) as secure:
         secure.say(ACME, "/gpus", GOOD)
         refused = capture(source(), base_url=secure.base_url)

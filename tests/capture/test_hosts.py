@@ -1,4 +1,4 @@
-"""Which hosts and ports a source may ask: ``name:port``, and a site with and without ``www.``."""
+"""Hosts and ports that a source may ask: ``name:port``, and a site with and without ``www.``."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Keys go to a replay server only where nobody on the way can read them."""
+"""Keys go to a replay server only over a connection that cannot be read on the way."""
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer

@@ -1,4 +1,4 @@
-"""What killed processes leave behind is swept, and nothing that somebody still writes."""
+"""Sweeping removes what killed processes leave behind, and nothing that is still being written."""
 
 import os
 import signal
@@ -124,7 +124,7 @@ def test_a_killed_writer_and_one_that_still_writes(home: Home) -> None:
             writer.wait()
 
 
-def test_a_refresh_sweeps_first_and_says_how_much(home: Home, tmp_path: Path, dead_pid: int) -> None:
+def test_refresh_sweeps_first_and_reports_the_size(home: Home, tmp_path: Path, dead_pid: int) -> None:
     (tmp_path / "pages" / "azure").mkdir(parents=True)
     (tmp_path / "pages" / "azure" / "answer.json").write_text("no prices")
     litter = put(home.record / "offers" / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp")

@@ -1,4 +1,4 @@
-"""Which addresses the client connects to."""
+"""Addresses to which the client connects."""
 
 import ipaddress
 import socket
@@ -150,7 +150,7 @@ def test_a_proxy_of_the_environment_is_not_used(
 
 
 def test_the_slowest_of_hosts_does_not_hold_the_deadline_up(capture: Capturing, site: Site) -> None:
-    """The deadline holds in the middle of a read that has a longer time of its own."""
+    """The deadline also ends a read whose own timeout is longer."""
 
     def sleeps(asked):
         time.sleep(0.3)

@@ -297,7 +297,7 @@ def test_a_busy_host_is_not_asked_in_another_way(capture: Capturing, site: Site)
     ]
 
 
-def test_a_host_that_limits_requests_is_left_alone_for_the_run(capture: Capturing, site: Site) -> None:
+def test_host_that_limits_requests_is_not_asked_again_in_the_run(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/a", Reply(429))
     site.say("other.acme.example", "/c", Reply(200, b"{}"))
     requests = [{"url": at("/a")}, {"url": at("/b")}, {"url": "https://other.acme.example/c"}]
@@ -307,9 +307,7 @@ def test_a_host_that_limits_requests_is_left_alone_for_the_run(capture: Capturin
     assert not captured.entries[1].sent
 
 
-def test_an_answer_of_which_redact_leaves_nothing_is_empty(
-    capture: Capturing, site: Site, tmp_path: Path
-) -> None:
+def test_answer_that_redact_empties_is_empty(capture: Capturing, site: Site, tmp_path: Path) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     captured = capture(source(), module(redact=lambda body: b""))
     assert (captured.status, captured.code) == ("failed", "empty_body")
@@ -317,9 +315,7 @@ def test_an_answer_of_which_redact_leaves_nothing_is_empty(
     assert record_day(source(), DAY, [captured], Home(tmp_path)).result == "changed"
 
 
-def test_what_is_kept_of_warnings_and_errors_has_an_end(
-    capture: Capturing, site: Site, tmp_path: Path
-) -> None:
+def test_kept_warnings_and_errors_are_bounded(capture: Capturing, site: Site, tmp_path: Path) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
 
     def next_requests(answer, config):

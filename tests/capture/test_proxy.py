@@ -168,7 +168,7 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
 def test_a_refused_password_is_tried_once(
     archive: Archive, password: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A wrong password that is tried for every source locks the account."""
+    """Trying a wrong password for every source would lock the account."""
     with ConnectProxy({}, password="someone:right-password") as proxy:
         userinfo = f"someone:{password}@" if password else ""
         monkeypatch.setenv("GPUFARE_PROXY", proxy.url.replace("//", f"//{userinfo}"))
@@ -249,11 +249,11 @@ AT_THE_PROXY = {
     b"": ("proxy_failed", 3, "Server disconnected"),
     b"\x05\xff": ("proxy_failed", 3, "illegal request line"),
 }
-"""What a proxy answers: the outcome, how often it is asked, and what the error says."""
+"""Answers of a proxy: the outcome, the number of requests, and the error."""
 
 
 @pytest.mark.parametrize("answer", AT_THE_PROXY)
-def test_what_goes_wrong_at_the_proxy_is_said_of_the_proxy(
+def test_proxy_errors_name_the_proxy(
     archive: Archive, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     outcome, times, said = AT_THE_PROXY[answer]
@@ -277,7 +277,7 @@ def test_a_proxy_that_is_not_there(archive: Archive, monkeypatch: pytest.MonkeyP
             assert "(GPUFARE_PROXY)" in (captured.error or "")
 
 
-def test_what_goes_wrong_behind_the_proxy_is_said_of_the_host(
+def test_errors_behind_the_proxy_name_the_host(
     archive: Archive, proxy: ConnectProxy, secure_site: Site
 ) -> None:
     secure_site.say(PRICES, "/gpus", Reply(403))

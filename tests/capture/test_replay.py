@@ -39,7 +39,7 @@ def folder(tmp_path: Path, files: dict[str, bytes | str | list | dict]) -> Path:
 def answers_of(
     pages: Path, archive: Archive, config: SourceConfig | None = None, day: date = DAY
 ) -> list[Answer]:
-    """What a reader gets of a folder of pages, by way of the archive."""
+    """Return a folder's pages as a reader gets them from the archive."""
     return archive.answers(capture_pages(pages, config or source(), day=day, archive=archive))
 
 

@@ -32,10 +32,10 @@ REPLIES = [
     (Reply(302, b"", {"location": "https://elsewhere.example/robots.txt"}), "ok"),
     (Reply(302, b"", {"location": "http://127.0.0.1:1/robots.txt"}), "ok"),
 ]
-"""What a host says of robots.txt, and how a request for /gpus then ends."""
+"""Answers to a request for robots.txt, with the resulting outcome of a request for /gpus."""
 
 
-def test_what_robots_txt_says_is_done(capture: Capturing, site: Site) -> None:
+def test_robots_txt_is_obeyed(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     found = []
     for reply, _ in REPLIES:
@@ -66,7 +66,9 @@ def test_a_host_that_asks_for_a_short_wait_is_asked_again(capture: Capturing, si
 
 
 @pytest.mark.parametrize("status", [429, 503])
-def test_a_host_that_asks_for_a_long_wait_is_left_alone(capture: Capturing, site: Site, status: int) -> None:
+def test_host_that_asks_for_a_long_wait_is_not_asked_again(
+    capture: Capturing, site: Site, status: int
+) -> None:
     """Its pages are not asked, and the outcome says why and for how long."""
     site.say(ACME, "/robots.txt", Reply(status, b"", {"retry-after": "31"}))
     site.say(ACME, "/gpus", Reply(200, b"{}"))
@@ -77,7 +79,7 @@ def test_a_host_that_asks_for_a_long_wait_is_left_alone(capture: Capturing, site
     assert f"answered {status} and asks to wait 31 s" in (captured.error or "")
 
 
-def test_a_host_that_says_not_now_is_asked_again_by_the_next_run(capture: Capturing, site: Site) -> None:
+def test_host_that_answers_429_is_asked_again_by_the_next_run(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/robots.txt", Reply(429, b"", {"retry-after": "31"}))
     site.say(ACME, "/gpus", Reply(200, b"{}"))
     assert codes(capture(source())) == ["http_429"]

@@ -13,7 +13,7 @@ README = PROJECT / "README.md"
 WRITTEN = [README, PROJECT / "CONTRIBUTING.md"] + [
     page for page in sorted(DOCS.rglob("*.md")) if str(page.relative_to(DOCS)) not in GENERATED
 ]
-"""Every page that is written by hand; of what is in the generated ones, the tests of its origin speak."""
+"""Every hand-written page; generated ones are tested through what they are generated from."""
 
 _BLOCK = re.compile(
     r"^(?P<indent> *)```(?P<language>\w+)\n(?P<text>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
@@ -23,7 +23,10 @@ _NOT_RUN = re.compile(r"^ *\*Not run by the tests[^*]+\*\s*\Z", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Block:
-    """``page`` is relative to the repository. ``is_not_run``: the page itself says so above it, and why."""
+    """A block of a page.
+
+    ``page`` is a path relative to the repository; ``is_not_run`` if the page states that tests do not run it.
+    """
 
     page: str
     language: str
@@ -32,12 +35,12 @@ class Block:
 
     @property
     def commands(self) -> list[str]:
-        """A line each; one that ends in a backslash goes on in the next."""
+        """Return a command per line; a line that ends in a backslash continues on the next."""
         return [line.strip() for line in self.text.replace("\\\n", " ").splitlines() if line.strip()]
 
 
 def blocks(language: str) -> list[Block]:
-    """The blocks of a language in all pages, in order."""
+    """Return the blocks of a language in all pages, in order."""
     return [block for page in WRITTEN for block in _blocks(page) if block.language == language]
 
 
@@ -50,7 +53,7 @@ def _blocks(page: Path) -> Iterator[Block]:
 
 
 def commands(start: str) -> list[str]:
-    """The commands of all pages that begin so, each once and in order."""
+    """Return the commands of all pages that begin with ``start``, each once and in order."""
     found = [
         command for block in blocks("console") for command in block.commands if command.startswith(start)
     ]

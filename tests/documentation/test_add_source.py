@@ -21,7 +21,7 @@ def block(language: str, number: int = 0) -> str:
     return [each.text for each in blocks(language) if each.page == PAGE][number]
 
 
-def test_the_page_is_read_as_it_says(tmp_path: Path) -> None:
+def test_documented_sample_page_is_read(tmp_path: Path) -> None:
     (tmp_path / "acme.yaml").write_text(block("yaml"))
     config = load_config(tmp_path / "acme.yaml")
     reader = ModuleType("pipeline.sources.acme")

@@ -67,7 +67,7 @@ PYTHON_ELSEWHERE = {
 }
 
 RUN = ("console", "python", "sql")
-"""What people copy, and tests run."""
+"""The languages of blocks that people copy and tests run."""
 
 ALL = list(dict.fromkeys(c for block in blocks("console") if not block.is_not_run for c in block.commands))
 NOT_RUN = list(dict.fromkeys(c for block in blocks("console") if block.is_not_run for c in block.commands))
@@ -84,7 +84,7 @@ PRICES = (
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, sample_home: Home) -> Path:
-    """What a reader of the pages has at hand: files of the clone, data of one's own, and CSV files."""
+    """The files of a reader of the pages: those of the clone, a home, and CSV files."""
     folder = tmp_path_factory.mktemp("place")
     shutil.copytree(sample_home.root, folder / "home")
     for name in ("tests", "sql"):

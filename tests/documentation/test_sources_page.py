@@ -1,10 +1,10 @@
-"""docs/reference/sources.md is what the catalogue, the readers and the sample pages say."""
+"""docs/reference/sources.md agrees with the catalogue, the readers and the sample pages."""
 
 from docs.generate.sources import page
 from pipeline.catalog.source_config import asked_configs
 
 
-def test_the_table_says_why_a_source_is_not_asked() -> None:
+def test_table_states_why_a_source_is_not_asked() -> None:
     rows = {line.split("]")[0][3:]: line for line in page().splitlines() if line.startswith("| [")}
     assert set(rows) == set(asked_configs())
     assert "no: its terms forbid it" in rows["vast"]

@@ -39,7 +39,7 @@ def consumers() -> Path:
 
 
 def ask_tool(python: Path, script: str, *arguments: object, home: Path) -> Any:
-    """What a script prints as JSON, run with the tools' Python; ``home`` is where they keep files."""
+    """Run a script with the tools' Python and return the JSON that it prints; ``home`` is the tools' home."""
     done = subprocess.run(
         [str(python), "-c", script, *map(str, arguments)],
         env={"PATH": os.environ["PATH"], "HOME": str(home), "SKYPILOT_DISABLE_USAGE_COLLECTION": "1"},

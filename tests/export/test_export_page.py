@@ -25,7 +25,7 @@ OF_OTHERS = ("pandas", "sqlalchemy", "gpuhunt")
 
 @pytest.fixture(scope="module")
 def place(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the page's commands write, as far as its examples read it, beside the published file."""
+    """The exports of the page's commands that its examples read, beside the published file."""
     place = tmp_path_factory.mktemp("place")
     with reader(sample_home.published, writes_files=True) as connection:
         write(connection, place / "out", None, None, ("latest", "offers"), None)

@@ -132,9 +132,7 @@ def test_a_folder_that_cannot_be_renamed_is_a_sentence(
     assert folder.is_dir()
 
 
-def test_a_table_without_rows_is_said_and_its_folder_can_be_exported_to_again(
-    sample_home: Home, tmp_path: Path
-) -> None:
+def test_table_without_rows_is_reported_and_can_be_exported_again(sample_home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with reader(sample_home.published, writes_files=True) as connection:
         for _ in range(2):

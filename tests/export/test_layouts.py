@@ -172,7 +172,7 @@ def test_the_mapping_names_gpus_and_sources_that_there_are(sample_home: Home) ->
 
 
 @pytest.mark.parametrize("tool", ["skypilot", "gpuhunt"])
-def test_every_offer_is_written_or_left_out_for_a_reason(
+def test_every_offer_is_written_or_skipped_with_a_reason(
     sample_home: Home, tmp_path: Path, tool: str
 ) -> None:
     answer = gpufare("export", str(tmp_path / "out"), "--for", tool, home=sample_home)

@@ -90,7 +90,7 @@ class Evidence:
 
 
 def evidence_of(answers: Iterable[Answer]) -> Evidence:
-    """What the answers say. A body that cannot be decoded says nothing."""
+    """The facts in the answers. A body that cannot be decoded has none."""
     found = Evidence()
     for part in (_evidence_of(answer.body) for answer in answers):
         found.prices |= part.prices
@@ -166,7 +166,7 @@ def _is_sane(number: Decimal) -> bool:
     return number.is_finite() and abs(number.adjusted()) < 30
 
 
-# ------------------------------------------------------------------ what is derived, by source
+# ------------------------------------------------------------------ derived facts, by source
 
 
 def _cudo(evidence: Evidence) -> Iterator[Decimal]:
@@ -270,7 +270,7 @@ def findings(
     config: SourceConfig,
     currencies: frozenset[str],
 ) -> list[Finding]:
-    """What is wrong with accepted offers by their own answers. ``currencies``: those of the sample pages."""
+    """Return the errors of accepted offers by their own answers; ``currencies`` are the sample pages'."""
     evidence = evidence_of(answers)
     derived: set[Decimal] | None = None
     found: list[tuple[str, str]] = []
@@ -309,7 +309,7 @@ def _count_is_known(offer: Offer, evidence: Evidence, config: SourceConfig) -> b
 
 
 def _is_share(count: Decimal, numbers: set[Decimal]) -> bool:
-    """Whether a fraction of a card is the ratio of two numbers: of its memory and the card's."""
+    """True if a fraction of a card is the ratio of two numbers, its memory and the card's."""
     return count < 1 and any(abs(count * card - part) < EPSILON for card in numbers for part in numbers)
 
 
@@ -329,7 +329,7 @@ def _numbers_of(config: SourceConfig) -> set[Decimal]:
 
 
 def _catalogued(offer: Offer, count: Decimal) -> bool:
-    """Whether the catalogue says that a machine of that name has so many GPUs."""
+    """True if the catalogue states that number of GPUs for a machine of that name."""
     names = {offer.instance_type, offer.raw_label} - {None}
     stated = [identify(name, provider=offer.source, kind="instance_type").gpu_count for name in names]
     return float(count) in stated

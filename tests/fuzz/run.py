@@ -38,16 +38,16 @@ HANG_SECONDS = 120
 """A process that reads one answer for so long is ended."""
 
 WATCH_SECONDS = 5
-"""The watch is set again only after so long: it is a thread, and takes longer than reading a small page."""
+"""The watch, a thread, is reset only after this long, since that takes longer than reading a small page."""
 
 MAX_SHOWN = 20
 UNFORESEEN = "reader does not understand the answer ("
-"""How read_answers reports an exception that the reader did not foresee."""
+"""The prefix with which read_answers reports an unexpected exception."""
 
 
 @dataclass
 class Tally:
-    """What came of a number of mutated pages."""
+    """The results of a number of mutated pages."""
 
     source: str
     pages: int = 0
@@ -87,7 +87,7 @@ def sample_currencies(source: str) -> frozenset[str]:
 
 
 def accepted_offers(config: SourceConfig, built: Built, answers: Sequence[Answer]) -> list[Offer] | None:
-    """What a first day's reading would write to the record; None when it is refused."""
+    """Return the offers that a first day's reading would record; None if it is refused."""
     nothing_before = Records(Home(Path("a home that does not exist")))
     built, acceptance = judge(built, answers, config, OBSERVED_AT.date(), nothing_before)
     return built.offers if acceptance.accepted else None

@@ -67,7 +67,7 @@ def test_nothing_is_wrong_with_a_sample_page(source: str) -> None:
 @pytest.mark.parametrize(
     "glued", ["1.4O", "1.49O", "1.49.5", "1..49", "x1.49", "1.49-1.59", "1.49%", "-1.49", "A$1.49", "1,49"]
 )
-def test_a_price_of_which_a_part_was_read_is_seen(glued: str) -> None:
+def test_partly_read_price_is_detected(glued: str) -> None:
     assert kinds("jarvislabs", offers_of("jarvislabs"), r"(?<=\$)1\.49", glued) == {"price"}
 
 

@@ -1,4 +1,4 @@
-"""Which prices are believed at once, which are held, and what releases them."""
+"""Prices that are accepted at once, prices that are held, and their release."""
 
 import math
 from collections.abc import Iterable
@@ -61,7 +61,7 @@ def test_a_price_may_move_by_exactly_max_day_change(before: str, now: str, held:
     assert reasons(screened([offer(now)], [offer(before)])) == [RejectReason.PRICE_JUMP] * held
 
 
-def test_a_held_price_says_from_what_to_what_it_went_and_what_releases_it() -> None:
+def test_held_price_names_its_move_and_what_releases_it() -> None:
     (reject,) = screened([offer("8.00")], [offer("2.00")]).rejects
     assert reject.detail == (
         "'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, until it has been read "
@@ -69,7 +69,7 @@ def test_a_held_price_says_from_what_to_what_it_went_and_what_releases_it() -> N
     )
 
 
-def test_only_of_a_jump_it_says_that_the_market_may_release_it() -> None:
+def test_only_a_jump_may_be_released_by_the_market() -> None:
     (reject,) = screened([offer("2.00", native_currency="EUR")], [offer("2.00")]).rejects
     assert reject.reason == RejectReason.CURRENCY_CHANGED
     assert "; held until it has been read for 5 days, or until a person confirms it" in reject.detail
@@ -321,7 +321,7 @@ def test_a_first_price_that_was_another_kinds_is_held_unless_that_kind_is_in_its
     assert (kind in found) is held
 
 
-def test_a_market_that_was_seen_on_one_day_only_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_market_of_a_single_day_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     first = date(2026, 5, 24)
     for last, held in ((date(2026, 5, 25), True), (first, False)):
         seen = {("", H100, "on_demand"): Seen(H100, "on_demand", Decimal(1), Decimal(2), 3, first, last)}
@@ -329,7 +329,7 @@ def test_a_market_that_was_seen_on_one_day_only_says_nothing(monkeypatch: pytest
         assert bool(screen([card_at(H100, "5.01")], History(), config(), DAY).rejects) is held
 
 
-def test_a_card_of_which_little_was_seen_is_believed() -> None:
+def test_card_with_few_known_prices_is_accepted() -> None:
     unknown = offer("900.00", gpu_id="k80")
     assert screen([unknown], History(), config(), DAY).offers == [unknown]
 
@@ -428,7 +428,7 @@ def test_a_persons_line_in_the_yaml_releases_its_price_only(change: dict[str, An
     "change",
     [{"offer": {"price_kind": "spot"}}, {"offer": {"raw_label": "x", "gpu": 1}}, {"by": ""}, {"why": ""}],
 )
-def test_a_reviewed_price_names_its_offer_and_says_who_and_why(change: dict[str, Any]) -> None:
+def test_reviewed_price_names_its_offer_reviewer_and_reason(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         ReviewedPrice.model_validate(REVIEWED | change)
 

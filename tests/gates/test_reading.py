@@ -1,4 +1,4 @@
-"""Whether a day's reading is accepted as a whole."""
+"""Acceptance of a day's reading as a whole."""
 
 from dataclasses import replace
 from datetime import date, timedelta

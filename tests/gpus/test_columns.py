@@ -1,4 +1,4 @@
-"""How a seller's other columns are read: what each is about, and in which unit."""
+"""Reading of a seller's other columns: the subject and unit of each."""
 
 import pytest
 

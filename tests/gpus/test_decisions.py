@@ -1,4 +1,4 @@
-"""How the statements about one GPU are weighed: form factors, providers, other columns that name it."""
+"""Weighing of statements about one GPU: form factors, providers, other columns that name it."""
 
 import pytest
 

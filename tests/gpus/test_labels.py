@@ -1,6 +1,6 @@
 """Labels that providers publish, with the card that each means, reviewed by hand.
 
-They are from price pages and APIs, or where the context says so from SkyPilot's catalogue. The context also
+They come from price pages and APIs or, if the context names it, SkyPilot's catalogue. The context also
 has remarks of the review, which the matcher must ignore."""
 
 import csv
@@ -83,7 +83,7 @@ def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card() -> None:
 
 
 def _is_same_card(gpu_id: str, expected: str) -> bool:
-    """Whether it is the expected card, or the generic card of its model and memory."""
+    """True for the expected card, or the generic card of its model and memory."""
     if expected not in CARDS:
         return False
     found, card = CARDS[gpu_id], CARDS[expected]

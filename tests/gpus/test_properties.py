@@ -1,4 +1,4 @@
-"""What must not change an answer, and what must never change the card."""
+"""Changes of a label that must not change the answer, or never the card."""
 
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st

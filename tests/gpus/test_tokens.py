@@ -1,4 +1,4 @@
-"""How a label is cut into words, words into tokens, and what the parsed tokens state."""
+"""Splitting a label into words and tokens, and the facts of the parsed tokens."""
 
 import pytest
 

@@ -108,13 +108,13 @@ def with_extensions(code: str, *arguments: object) -> list[str]:
 
 
 def sql(statement: str) -> list[list[Any]]:
-    """What somebody else asks of the lake, or does to it."""
+    """Run a statement on the lake from another connection."""
     code = "with attached() as lake: print(json.dumps(lake.execute(sys.argv[2]).fetchall(), default=str))"
     run = subprocess.run(with_extensions(code, statement), capture_output=True, text=True, check=True)
     return json.loads(run.stdout)
 
 
-# ------------------------------------------------------------------ what is exchanged
+# ------------------------------------------------------------------ push and pull
 
 
 def test_what_was_pushed_is_pulled_value_by_value(home: Home, tmp_path: Path, lake: str) -> None:
@@ -437,7 +437,7 @@ def test_no_process_has_the_password_among_its_arguments(
     assert "geheim" not in f"{seen}"
 
 
-def test_a_command_says_what_it_needs(
+def test_command_names_what_it_needs(
     home: Home, file_lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "give an absolute path" in gpufare_process("lake", "create", "--data", "data/lake").stderr

@@ -1,4 +1,4 @@
-"""docs/how-to/scaling.md: its commands exist, its links lead somewhere, its sums follow from its rates."""
+"""docs/how-to/scaling.md: its commands, variables and links exist, and its amounts follow from its rates."""
 
 import re
 import shlex
@@ -24,10 +24,9 @@ AMOUNTS = {
 }
 EXPECTED = {
     "publish a day": OFFERS * RATES["publish"] / 1e6,
-    "merge a month": OFFERS * 30 * RATES["merge"] / 1e6,
-    "files of outcomes, merged": SOURCES * DAYS * 12 / 365,
-    "record, merged": OFFERS * DAYS * RATES["month file"],
-    "newest month, not merged yet": OFFERS * 30 * RATES["day file"],
+    "write a month's last day": OFFERS * 30 * RATES["rewrite"] / 1e6,
+    "record without the journal": OFFERS * DAYS * RATES["record"],
+    "journal, ten years": SOURCES * DAYS * RATES["journal"],
     "archive without its pages": SOURCES * DAYS * RATES["archive"],
     "push a day, all machines together": OFFERS * RATES["lake push"] / 1e6,
     "lake, ten years, never merged": OFFERS * DAYS * RATES["lake file"],

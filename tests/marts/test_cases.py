@@ -62,5 +62,5 @@ def test_rows_are_the_ones_worked_out_by_hand(folder: Path, tmp_path: Path) -> N
         assert sorted(actual) == sorted(expected), path.stem
 
 
-def test_every_case_says_what_it_shows() -> None:
+def test_every_case_has_a_readme() -> None:
     assert all((folder.values[0] / "README.md").exists() for folder in _cases())

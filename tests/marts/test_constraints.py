@@ -1,4 +1,4 @@
-"""What a job asks for is applied before offers are ranked: each constraint on a market where filtering the
+"""Constraints are applied before offers are ranked: each is tested on a market where filtering the
 answer afterwards is wrong. The market's README explains its numbers."""
 
 import json
@@ -259,7 +259,7 @@ def test_an_excluded_country_that_leaves_nothing_is_named(market: duckdb.DuckDBP
     job: Row = {"tokens": SHORT, "gpu": "quick", "exclude_country": "us"}
     assert not cheapest(market, **job)
     row = nearest(market, **job)["exclude_country"]
-    assert (row["asked"], row["nearest"]) == ("us", "US")
+    assert (row["asked"], row["nearest"]) == (["us"], ["US"])
 
 
 def test_the_default_deadline_follows_the_tokens_of_all_epochs(market: duckdb.DuckDBPyConnection) -> None:
@@ -291,8 +291,8 @@ def test_a_job_off_the_grid_is_refused_where_published_plans_are_asked(
             cheapest(market, tokens=SHORT, **job)
 
 
-def test_whatever_can_be_asked_is_the_same_in_a_group_of_rentals(market: duckdb.DuckDBPyConnection) -> None:
-    """Of offers that differ in nothing but what a job can ask for, each is a rental."""
+def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.DuckDBPyConnection) -> None:
+    """Offers that differ only in something a job can constrain are each a rental."""
     rows = market.execute(
         "SELECT raw_label FROM rentals WHERE gpu_count = 1 AND price_kind = 'on_demand' AND gpu_id = 'card'"
     ).fetchall()
@@ -336,7 +336,7 @@ def test_what_cannot_be_understood_is_refused_by_job_and_column(
         cheapest(market, **({"tokens": SHORT} | job))
 
 
-def test_a_misspelt_column_is_refused_whatever_is_read(market: duckdb.DuckDBPyConnection) -> None:
+def test_misspelt_column_is_refused_for_any_selection(market: duckdb.DuckDBPyConnection) -> None:
     job = "WITH asked AS (SELECT 'm' AS model, 1e6 AS tokens, 'qlora' AS metod)"
     for read in ("count(*)", "1 AS one", "seq_len"):
         with pytest.raises(duckdb.Error, match="did you mean method"):

@@ -1,4 +1,4 @@
-"""What reads what in sql/: found by parsing, so nobody has to keep a list."""
+"""Dependencies in sql/, found by parsing instead of a hand-kept list."""
 
 import re
 from graphlib import CycleError

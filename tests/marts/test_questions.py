@@ -163,7 +163,7 @@ def test_sequences_beyond_the_model_are_named(published: duckdb.DuckDBPyConnecti
     assert json.loads(row["assumptions"])["max_context"] == 4096
 
 
-def test_tokens_are_of_one_epoch_and_the_answer_says_so(published: duckdb.DuckDBPyConnection) -> None:
+def test_tokens_are_per_epoch_as_the_answer_states(published: duckdb.DuckDBPyConnection) -> None:
     (job,) = rows_of(
         published,
         """WITH asked AS (SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, 3 AS epochs)

@@ -116,7 +116,7 @@ def catalogued(inputs: Inputs, offer: Row) -> Row | None:
 
 
 def sold_together(inputs: Inputs, offer: Row) -> list[int]:
-    """The numbers of GPUs in which the machine is sold; none when nothing says so."""
+    """Return the numbers of GPUs in which the machine is sold; none if they are unknown."""
     known = catalogued(inputs, offer)
     in_offer = int(offer["gpu_count"])
     per_gpu_price = (
@@ -137,8 +137,8 @@ def largest_host(inputs: Inputs, offer: Row) -> int:
 
 
 def machines(inputs: Inputs, offer: Row, gpus: int, nodes: int) -> int | None:
-    """How many of the offer a job on so many GPUs and machines rents; None when it cannot, or when nothing
-    says that such a machine is sold."""
+    """Return the number of offers that a job on ``gpus`` GPUs in ``nodes`` machines rents; None if it cannot,
+    or if no such machine is known to be sold."""
     in_offer = int(offer["gpu_count"])
     sold = sold_together(inputs, offer)
     if not sold:
@@ -175,7 +175,7 @@ def cents(amount: float) -> Decimal:
 
 
 def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
-    """Whether the weights pass through the host's memory, and what is offloaded has room in it."""
+    """True if the weights can pass through the host's memory and offloaded states fit in it."""
     weights_gib = plan["model_download_gib"] / (1 if plan["quantization"] == "none" else 4)
     if plan["offload"]:
         gpu_gb = inputs.gpus[offer["gpu_id"]]["memory_gb"] * offer["gpu_count"]
@@ -273,7 +273,7 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
 
 @dataclass(frozen=True)
 class Stop:
-    """What stops a job: how often, whether all is downloaded again, whether the work is saved first."""
+    """A cause of stops: how often, whether everything is downloaded again, whether work is saved first."""
 
     per_second: float
     again: int

@@ -22,13 +22,13 @@ NAMED = {
         "only the source's own later prices show that they are old"
     ),
 }
-"""Misreads that nobody can see on the first day, with the reason. While they last, later days are as the
-first: nothing is learnt from reading the same again."""
+"""Misreads that cannot be detected on the first day, with the reason. While they last, later days are like
+the first: reading the same page again adds nothing."""
 
 MAX_NAMED = 2
 
 MAX_FALSE_ALARMS = 0.01
-"""Of good offers."""
+"""Largest share of good offers that may be stopped."""
 
 FIRST = (True,)
 FIRST_AND_SECOND = (True, True)
@@ -42,7 +42,7 @@ def world(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> World:
 
 
 def reaching(world: World, days: Sequence[bool]) -> set[str]:
-    """The misreads of which a wrong price is ranked on the last of these days."""
+    """Return the misreads with a wrong price in a ranking on the last of these days."""
     return {name for name, misread in MISREADS.items() if world.with_misread(misread, days).wrong}
 
 

@@ -31,10 +31,10 @@ FACTS = facts_file()
 pytestmark = pytest.mark.skipif(FACTS is None, reason="the file of dated prices is not at hand")
 
 MAX_FALSE_ALARMS = 0.01
-"""Of good offers."""
+"""Largest share of good offers that may be stopped."""
 
 MAX_FALSE_ALARMS_AT_THE_START = 0.02
-"""Where only the past is known: of the first day of the facts nothing is, of the second what one list had."""
+"""The same if only the past is known: nothing on the facts' first day, one list on the second."""
 
 NEAR_DAYS = 4
 
@@ -76,7 +76,7 @@ def by_day(facts: Sequence[Fact]) -> Mapping[str, Mapping[str, list[Offer]]]:
 
 
 def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[Offer], Counter[str]]:
-    """What a first reading holds and flags of these offers of one source."""
+    """Return the offers of one source that a first reading holds or flags."""
     flagged = flag_contradictions(offers, configs()[source])
     counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
     screened = screen(flagged, History(), configs()[source], date.fromisoformat(day))
@@ -106,7 +106,7 @@ def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.Cap
 
 
 Known = Callable[[Fact, str, str], bool]
-"""Whether a fact is known when a source is read on a day: by the fact, the source and the day."""
+"""True if a fact (first argument) is known when a source (second) is read on a day (third)."""
 
 KNOWN: Mapping[str, Known] = {
     "other days": lambda fact, _, day: _apart(fact.day, day),
@@ -114,7 +114,7 @@ KNOWN: Mapping[str, Known] = {
     "other sources": lambda fact, source, _: fact.source != source,
     "other days of other sources": lambda fact, source, day: fact.source != source and _apart(fact.day, day),
 }
-"""What the bounds and the largest inversion are computed from: never from the prices that are judged."""
+"""The facts for the bounds and the largest inversion, which never include the judged prices."""
 
 
 @pytest.mark.parametrize("known", KNOWN)

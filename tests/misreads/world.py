@@ -36,14 +36,14 @@ IDENTITY = "gpu_id, gpu_count, price_kind, term_days, region, tier"
 
 @dataclass(frozen=True)
 class Published:
-    """What rankings use of one source, and how many of the offers differ from the truth."""
+    """The ranked offers of one source, and the number that differ from the truth."""
 
     ranked: int
     wrong: Sequence[tuple[Any, ...]]
 
 
 GATES = (*CONTRADICTIONS, "price_outlier", "source_far_from_market", "price_odd_for_its_source")
-"""Flags and reasons that a gate gives; the others are what a source says of its own offer."""
+"""Flags and reasons from gates; the others come from the source itself."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class World:
         return self._read[source]
 
     def with_misread(self, misread: Misread, days: Sequence[bool]) -> Published:
-        """The newest of consecutive days, on each of which the source is misread (True) or read well."""
+        """Publish the last of consecutive days; on each the source is misread (True) or read well."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._sample.record, home.record)
@@ -100,7 +100,7 @@ class World:
         return self._published(misread.source, last, home)
 
     def false_alarms(self) -> FalseAlarms:
-        """Of the clean sample day, which is every source's first."""
+        """Count the false alarms of the clean sample day, which is every source's first."""
         counts: Counter[str] = Counter()
         total = 0
         for month in months(self._sample, "offers"):

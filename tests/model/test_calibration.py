@@ -54,7 +54,7 @@ def test_a_family_is_held_out_whole(model: duckdb.DuckDBPyConnection) -> None:
     assert names == {"all", "split", *(name for (name,) in families)}
 
 
-def test_runs_say_something_about_every_free_constant() -> None:
+def test_runs_constrain_every_free_constant() -> None:
     """A constant that all runs leave as wide as its prior is fixed instead, with the reason for its value."""
     record = yaml.safe_load((paths.CATALOG_DIR / "calibration.yaml").read_text())
     widths = record["memory"]["posterior_widths"] | record["speed"]["posterior_widths"]

@@ -113,7 +113,7 @@ def test_an_encoder_with_a_decoder() -> None:
     assert counted(shape_of("theirs", t5)).params_total == pytest.approx(2_849_757_184, rel=1e-4)
 
 
-def test_a_vision_tower_is_left_out_and_named() -> None:
+def test_vision_tower_is_skipped_and_named() -> None:
     whole = {"model_type": "gemma3", "text_config": LLAMA | {"model_type": "gemma3_text"},
              "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27}}  # fmt: skip
     assert shape_of("theirs", whole) == shape_of("theirs", LLAMA | {"model_type": "gemma3_text"})
@@ -188,7 +188,7 @@ KINDS = (
     st.sampled_from(KINDS),
     st.dictionaries(st.sampled_from(FIELDS), ODD, max_size=4),
 )
-def test_any_config_gives_a_shape_or_says_why_not(
+def test_any_config_gives_a_shape_or_a_reason(
     base: dict[str, Any], kind: str, changes: dict[str, Any]
 ) -> None:
     try:

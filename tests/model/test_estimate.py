@@ -44,7 +44,7 @@ def _estimated(file: Path) -> list[dict[str, str]]:
         return estimate_file(estimator, file)
 
 
-def test_a_run_is_estimated_and_a_bad_row_says_why(tmp_path: Path) -> None:
+def test_run_is_estimated_and_bad_row_has_its_reason(tmp_path: Path) -> None:
     rows = _estimate(
         tmp_path,
         RUN_HEADER + "\n"
@@ -119,7 +119,7 @@ def test_published_layout_names_gpus_models_and_frameworks_in_free_text(tmp_path
     assert "method 'unspecified'" in by_id["e"]["error"]
 
 
-def test_a_file_that_is_no_file_of_runs_says_so(tmp_path: Path) -> None:
+def test_file_without_runs_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.csv"
     file.write_text("a,b\n1,2\n")
     with pytest.raises(EstimateError, match="no columns model and gpu"):
@@ -408,7 +408,7 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(estimator: Estimat
     assert float(mixture["memory_gib"]) > 17
 
 
-def test_a_row_says_once_how_far_it_is_from_published_runs(estimator: Estimator) -> None:
+def test_row_states_once_its_distance_from_published_runs(estimator: Estimator) -> None:
     rows = [
         {"model": "llama-3-8b", "method": "full", "gpu": "a100-sxm-80gb"},
         {"model": "llama-3-8b", "method": "full", "gpu": "l40s"},

@@ -143,7 +143,7 @@ PIPELINED = {
 def test_the_pipeline_bubble(
     model: duckdb.DuckDBPyConnection, speed: Estimate, stages: int, grad_accum: int
 ) -> None:
-    """Of p stages with m micro-batches in flight, (p - 1) / m of a step is idle, of which a share is felt.
+    """With p stages and m micro-batches in flight, (p - 1) / m of a step is idle; a share of it counts.
 
     m is counted as the stages times the accumulated steps. Narayanan et al. 2021 (arXiv 2104.04473), 2.2.1.
     """
@@ -224,7 +224,7 @@ def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_midd
 
 
 def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_have_not_seen() -> None:
-    """Families that agree with themselves and not with each other: what a run says of its own is no help."""
+    """Families that agree within themselves but not with each other: a run's own family must not help it."""
     shifts = np.random.default_rng(0).normal(0, 0.3, 60)
     every = _together(
         *(

@@ -1,4 +1,4 @@
-"""What the macros answer: terms that can be checked by hand, defaults that are said, names that do not leak."""  # noqa: E501
+"""The macros' answers: terms checked by hand, stated defaults, names that do not leak."""
 
 import json
 
@@ -90,7 +90,7 @@ def test_seventy_billion_parameters_in_four_bits_do_not_fit_a_24_gb_card(memory:
     assert not answer["fits"]
 
 
-def test_a_misspelt_column_is_said_to_be_ignored(memory: Estimate, model: duckdb.DuckDBPyConnection) -> None:
+def test_misspelt_column_is_reported_as_ignored(memory: Estimate, model: duckdb.DuckDBPyConnection) -> None:
     answer = memory(model="llama-3.1-8b", gpu="h100-sxm-80gb", method="lora", sqe_len=512, note="mine")
     taken = json.loads(answer["assumptions"])
     assert (taken["ignored_columns"], taken["seq_len"]) == (["sqe_len"], 2048)

@@ -150,7 +150,7 @@ def test_a_damaged_file_is_named(home: Home, body: bytes, words: str) -> None:
     assert words in found.problems[0][1]
 
 
-def test_a_damaged_file_is_kept_and_the_rest_goes_on(tmp_path: Path, home: Home) -> None:
+def test_damaged_file_is_kept_and_stops_nothing(tmp_path: Path, home: Home) -> None:
     home.models.write_bytes(b"\xff\xfe\x00")
     answers, said = estimated(str(runs_file(tmp_path, "llama-3.2-1b")), home=home)
     assert not answers["llama-3.2-1b"]["error"]
@@ -228,7 +228,7 @@ def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
         ({}, "Bad Name", "'Bad Name' is not a name: up to 80 lower-case letters"),
     ],
 )
-def test_what_is_no_model_is_refused_in_one_plain_line(
+def test_invalid_model_is_refused_in_one_line(
     tmp_path: Path, home: Home, changes: dict[str, Any], name: str, words: str
 ) -> None:
     refused = gpufare("model", "add", str(config_file(tmp_path, **changes)), "--name", name, home=home)
@@ -309,7 +309,7 @@ def test_a_hostile_hub_is_a_clear_error(
 @pytest.mark.parametrize(
     "text", ["a", "a/b/c", "../x/y", "a/..", "https://a/b", "a/b?c", "a/b c", "/a/b", ""]
 )
-def test_what_is_no_hub_id_is_never_asked_for(text: str) -> None:
+def test_invalid_hub_id_is_never_requested(text: str) -> None:
     assert not is_hub_id(text)
 
 

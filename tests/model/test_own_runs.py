@@ -1,4 +1,4 @@
-"""The user's own measured runs: a file that is added to, read whatever happened to it, and learned from."""
+"""The user's own measured runs: adding to the file, reading it even when damaged, and learning from it."""
 
 import csv
 import math
@@ -76,9 +76,7 @@ def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"price,day\n1,2\n"])
-def test_a_file_that_holds_no_runs_is_left_out_and_moved_aside_by_the_next_run(
-    home: Home, content: bytes
-) -> None:
+def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home, content: bytes) -> None:
     home.root.mkdir(parents=True)
     home.own_runs.write_bytes(content)
     found = read_own_runs(home)

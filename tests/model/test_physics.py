@@ -1,4 +1,4 @@
-"""Properties that hold for every model, GPU and setting: each test looks at thousands of neighbours at once."""  # noqa: E501
+"""Properties of every model, GPU and setting: each test compares thousands of neighbours at once."""
 
 from collections.abc import Iterator
 

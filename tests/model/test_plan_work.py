@@ -1,4 +1,4 @@
-"""How much work one question is: counted, not timed."""
+"""The work of one question, counted instead of timed."""
 
 import json
 from collections.abc import Iterator

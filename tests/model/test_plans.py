@@ -43,7 +43,7 @@ def test_one_row_per_gpu_and_count_with_a_verdict_a_band_and_a_reason(
 def test_the_plan_is_the_fastest_that_fits_with_the_probability_wanted(
     model: duckdb.DuckDBPyConnection, method: str
 ) -> None:
-    """Where no setting reaches 90%, it is the likeliest to fit."""
+    """If no setting reaches 90%, the plan is the one most likely to fit."""
     differ = model.execute(
         _job(model="llama-2-13b", method=method)
         + """,
@@ -75,7 +75,7 @@ def test_a_verdict_is_a_range_of_probability(model: duckdb.DuckDBPyConnection) -
     assert {p["fit_probability"] for p in plans if p["gpu_id"] == "p40"} == {0}
 
 
-def test_the_same_plan_whatever_the_threads(model: duckdb.DuckDBPyConnection) -> None:
+def test_plans_do_not_depend_on_threads(model: duckdb.DuckDBPyConnection) -> None:
     answers = []
     before = model.execute("SELECT current_setting('threads')").fetchall()[0][0]
     for threads in (1, 2, 4):
@@ -85,7 +85,7 @@ def test_the_same_plan_whatever_the_threads(model: duckdb.DuckDBPyConnection) ->
     assert answers[0] == answers[1] == answers[2]
 
 
-def test_a_plan_says_what_memory_of_and_speed_of_say_of_its_settings(
+def test_plan_agrees_with_memory_of_and_speed_of(
     model: duckdb.DuckDBPyConnection,
 ) -> None:
     apart = model.execute(

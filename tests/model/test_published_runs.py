@@ -236,9 +236,7 @@ def test_a_row_without_a_known_method_is_refused() -> None:
         ("optimum-habana", "optimum-habana", "hf", "hf"),
     ],
 )
-def test_a_framework_is_known_by_what_it_says(
-    framework: str, name: str, stack: str, loss_kernel: str
-) -> None:
+def test_framework_is_recognized_by_its_text(framework: str, name: str, stack: str, loss_kernel: str) -> None:
     found = find_framework(framework)
     assert found is not None
     assert found.name == name
@@ -299,7 +297,7 @@ def test_a_million_tokens_are_read_as_they_were_run() -> None:
     assert settings["loss_kernel"] == "liger"
 
 
-def test_a_wrapper_around_deepspeed_says_so() -> None:
+def test_wrapper_around_deepspeed_is_recognized() -> None:
     settings = read(framework="XTuner (HF + DeepSpeed ZeRO-3)", parallelism="zero3 CP8").settings
     assert (settings["sharding"], settings["context_parallel"]) == ("zero3", 8)
     assert settings["training_precision"] == "deepspeed_bf16"

@@ -1,4 +1,4 @@
-"""Which traced recipe a run is taken to be."""
+"""The traced recipe as which a run is estimated."""
 
 import duckdb
 import pytest

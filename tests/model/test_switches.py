@@ -349,7 +349,7 @@ def test_dropout_counts_on_traced_stacks_once(memory: Estimate) -> None:
     without_autocast = added(stack="hf", checkpointing="none", autocast=0) / (32 * TOKENS * inputs)
     assert 2.9 <= without_autocast <= 3.4
     assert 0 <= added(stack="liger", checkpointing="full") <= 1.1 * TOKENS * 3 * inputs
-    # Traced with dropout: a run that says so needs what the traces say, and one without needs less.
+    # Traced with dropout: a run with it needs as much as the traces, and one without needs less.
     peft = {"stack": "hf", "checkpointing": "none", "lora_targets": "q_proj+v_proj"}
     traced = memory(**shared, **peft)["memory_gib"]
     assert memory(**shared, **peft, lora_dropout=0.1)["memory_gib"] == traced
@@ -391,7 +391,7 @@ def test_cudnn_attention_takes_no_more_memory(memory: Estimate) -> None:
 def test_gradients_of_fsdps_units_are_whole_until_they_are_scattered(
     model: duckdb.DuckDBPyConnection, memory: Estimate
 ) -> None:
-    # Lambda's guide: 52.9 GiB allocated, of which neither weights nor optimizer are any.
+    # Lambda's guide: 52.9 GiB allocated, without weights and optimizer.
     large = memory(
         model="llama-3.1-405b", gpu="h100-sxm-80gb", gpu_count=64, method="full", sharding="fsdp",
         seq_len=4096, offload="cpu", stack="hf", memory_metric="alloc",

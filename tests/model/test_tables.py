@@ -97,7 +97,7 @@ def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> No
     ]
 
 
-def test_the_test_half_is_the_one_that_the_calibration_left_out(tables: duckdb.DuckDBPyConnection) -> None:
+def test_test_half_is_the_half_not_used_in_calibration(tables: duckdb.DuckDBPyConnection) -> None:
     from pipeline.model.fitting import in_first_half
 
     rows = tables.execute("SELECT run_id, in_test_half FROM main.model_accuracy").fetchall()

@@ -16,7 +16,7 @@ from tests.offers.builders import CAPTURED, config, listing
 
 
 def endless() -> Iterator[Listing]:
-    """Stops nobody who reads on."""
+    """Return listings without end."""
     return (listing(raw_label=f"H100 SXM {number}") for number in count())
 
 

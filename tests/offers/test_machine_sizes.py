@@ -1,4 +1,4 @@
-"""How it is known that a machine has so many GPUs: what the answer says, the catalogue, or neither."""
+"""The evidence for a machine's number of GPUs: the answer, the catalogue, or neither."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -59,7 +59,7 @@ SHOWN: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("facts", "evidence"), [p[1:] for p in SHOWN], ids=[p[0] for p in SHOWN])
-def test_the_answer_says_which_machines_are_offered(facts: dict[str, Any], evidence: str) -> None:
+def test_answer_lists_the_offered_machines(facts: dict[str, Any], evidence: str) -> None:
     (offer,) = build_offers([listing(**facts)], config()).offers
     assert offer.size_evidence == evidence
 
@@ -115,7 +115,7 @@ def test_the_row_of_the_card_counts_first_and_then_that_of_the_tier(
         ("acme,,,2;1,,,,documented,,2026-08-22,\n", "not ascending"),
         ("acme,,,,,,,documented,,2026-08-22,\n", "line 2: gpu_counts"),
         ("acme,,,0;1,,,,documented,,2026-08-22,\n", "greater than 0"),
-        ("acme,,,8,,4,,documented,,2026-08-22,\n", "unknown network"),
+        ("acme,,,8,,4,,documented,,2026-08-22,\n", "need a known network"),
         ("acme,,,8,,,,hearsay,,2026-08-22,\n", "line 2: evidence"),
         ("acme,,,8,,,,documented,,yesterday,\n", "line 2: read_on"),
         ("acme,,,8,,,,documented,,2026-08-22,\n" * 2, "two rows for acme any any"),

@@ -40,9 +40,7 @@ def test_a_rate_may_move_by_exactly_a_quarter(tmp_path: Path, now: str, accepted
 
 
 @pytest.mark.parametrize(("days_later", "accepted"), [(8, False), (9, True)])
-def test_rates_older_than_a_week_say_nothing_of_a_jump(
-    tmp_path: Path, days_later: int, accepted: bool
-) -> None:
+def test_rates_older_than_a_week_are_not_compared(tmp_path: Path, days_later: int, accepted: bool) -> None:
     read_rates(tmp_path, DAY, "0.9")
     assert read_rates(tmp_path, DAY + timedelta(days=days_later), "1.5")["accepted"] is accepted
 

@@ -1,4 +1,4 @@
-"""The report in a real browser: its answers are SQL's, whatever is chosen, and everybody can read it."""
+"""The report in a real browser: its answers are SQL's for every choice, and it is accessible."""
 
 import base64
 import gzip
@@ -33,7 +33,7 @@ CHOICES = (
     "#job=llama-2-7b-lora-100b&kind=reserved",
     "#job=llama-3.1-8b-lora-100m&kind=serverless",
 )
-"""Of each choice one other than the first, together and alone."""
+"""For each choice, one other than the first, together and alone."""
 
 
 def cells(page: Page) -> list[list[str]]:
@@ -78,12 +78,12 @@ def one_line(text: str) -> str:
 
 
 def host(usd: Decimal) -> str:
-    """What CPU and memory cost besides the price."""
+    """The extra charge for CPU and memory."""
     return "" if usd == 0 else f" + {rate(usd) if usd < Decimal('0.1') else f'${rounded(usd, 2)}'} host"
 
 
 def in_band(text: str, low: Decimal, high: Decimal) -> bool:
-    """Whether the ends that are shown are SQL's to two digits, the low one down and the high one up."""
+    """True if the ends shown are SQL's, rounded outward to two digits."""
     shown = [Decimal(end.strip("$").replace(",", "")) for end in text.split("\n")[0].split(" to ")]
     steps = [max(Decimal(1).scaleb(end.adjusted() - 1), Decimal("0.01")) for end in (low, high)]
     return 0 <= low - shown[0] < steps[0] and 0 <= shown[1] - high < steps[1]
@@ -93,7 +93,7 @@ def in_band(text: str, low: Decimal, high: Decimal) -> bool:
 def test_ranked_cells_and_the_command_are_those_of_sql(
     chosen: str, opened: OpenPage, sample_home: Home
 ) -> None:
-    """What the page shows is what the command that it shows answers, cell by cell."""
+    """The page's rows equal those of the command that it shows, cell by cell."""
     page = opened(chosen)
     found = cells(page)
     command = shlex.split(page.inner_text("#answer code"))
@@ -190,7 +190,7 @@ def test_choices_change_the_answer_and_stand_in_the_address(opened: OpenPage) ->
     assert cells(page) == before
 
 
-def test_a_deadline_that_nothing_meets_is_said(opened: OpenPage) -> None:
+def test_impossible_deadline_is_reported(opened: OpenPage) -> None:
     page = opened()
     late = page.evaluate(
         """() => D.workloads.workload.flatMap((name, job) => D.answers.kinds.map((kind, k) =>
@@ -312,7 +312,7 @@ def facts_of(page_file: Path) -> dict[str, Any]:
     return facts
 
 
-def test_what_a_page_of_a_provider_says_stays_text(opened: OpenPage, page_file: Path, tmp_path: Path) -> None:
+def test_text_of_a_providers_page_stays_text(opened: OpenPage, page_file: Path, tmp_path: Path) -> None:
     facts = facts_of(page_file)
     for name in ("provider", "region", "instance_type", "tier"):
         facts["offers"][name] = [HOSTILE for _ in facts["offers"][name]]
@@ -367,7 +367,7 @@ def test_a_day_without_a_price_is_a_gap(opened: OpenPage, page_file: Path, tmp_p
     assert page.evaluate("drawn.get('history').plot.series[1].spanGaps") is False
 
 
-def test_without_ranked_prices_it_says_so(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
+def test_page_without_ranked_prices_reports_it(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
     """Every price is too old, as after weeks without a refresh."""
     with duckdb.connect(str(few_jobs.published)) as connection:
         for table in ("rentals", "cost_hours_pareto", "price_list", "price_history"):

@@ -195,7 +195,7 @@ def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
     assert sorted(path.read_bytes() for path in kept.iterdir()) == [b"first", b"second", b"third"]
 
 
-def test_what_is_gone_is_read_again_or_named_as_lost(home: Home) -> None:
+def test_missing_files_are_read_again_or_reported_as_lost(home: Home) -> None:
     expected = loaded(home)
     month_of(home, "offers", "crusoe").unlink()
     month_of(home, "offers").unlink()
@@ -276,7 +276,7 @@ def test_an_earlier_month_that_proves_damaged_while_a_day_is_read_is_mended(
 
 
 def failed_attempt(source: str, day: date, hour: int) -> Outcome:
-    """One of which the archive has nothing."""
+    """Return the outcome of an attempt without an archived answer."""
     return Outcome(
         day=day,
         source=source,
@@ -292,7 +292,7 @@ def failed_attempt(source: str, day: date, hour: int) -> Outcome:
 
 
 def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> None:
-    """Also attempts of which the archive has nothing; what the page had that is damaged is read again."""
+    """Attempts without an archived answer are kept, too; entries on the damaged page are read again."""
     records = Records(home)
     for hour in range(24):
         records.write_outcome(failed_attempt("aws", SECOND, hour))

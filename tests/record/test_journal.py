@@ -99,7 +99,7 @@ def test_an_entry_that_is_not_json_is_damage(home: Home) -> None:
     assert damage.reason == "an entry is not JSON"
 
 
-def test_what_is_whole_of_a_damaged_journal_can_still_be_read(home: Home) -> None:
+def test_undamaged_entries_of_a_damaged_journal_can_be_read(home: Home) -> None:
     journal = Journal(home)
     for number in range(500):
         journal.write("outcome", "acme", DAY, f"{number:03}", '"' + "x" * 500 + '"')

@@ -72,7 +72,7 @@ def test_the_hash_of_a_day_changes_with_its_rows_alone(home: Home) -> None:
     assert days_of(home, AUGUST)[FIRST] != before
 
 
-def test_what_is_not_there_has_no_days(home: Home) -> None:
+def test_missing_month_has_no_days(home: Home) -> None:
     assert (months(home, "offers"), dict(days_of(home, AUGUST)), damage_of(home, AUGUST)) == ([], {}, None)
 
 

@@ -37,7 +37,7 @@ def following(source: str, page: Answer) -> str | None:
 
 
 def read(source: str, *answers: Answer) -> tuple[list[Listing], list[Reject]]:
-    """What a source's reader makes of answers: its listings and its rejects."""
+    """Return a reader's listings and rejects for answers."""
     rows = list(source_module(source).read(answers, source_config(source)))
     return [r for r in rows if isinstance(r, Listing)], [r for r in rows if isinstance(r, Reject)]
 

@@ -40,7 +40,7 @@ def test_no_other_statistic_takes_the_place_of_a_missing_floor() -> None:
     assert [reject.reason for reject in rejects] == ["zero_price"]
 
 
-def test_a_card_for_which_nobody_bid_is_not_offered() -> None:
+def test_card_without_bids_is_not_offered() -> None:
     listings, rejects = read("akash", answer(models(price=None)))
     assert not listings
     assert [reject.reason for reject in rejects] == ["not_offered"]

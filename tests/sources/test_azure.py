@@ -78,7 +78,7 @@ def test_the_pages_follow_one_another():
 
 
 @pytest.mark.parametrize("link", ["", None])
-def test_a_full_page_with_an_empty_link_goes_on_at_its_position(link):
+def test_full_page_with_an_empty_link_continues_at_its_position(link):
     url = "https://prices.azure.com/api/retail/prices?$filter=x"
     full = {"Items": [item()] * 1000, "NextPageLink": link}
     assert next_urls(full, url) == [f"{url}&$skip=1000"]

@@ -71,7 +71,7 @@ def test_on_the_sample_page_only_the_old_card_is_free() -> None:
     assert {row.raw_label for row in listings if row.available} == {"V100 SXM2"}
 
 
-def test_where_the_list_does_not_say_what_is_free_nothing_is_said_to_be() -> None:
+def test_availability_is_null_if_the_list_does_not_state_it() -> None:
     (row,), _ = read("cloudrift", answer(types(available_nodes_per_dc=None)))
     assert (row.region, row.available) == ("usny01_a01", None)
 

@@ -1,5 +1,5 @@
-"""Readers know the captions of their tables: a page that still reads but has a new, renamed or missing column
-says so, and its offers are as before."""
+"""Readers know the captions of their tables: a new, renamed or missing column on a page that still reads is
+reported, and its offers stay the same."""
 
 import re
 from collections.abc import Iterable
@@ -151,7 +151,7 @@ def test_the_columns_of_all_tables_together_are_the_known_ones() -> None:
 
 
 def test_a_table_like_those_that_are_read_is_not_skipped_silently() -> None:
-    """Of two tables with the same columns, one has its first column renamed: the other one still reads."""
+    """If one of two tables with the same columns has its first column renamed, the other still reads."""
 
     def skipping(captions: list[str]) -> list[str]:
         audit = FieldAudit(source(columns=["GPU", "RAM", "Price"], ignored_fields=["CPU"]))

@@ -1,4 +1,4 @@
-"""Crusoe: "Contact sales" cells keep their place, whatever is around them."""
+"""Crusoe: "Contact sales" cells keep their place in any surroundings."""
 
 from datetime import date, datetime
 from decimal import Decimal
@@ -67,7 +67,7 @@ def test_spot_prices_appear_and_columns_swap():
     assert [r.reason for r in rejects] == ["not_offered"]
 
 
-def test_an_unknown_column_is_left_alone():
+def test_unknown_column_is_ignored():
     wider = section(
         ("GPU model", "On-demand", "Availability", "Current spot"),
         row("NVIDIA H100", "80GB", "HGX", "<p>$3.90/GPU-hr</p>", "<p>High</p>", "<p>$1.95/GPU-hr</p>"),

@@ -13,7 +13,7 @@ OTHER = "px-4 py-2 bg-gray-100"
 
 
 def changed(*changes: tuple[str, str]) -> tuple[list[Listing], list[Reject]]:
-    """What is read of the page with the changes, each of which changes it."""
+    """Read the page with the changes, each of which must alter it."""
     html = page("e2e", "pricing.html")
     for old, new in changes:
         assert old in html

@@ -60,7 +60,7 @@ GLUED = [
 
 
 def prices_in(text: str) -> list[Decimal]:
-    """What a reader of running text takes for prices in it."""
+    """Return the prices that a reader of running text finds."""
     found = []
     for money in re.findall(rf"{MONEY_IN_TEXT}(?:/\S+)?", clean_text(text)):
         try:

@@ -1,4 +1,4 @@
-"""Hot Aisle's cards: what they sell, and the former price that nobody can rent any more."""
+"""Hot Aisle's cards: current offers, and a former price that is no longer offered."""
 
 import time
 from decimal import Decimal

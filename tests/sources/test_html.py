@@ -364,7 +364,7 @@ def test_prices_have_the_words_between_them():
 
 
 @pytest.mark.parametrize(("max_texts", "rest"), [(1, "a"), (2, "a b"), (3, "a b"), (0, "")])
-def test_an_item_has_at_most_so_many_texts_and_ends_at_the_next(max_texts, rest):
+def test_item_has_a_maximum_of_texts_and_ends_at_the_next(max_texts, rest):
     found = list(items(["H100", "a", "b", "L4", "c"], [0, 3], max_texts))
     assert [item.label for item in found] == ["H100", "L4"]
     assert found[0].rest == rest
@@ -375,7 +375,7 @@ def test_an_item_has_its_usual_limit_of_texts():
     assert item.rest.split() == [str(at) for at in range(24)]
 
 
-def test_visible_texts_break_before_prices_and_leave_out_what_is_not_shown():
+def test_visible_texts_break_before_prices_and_omit_hidden_ones():
     markup = (
         "<head><title>Prices</title></head><p>H100 $2.00 now</p><!-- x --><sup>1</sup><p hidden>L4</p>"
         "<noscript>A</noscript><template>B</template><svg><text>C</text></svg><p> </p>"

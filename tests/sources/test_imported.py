@@ -137,7 +137,7 @@ def test_what_several_files_state_alike_counts_once_also_on_a_marketplace() -> N
 
 
 def test_prices_of_several_providers_do_not_contradict_each_other() -> None:
-    """Of one provider they would: a spot price above the on-demand price, and one of five times the other."""
+    """For one provider they would: a spot price above the on-demand price, and one five times the other."""
     rows = [ROW | {"provider": "Cheap", "usd_per_gpu_hour": "2"}]
     rows += [ROW | {"provider": "Dear", "usd_per_gpu_hour": price} for price in ("11",)]
     rows += [ROW | {"provider": "Dear", "usd_per_gpu_hour": "8", "price_kind": "spot"}]

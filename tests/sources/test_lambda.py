@@ -251,7 +251,7 @@ def test_one_unreadable_instance_type_leaves_the_others():
         assert [reject.reason for reject in rejects] == ["unreadable_row"]
 
 
-def test_a_size_that_is_no_number_is_left_out() -> None:
+def test_non_numeric_size_is_skipped() -> None:
     text = page("lambda", "pricing.html")
     before, _ = read("lambda", answer(text))
     changed = text.replace(">22 TiB", ">,22 TiB")

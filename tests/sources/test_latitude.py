@@ -1,4 +1,4 @@
-"""Latitude.sh's plans: per region and term, in dollars only, whatever pieces the stream comes in."""
+"""Latitude.sh's plans: per region and term, in dollars only, from a stream in any pieces."""
 
 import json
 from decimal import Decimal

@@ -118,7 +118,7 @@ def test_a_pod_is_paid_by_the_second() -> None:
     assert [offer.billing_increment_seconds for offer in built.offers] == [1]
 
 
-def test_a_feed_that_is_shorter_than_it_says_is_reported() -> None:
+def test_feed_shorter_than_its_count_is_reported() -> None:
     listings, rejects = read("lium", answer(feed(NODE, count=2)))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == ["unread_page"]

@@ -11,7 +11,7 @@ from tests.sources.helpers import answer, page, read
 
 
 def row(label: str, count: int, price: str | None, *, card: bool = False, unit: str = "/hr") -> str:
-    """A row of the stream, on a line of its own."""
+    """Return a row of the stream as a separate line."""
     cell = [f"$${price}", ["$", "small", None, {"children": unit}]] if price else "Request"
     children = [["$", "span", None, {"children": ["×", str(count)]}], ["$", "td", None, {"children": cell}]]
     key = f"{label}{'-mobile' if card else ''}-x {count}-0"

@@ -45,7 +45,7 @@ def test_without_a_total_only_a_full_page_is_followed_by_another(count: int, mor
     assert (next_url(items(count), NUMBERS) is not None) == more
 
 
-def test_an_empty_page_ends_the_list_whatever_the_total() -> None:
+def test_empty_page_ends_the_list() -> None:
     assert next_url(items(0, total=99), NUMBERS.model_copy(update={"total_field": "total"})) is None
 
 

@@ -1,4 +1,4 @@
-"""What readers share: GPU counts, prices stated twice, spot against on-demand, dates."""
+"""Shared parts of readers: GPU counts, prices stated twice, spot against on-demand, dates."""
 
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -144,7 +144,7 @@ def test_an_error_of_a_row_becomes_its_reject() -> None:
     assert error.reject("H100", ["H100", "-"], ANSWER) == expected
 
 
-def test_columns_without_a_value_are_left_out() -> None:
+def test_columns_without_a_value_are_omitted() -> None:
     assert known(vram_gb=80.0, form_factor="SXM") == {"vram_gb": 80.0, "form_factor": "SXM"}
     assert known(vram_gb=None, form_factor="", gpu_name=None, gpu_ram_mib=0.0) == {}
 

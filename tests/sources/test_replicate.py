@@ -102,6 +102,6 @@ def test_a_sku_of_another_count_than_the_label_is_refused(between: str) -> None:
         "{}",
     ],
 )
-def test_page_drawn_by_a_script_fails_and_says_so(body: str) -> None:
+def test_page_drawn_by_a_script_is_reported(body: str) -> None:
     with pytest.raises(SourceChangedError, match="a script that is not run here"):
         read("replicate", answer(body))

@@ -49,7 +49,7 @@ def test_availability_belongs_to_its_own_zone():
     assert {row.available for row in listings} == {None}
 
 
-def test_an_unknown_availability_says_nothing():
+def test_unknown_availability_is_null():
     stock = answer({"servers": {"A": {"availability": "by arrangement"}}}, url=f"{ZONE}/availability")
     listings, _ = read("scaleway", servers(A=server()), stock)
     assert [row.available for row in listings] == [None]

@@ -188,7 +188,7 @@ def test_marks_of_absence(text):
 
 
 @pytest.mark.parametrize("text", ["$3.49", "0", "from $1.55", "4^1", "High", "---", "xx", "contactless"])
-def test_what_is_there_is_not_absent(text):
+def test_offered_machines_are_not_read_as_not_offered(text):
     assert not is_not_offered(text)
 
 

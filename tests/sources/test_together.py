@@ -78,7 +78,7 @@ def test_a_preemptible_price_is_spot(caption):
     assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
-def test_a_column_under_another_name_is_left_out_and_the_rest_is_read():
+def test_renamed_column_is_skipped_and_the_rest_is_read():
     renamed = PAGE.replace("Preemptible", "Interruptible")
     rows = list(source_module("together").read([answer(renamed)], source_config("together")))
     found = prices([row for row in rows if isinstance(row, Listing)])

@@ -212,7 +212,7 @@ def query_of(request: Request) -> dict[str, Any]:
 
 
 def replied(request: Request, count: int) -> Answer:
-    """A reply of so many asks to a search."""
+    """Return a search's answer with ``count`` asks."""
     return answer({"offers": [ASK | {"id": at} for at in range(count)]}, request.url)
 
 

@@ -220,7 +220,7 @@ def test_bare_metal_that_states_its_count() -> None:
     assert {row.label_kind for row in listings} == {"instance_type"}
 
 
-def test_locations_that_are_no_names_are_left_out() -> None:
+def test_invalid_locations_are_skipped() -> None:
     plan = {"id": "vcg-l40s-16c-180g-48vram", "type": "vcg", "gpu_type": "NVIDIA_L40S", "gpu_vram_gb": 48}
     priced = plan | {"hourly_cost": 1.671, "locations": [{"a": 1}, "blr", 7]}
     listings, rejects = read("vultr", answer({"plans": [priced]}))

@@ -48,7 +48,7 @@ def test_the_pointer_leads_to_every_part(address: str, home: Home) -> None:
     assert newest(bucket_at(address)) == Publication.model_validate(pointer)
 
 
-def test_what_is_there_is_kept_and_not_made_again(address: str, home: Home) -> None:
+def test_existing_objects_are_not_made_or_sent_again(address: str, home: Home) -> None:
     sent(home, address, "page")
     before = objects(address)
 

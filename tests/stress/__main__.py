@@ -51,7 +51,7 @@ def main() -> int:
     report.write(ROOT / "docs" / "explanation" / "stress.md", text)
     print(f"\n{text}")
     if not whole:
-        print("\nThe time was used up; started again, it goes on where it stopped.")
+        print("\nThe time is used up; start it again to resume.")
     return 0 if whole and "\nProblems:" not in text else 1
 
 

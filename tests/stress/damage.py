@@ -51,7 +51,7 @@ def _truncate(file: Path) -> None:
 
 
 def _wrong_shape(file: Path) -> None:
-    """A file of its own format that says something else."""
+    """Replace the file by one in its format with other contents."""
     if file.suffix == ".parquet":
         file.unlink()
         pl.DataFrame({"a": [1, 2]}).write_parquet(file)
@@ -84,7 +84,7 @@ HARMS: dict[str, Callable[[Path], None]] = {
 }
 
 UNNAMED = {
-    # Whatever is in these places is replaced by the next refresh, or was not asked for.
+    # The next refresh replaces the files in these places, or did not need them.
     *(("cache", harm) for harm in ("missing", "stray copy")),
     *(("published file", harm) for harm in HARMS),
     *((place, "missing") for place in PLACES),
@@ -128,7 +128,7 @@ def run(lab: Lab, unit: str, seed: str) -> Figures:
 
 
 def _is_named(home: Home, file: Path) -> bool:
-    """Whether an incident is about the file, its copy, or its folder."""
+    """True if an incident names the file, its copy, or its folder."""
     wanted = str(file.relative_to(home.root))
     paths = [str(row["path"]) for row in rows(home, "SELECT path FROM main.incidents WHERE path IS NOT NULL")]
     stem = wanted.removesuffix(file.suffix)

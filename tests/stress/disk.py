@@ -14,17 +14,17 @@ from tests.stress.runner import Figures, Part
 
 DISK_MIB = 96
 KIB_LEFT = (0, 8, 40, 200, 1_000, 4_000, 9_000, 16_000, 48_000)
-"""Where the space ends: in the archive, the record, the building of the file, its ranking."""
+"""Free space at which the disk fills: in the archive, the record, the build, its ranking."""
 REMEDIES = ("space", "free", "GPUFARE_HOME")
 
 
 def units(seed: str) -> list[str]:
-    """How much is left."""
+    """Return a unit per amount of free space."""
     return [f"{kib} KiB left" for kib in KIB_LEFT]
 
 
 def run(lab: Lab, unit: str, seed: str) -> Figures:
-    """A refresh with so much space left, then one with space again."""
+    """Refresh with the unit's free space, then with enough."""
     kib = int(unit.split()[0])
     with small_disk(lab.folder / "disk") as mounted:
         home = lab.home("disk/home")

@@ -134,7 +134,7 @@ class CountingServer(FaultyServer):
 
 @dataclass(frozen=True)
 class Task:
-    """A refresh to be made in a process of its own."""
+    """A refresh to be made in a separate process."""
 
     catalogue: Path
     home: Path
@@ -204,7 +204,7 @@ class Child:
         return running
 
     def wait(self) -> dict[str, Any]:
-        """What it reported."""
+        """Return the refresh's report."""
         self.process.join(CHILD_SECONDS)
         if self.process.is_alive():
             self.kill()
@@ -217,7 +217,7 @@ class Child:
 
 
 def start(task: Task) -> Child:
-    """Start a refresh in a process of its own."""
+    """Start a refresh in a separate process."""
     process = PROCESSES.Process(target=_refresh, args=(task,))
     process.start()
     return Child(process, task)
@@ -272,7 +272,7 @@ class Lab:
         return start(Task(self.catalogue, home.root, url, day, answer=answer, **options))
 
     def refresh(self, home: Home, day: date, **faults: Any) -> dict[str, Any]:
-        """Refresh a home with the pages of a day, in a process of its own, and wait for it."""
+        """Refresh a home with the pages of a day, in a separate process, and wait for it."""
         with self.serving(day, **faults) as server:
             return self.start(home, server, day).wait()
 
@@ -281,7 +281,7 @@ class Lab:
 
 
 def published_problems(home: Home, days: Sequence[date]) -> list[str]:
-    """What is wrong with the published file: it must open, be whole, and be as of one of these days."""
+    """Return the problems of the published file, which must open, be whole, and be as of one of ``days``."""
     try:
         with reader(home.published) as connection:
             (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
@@ -320,7 +320,7 @@ def rows(home: Home, query: str) -> list[dict[str, Any]]:
 
 
 def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
-    """Where the offers of a day are not its true prices. Those that a gate holds may be missing."""
+    """Return the offers of a day that differ from its true prices. Held ones may be missing."""
     truth, problems = market.truth(day), []
     found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
     held = Counter(

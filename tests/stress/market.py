@@ -22,7 +22,7 @@ PRICES = ("crusoe", "linode", "scaleway", "together")
 SOURCES = ("ecb", *PRICES)
 
 KEY = ("raw_label", "instance_type", "gpu_count", "price_kind", "term_days", "tier", "region")
-"""What distinguishes the offers of these sources; columns that a source lacks are empty."""
+"""Columns that distinguish the offers of these sources; empty if a source lacks them."""
 
 Key = tuple[str, ...]
 Truth = dict[str, dict[Key, Decimal]]
@@ -62,7 +62,7 @@ class Market:
         return _walk(self.seed, source)[(day - FIRST_DAY).days % WALK_DAYS]
 
     def price(self, base: Decimal, source: str, day: date) -> Decimal:
-        """What a price of the sample page is on a day."""
+        """Return a sample page's price as of a day."""
         digits = max(2, -int(base.normalize().as_tuple().exponent))
         return round(base * self.share(source, day), digits)
 

@@ -1,4 +1,4 @@
-"""Runs the parts of `make stress` on all cores, keeps each result as a line, and goes on where it stopped.
+"""Run the parts of `make stress` on all cores, keep each result as a line, and resume after an interruption.
 
 A part is cut into units. The result of a unit is a line of data/stress/<seed>/<part>.jsonl with the problems
 that were found and the figures for the table; a unit with a line is not run again.
@@ -24,12 +24,12 @@ from tests.stress.homes import PROCESSES, Lab, use_catalogue
 from tests.stress.market import Market
 
 Figures = dict[str, Any]
-"""What a unit found: ``problems`` (a list of sentences, empty when all is well) and numbers."""
+"""A unit's result: ``problems`` (a list of sentences) and numbers."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One kind of harm. ``run`` does one unit in a lab of its own; ``figures`` says in a few words what all
+    """One kind of harm. ``run`` runs one unit in its own lab; ``figures`` sums up in a few words what all
     units found together."""
 
     name: str
@@ -38,7 +38,7 @@ class Part:
     run: Callable[[Lab, str, str], Figures]
     figures: Callable[[Sequence[Figures]], str]
     expected_seconds: float
-    """Of all units on one core, to say how long it will take and to begin with the longest."""
+    """Expected seconds of all units on one core, for the estimate shown and to start with the longest."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Results:
     folder: Path
 
     def read(self, part: str) -> list[Figures]:
-        """The results so far. A last line that was cut off is left out."""
+        """Return the results so far, without a truncated last line."""
         path = self.folder / f"{part}.jsonl"
         lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines() if path.exists() else []
         return [json.loads(line) for line in lines]

@@ -16,7 +16,7 @@ COUNTED = (
 
 
 def units(seed: str) -> list[str]:
-    """Pairs, the second of which starts later each time."""
+    """Return pairs of refreshes, the second starting later each time."""
     return [f"pair {number}" for number in range(1, PAIRS + 1)]
 
 

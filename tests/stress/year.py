@@ -1,7 +1,7 @@
 """A simulated year: a refresh every morning, faults from a seed, and at the end a history that is true.
 
-The days are those after 2025-11-20, so that none of them lies in the future. One home lives through all of
-them; an interrupted run goes on with the day after the last whole one.
+The days are those after 2025-11-20, so that none is in the future. One home is used for all of
+them; an interrupted run resumes on the day after the last complete one.
 """
 
 import json
@@ -54,12 +54,12 @@ ROBOTS_ARE_ASKED = ("crusoe", "together")
 
 DAMAGED = ("record/offers", "record/rejects", "record/rankings", "record/journal.sqlite", "cache")
 MOST_GROWTH = 1.6
-"""The record of the second half year is at most so many times larger than that of the first."""
+"""Largest ratio of the record's growth in the second half year to that in the first."""
 
 
 @dataclass(frozen=True)
 class Trouble:
-    """What goes wrong on a day. ``source`` is '' where it is no source's fault."""
+    """A fault of a day; ``source`` is '' if it is no source's."""
 
     day: date
     kind: str
@@ -162,7 +162,7 @@ def live(lab: Lab, home: Home, day: date, trouble: Trouble | None, dice: Random,
 
 
 def _faults(trouble: Trouble | None) -> dict[str, Any]:
-    """What the day's server does."""
+    """Return the faults of the day's server."""
     if trouble is None:
         return {}
     if trouble.kind in HARD_TO_REACH:
@@ -179,7 +179,7 @@ def _refresh(home: Home, url: str, day: date) -> Any:
 
 
 def _read_only(home: Home, url: str, day: date, trouble: Trouble | None) -> list[str]:
-    """Capture and read every source, as each does in a run of its own under Dagster, without publishing."""
+    """Capture and read every source, as each does in a separate run under Dagster, without publishing."""
     chosen = [configs()[name] for name in SOURCES]
     archive = Archive(home.archive)
     captures = capture_live(chosen, day, archive, {}, replay_url=url, limits=LIMITS)
@@ -226,7 +226,7 @@ def _damage(home: Home, day: date, dice: Random) -> list[str]:
 
 
 def _drop_litter(home: Home, day: date, dice: Random) -> list[str]:
-    """What killed processes leave: process ids that are not in use."""
+    """Leave the files of killed processes, with process ids that are not in use."""
     names = ("record/offers/crusoe/.2025-11.parquet.999999.tmp", "published/.building-999999.duckdb")
     for name in names:
         (home.root / name).write_bytes(b"half a file")
@@ -248,7 +248,7 @@ TOUCHES = {"damaged file": _damage, "litter": _drop_litter, "stray copy": _copy_
 
 
 def account_of(home: Home, market: Market, troubles: Sequence[Trouble], done: Sequence[Figures]) -> Figures:
-    """Whether the history is true, every fault is to be seen, and the disk is bounded."""
+    """Check that the history is true, every fault is visible, and the disk use is bounded."""
     days = [date.fromisoformat(found["day"]) for found in done]
     problems, held = _history_problems(home, market, troubles, days)
     problems += _ranking_problems(home, market)

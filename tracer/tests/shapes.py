@@ -1,4 +1,4 @@
-"""A tiny Llama for traces, with sizes of which bytes are derived by hand."""
+"""A tiny Llama for traces; expected bytes are derived from its sizes by hand."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ ATTENTION_WEIGHTS = 4 * HIDDEN * HIDDEN
 MLP_WEIGHTS = 3 * HIDDEN * INTERMEDIATE
 LINEAR_WEIGHTS = LAYERS * (ATTENTION_WEIGHTS + MLP_WEIGHTS)
 TABLE_WEIGHTS = VOCAB * HIDDEN
-"""Of the embedding, and of the head."""
+"""The parameters of the embedding, and of the head."""
 ALL_WEIGHTS = LINEAR_WEIGHTS + 2 * TABLE_WEIGHTS + (2 * LAYERS + 1) * HIDDEN
 
 

@@ -1,4 +1,4 @@
-"""Whether a traced step fits a card, and the search for the largest micro-batch."""
+"""The fit of a traced step on a card, and the search for the largest micro-batch."""
 
 from math import log2
 from random import Random

@@ -1,4 +1,4 @@
-"""What `gpufare measure` makes of a measured run: card, row, and the estimate beside it."""
+"""`gpufare measure`: the card, the row, and the estimate beside it."""
 
 import csv
 import json
@@ -148,7 +148,7 @@ def test_a_card_is_its_name_and_its_memory(
     assert bool(done.not_ready) == (gpu == "unknown") == (not done.comparisons)
 
 
-def test_a_card_whose_name_says_too_little_is_named_by_hand(estimator: Estimator, home: Home) -> None:
+def test_card_with_an_ambiguous_name_takes_the_given_id(estimator: Estimator, home: Home) -> None:
     measured = seen(device="NVIDIA GeForce RTX 4060 Ti", memory_bytes=int(15.6 * GIB))
     done = reported(estimator, home, measured, gpu="rtx-4060-ti-16gb")
     assert (done.gpu, done.not_ready) == ("rtx-4060-ti-16gb", [])
@@ -308,7 +308,7 @@ def test_a_method_on_the_cpu_is_a_recipe_that_runs_there(method: str) -> None:
         (("--model", "llama-9", "--recipe", "hf-lora"), "model 'llama-9' is not in catalog/models.csv"),
     ],
 )
-def test_wrong_options_say_what_is_wrong(arguments: tuple[str, ...], why: str) -> None:
+def test_wrong_options_name_the_problem(arguments: tuple[str, ...], why: str) -> None:
     assert why in command(*arguments)
 
 
@@ -331,7 +331,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_nvidia_smi_says_who_else_is_on_the_card_and_how_it_is_limited(nvidia_smi: Path) -> None:
+def test_nvidia_smi_reports_other_processes_and_power_limits(nvidia_smi: Path) -> None:
     found = card.cards()[UUID]
     assert (found.used_mib, found.others, found.power, found.is_partitioned) == (312.0, "", "", False)
     (nvidia_smi / "processes").write_text(f"GPU-{UUID}\nGPU-another\n")
@@ -346,15 +346,13 @@ def test_nvidia_smi_says_who_else_is_on_the_card_and_how_it_is_limited(nvidia_sm
 
 
 @pytest.mark.parametrize("listed", ["NVIDIA-SMI has failed\n", f"GPU-{UUID}, 1\n"])
-def test_an_nvidia_smi_that_says_something_else_is_no_answer(nvidia_smi: Path, listed: str) -> None:
+def test_unknown_output_of_nvidia_smi_is_refused(nvidia_smi: Path, listed: str) -> None:
     (nvidia_smi / "cards").write_text(listed)
     with pytest.raises(card.NoCardsError, match="nvidia-smi answered with other columns"):
         card.cards()
 
 
-def test_an_nvidia_smi_that_fails_or_is_missing_is_said(
-    nvidia_smi: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failing_or_missing_nvidia_smi_is_an_error(nvidia_smi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (nvidia_smi / "nvidia-smi").write_text("#!/bin/sh\necho 'No devices were found'; exit 6\n")
     with pytest.raises(card.NoCardsError, match=r"did not answer \(No devices were found\)"):
         card.cards()
@@ -363,7 +361,7 @@ def test_an_nvidia_smi_that_fails_or_is_missing_is_said(
         card.cards()
 
 
-def test_what_is_kept_is_said_in_json_too(estimator: Estimator, home: Home) -> None:
+def test_json_names_the_file_of_the_kept_run(estimator: Estimator, home: Home) -> None:
     from gpufare_tracer.measuring.commands import _as_json
 
     said = json.loads(json.dumps(_as_json(reported(estimator, home, seen()))))

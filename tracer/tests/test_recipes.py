@@ -12,7 +12,7 @@ ADDRESS = "https://github.com/"
 
 
 @pytest.mark.parametrize("recipe", RECIPES.values(), ids=lambda recipe: recipe.name)
-def test_every_recipe_says_what_it_is_and_where_that_is_documented(recipe: Recipe) -> None:
+def test_every_recipe_has_a_title_and_a_source(recipe: Recipe) -> None:
     assert recipe.title
     assert recipe.source.startswith(ADDRESS)
     assert "/blob/" in recipe.source

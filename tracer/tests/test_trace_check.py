@@ -25,7 +25,7 @@ def trace_check(trace_venv: Path, wheels: Path) -> subprocess.CompletedProcess[s
     )
 
 
-def test_without_torch_nothing_is_checked_and_that_is_said(trace_venv: Path, tmp_path: Path) -> None:
+def test_missing_torch_skips_the_check_with_a_message(trace_venv: Path, tmp_path: Path) -> None:
     answer = trace_check(trace_venv, tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert "trace-check: skipped, torch==" in answer.stdout.splitlines()[-1]

@@ -36,7 +36,7 @@ def traced(run: dict[str, str]) -> tuple[Recipe, TraceShape] | str:
 
 
 @pytest.mark.parametrize("source", sorted(STACKS))
-def test_every_run_of_an_identified_source_is_a_recipe_or_says_why_not(source: str) -> None:
+def test_every_run_of_an_identified_source_has_a_recipe_or_a_reason(source: str) -> None:
     runs = [run for run in RUNS if run["source"] == source]
     found = [(run, traced(run)) for run in runs]
     recipes = [(run, *it) for run, it in found if not isinstance(it, str)]

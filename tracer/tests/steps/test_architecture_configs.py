@@ -41,7 +41,7 @@ def parameters_at(model: str, layers: int) -> int:
 
 
 @pytest.mark.parametrize("model", sorted(_catalogue().keys() - WITHOUT_CLASS))
-def test_a_catalogue_model_has_the_parameters_that_the_catalogue_says(model: str) -> None:
+def test_catalogue_model_has_the_stated_parameters(model: str) -> None:
     row = _catalogue()[model]
     bottom, period = layer_pattern(model)
     periods, rest = divmod(int(row["layers"]) - bottom - period, period)
@@ -93,7 +93,7 @@ def test_what_transformers_lacks_is_named() -> None:
         empty_model(config, torch.bfloat16, "sdpa")
 
 
-def test_a_model_whose_code_is_not_in_transformers_says_what_differs() -> None:
+def test_model_without_code_in_transformers_names_the_differences() -> None:
     recipe = Recipe(name="t", framework="transformers", method="full", optimizer="sgd")
     assert "W_pack" in trace(recipe, TraceShape(model="baichuan2-7b", seq_len=64, layers=1)).note
     assert note_of(TraceShape(model="llama-2-7b")) == ""

@@ -1,4 +1,4 @@
-"""What a CPU build of the pinned torch does not show of CUDA is known by name, and counted."""
+"""Everything about CUDA that a CPU build of the pinned torch does not show is listed by name."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The grid on real traces: to the byte whatever ran before, and linear in depth."""
+"""The grid on real traces: equal to the byte regardless of earlier traces, and linear in depth."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_memory_is_linear_in_depth_where_the_peak_stays_in_its_place(name: str) 
         assert third - second == second - first, column
 
 
-def test_what_cannot_be_traced_says_why() -> None:
+def test_untraceable_step_has_its_reason() -> None:
     recipe = RECIPES["hf-lora"].model_copy(update={"lora_targets": ("no_such_layer",)})
     traced = trace_cell(recipe, CELLS[0])
     assert traced.row is None

@@ -105,7 +105,7 @@ class Dying:
         (5, Phase.FORWARD, "in a later step"),
     ],
 )
-def test_where_memory_ran_out_is_said_whenever_it_does(dies_in: int, phase: Phase, where: str) -> None:
+def test_phase_of_running_out_of_memory_is_named(dies_in: int, phase: Phase, where: str) -> None:
     request = request_of(switches={"autocast": None})
     found = run_steps(request, lambda _: None, lambda *what: Dying(build_step(*what), dies_in, phase))
     assert found.out_of_memory == f"{where}: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -113,7 +113,7 @@ def test_where_memory_ran_out_is_said_whenever_it_does(dies_in: int, phase: Phas
     assert found.trainable_parameters is not None
 
 
-def test_memory_that_runs_out_while_the_model_is_made_is_said() -> None:
+def test_running_out_of_memory_during_setup_is_reported() -> None:
     def too_large(*_: Any) -> Step:
         raise RuntimeError("CUDA error: out of memory")
 

@@ -1,4 +1,4 @@
-"""What each optimizer keeps on the GPU between steps, and what it needs while it steps."""
+"""The memory of each optimizer on the GPU between steps and during a step."""
 
 from typing import Any
 

@@ -154,19 +154,19 @@ def test_several_optimizers_are_all_counted() -> None:
         (lambda model: model(rows()), "grad can be implicitly created only for scalar"),
     ],
 )
-def test_what_is_no_loss_is_refused(loss: Any, words: str) -> None:
+def test_invalid_loss_is_refused(loss: Any, words: str) -> None:
     with pytest.raises(CannotTraceError, match=words):
         traced(step_of(loss))
 
 
-def test_a_module_that_cannot_be_imported_says_where(tmp_path, monkeypatch) -> None:
+def test_failing_import_names_its_place(tmp_path, monkeypatch) -> None:
     (tmp_path / "misspelt_module.py").write_text("x = 1\nx = = 2\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(CannotTraceError, match=r"SyntaxError.*misspelt_module.py, line 2"):
         own_step.find("misspelt_module:make")
 
 
-def test_compiled_code_is_traced_eagerly_and_says_so() -> None:
+def test_compiled_code_is_traced_eagerly_with_a_note() -> None:
     def loss(model: Any) -> Any:
         return torch.compile(model)(rows()).sum()
 

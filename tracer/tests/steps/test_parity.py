@@ -1,4 +1,4 @@
-"""What a comparison with a real GPU needs, as far as it can be seen without one."""
+"""The parts of a comparison with a real GPU that can be tested without one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What sharded states must be by arithmetic: weights over n, a layer gathered, buckets like gradients."""
+"""The arithmetic of sharded states: weights over n, a layer gathered, buckets like gradients."""
 
 import functools
 

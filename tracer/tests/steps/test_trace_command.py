@@ -122,7 +122,7 @@ def test_the_largest_micro_batch_fits_and_one_more_does_not(gpufare) -> None:
         (["--gpu", "h9000"], ["'h9000' is not in the catalogue"]),
     ],
 )  # fmt: skip
-def test_what_cannot_be_traced_is_one_line_that_says_why(gpufare, arguments, words) -> None:
+def test_untraceable_step_is_one_line_with_the_reason(gpufare, arguments, words) -> None:
     answer = gpufare(*arguments)
     assert answer.exit_code in (1, 2)
     (line,) = [line for line in answer.output.splitlines() if line.startswith("Error:")]

@@ -1,4 +1,4 @@
-"""What a step must do, counted by hand."""
+"""The work of a step, counted by hand."""
 
 from collections.abc import Callable
 from typing import Any
