@@ -178,7 +178,7 @@ def test_the_recipe_and_plans_that_are_less_sure_can_give_too(
     session, job = prices._session(), JOB | asked
     assert not session.cheapest(Job(**job), 1).rows
     (row,) = (row for row in session.nearest().dicts() if row["constraints"] == [constraint])
-    assert row["asked"] == instead_of
+    assert row["asked"] == [instead_of]
     nearest = float(row["nearest"][0])
     answers = prices.cheapest(**job | {constraint: nearest})
     # What is promised is among the answers; a lower probability plans anew, for no more.

@@ -95,7 +95,6 @@ def test_the_demo_answers_and_says_where_it_is(installed: Path, place: Path) -> 
         ),
         (("sql", "SELECT gpu_id FROM gpu_compare WHERE gpu_id = 'h100-sxm-80gb'"), "h100-sxm-80gb"),
         (("sources", "--format", "csv"), "runpod"),
-        (("trace", "--help"), "Peak memory of a training step"),
     ],
 )
 def test_questions_are_answered(installed: Path, place: Path, asked: tuple[str, ...], said: str) -> None:

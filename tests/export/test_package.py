@@ -106,7 +106,7 @@ def test_every_source_says_what_is_known_of_the_right_to_publish_it() -> None:
 
 def test_types_keys_units_and_values_are_those_of_the_tables(exported: Path) -> None:
     assert field(exported, "claims", "document")["type"] == "string"
-    assert field(exported, "rentals", "assumptions")["type"] == "array"
+    assert field(exported, "rentals", "assumptions")["type"] == "string"
     assert field(exported, "rentals", "usd_per_hour")["unit"] == "USD/h"
     assert field(exported, "price-list", "usd_per_gpu_hour")["unit"] == "USD/(GPU h)"
     assert field(exported, "gpus", "gpu_id")["constraints"] == {"required": True, "unique": True}
