@@ -159,8 +159,6 @@ _missed_values AS (
     SELECT
         n.*,
         list_transform(missed, lambda name: CASE name
-            WHEN 'gpu' THEN {'asked': j.asked_names['gpu'], 'nearest': n.gpu_id}
-            WHEN 'exclude_gpu' THEN {'asked': j.asked_names['exclude_gpu'], 'nearest': n.gpu_id}
             WHEN 'gpus' THEN {'asked': j.max_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'min_gpus' THEN {'asked': j.min_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'max_nodes' THEN {'asked': j.max_nodes::VARCHAR, 'nearest': n.node_count::VARCHAR}
@@ -177,24 +175,23 @@ _missed_values AS (
                 'asked': format('{:g}', j.max_usd),
                 'nearest': format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
             }
-            WHEN 'provider' THEN {'asked': j.asked_names['provider'], 'nearest': n.provider}
-            WHEN 'exclude_provider' THEN {'asked': j.asked_names['exclude_provider'], 'nearest': n.provider}
-            WHEN 'source' THEN {'asked': j.asked_names['source'], 'nearest': n.source}
-            WHEN 'exclude_source' THEN {'asked': j.asked_names['exclude_source'], 'nearest': n.source}
-            WHEN 'tier' THEN {'asked': j.asked_names['tier'], 'nearest': n.tier_class}
-            WHEN 'country' THEN {
-                'asked': j.asked_names['country'], 'nearest': n.country
-            }
-            WHEN 'exclude_country' THEN {'asked': j.asked_names['exclude_country'], 'nearest': n.country}
-            WHEN 'continent' THEN {
-                'asked': j.asked_names['continent'], 'nearest': n.continent
-            }
-            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
             WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
             WHEN 'max_age_days' THEN {'asked': j.max_age_days::VARCHAR, 'nearest': n.price_age_days::VARCHAR}
             WHEN 'micro_batch' THEN {'asked': j.micro_batch::VARCHAR, 'nearest': n.micro_batch::VARCHAR}
             WHEN 'seq_len' THEN {'asked': j.seq_len::VARCHAR, 'nearest': n.seq_len::VARCHAR}
-            ELSE {'asked': 'false', 'nearest': 'true'}
+            WHEN 'assumed_sizes' THEN {'asked': 'false', 'nearest': 'true'}
+            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
+            ELSE {
+                'asked': j.asked_names[name],
+                'nearest': CASE replace(name, 'exclude_', '')
+                    WHEN 'gpu' THEN n.gpu_id
+                    WHEN 'provider' THEN n.provider
+                    WHEN 'source' THEN n.source
+                    WHEN 'tier' THEN n.tier_class
+                    WHEN 'country' THEN n.country
+                    WHEN 'continent' THEN n.continent
+                END
+            }
         END) AS missed_values
     FROM _fewest_missed AS n
     JOIN query_table(jobs) AS j USING (job)

@@ -26,10 +26,12 @@ COMMENT ON FUNCTION one_gpu IS
 
 CREATE OR REPLACE MACRO planned_gpus(gpus) AS
     CASE
-        WHEN coalesce(list_contains([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0], try_cast(gpus AS DOUBLE)), FALSE)
+        WHEN coalesce(list_contains(planned_counts(), try_cast(gpus AS DOUBLE)), FALSE)
             THEN try_cast(gpus AS INTEGER)
         ELSE error(
-            'plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
+            'plans are for '
+            || regexp_replace(array_to_string(planned_counts()::INTEGER[], ', '), ', (\d+)$', ' and \1')
+            || ' GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
         )
     END;
 COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans; raises an error for others.';
@@ -94,14 +96,8 @@ _fits_on_unplanned AS (
 ),
 
 _fits_on_plans AS (
-    SELECT
-        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
-        checkpointing, sharding, tokens_per_second, evidence, assumptions
     FROM _fits_on_ready
     UNION ALL BY NAME
-    SELECT
-        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
-        checkpointing, sharding, tokens_per_second, evidence, assumptions
     FROM plans_for('_fits_on_unplanned')
 ),
 
