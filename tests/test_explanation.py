@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, for_people, gpus_paid, show
+from pipeline.cli.printing import CHEAPEST, for_people, gpus_paid, show
 from pipeline.questions.words import explained, percent_text
 from pipeline.warehouse.query import Result
 
@@ -229,8 +229,8 @@ def _table(**changes: Any) -> dict[str, Any]:
     row = ROW | changes
     names = tuple(row)
     answer = Result(names, ("VARCHAR",) * len(names), [tuple(row.values())])
-    shown = for_people(answer, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
-    assert len(shown.columns) == len(COLUMNS_OF_CHEAPEST)
+    shown = for_people(answer, CHEAPEST, gpu_count=gpus_paid)
+    assert len(shown.columns) == len(CHEAPEST)
     return next(shown.dicts())
 
 

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
     from pipeline.health.doctor.finding import Finding
 
 AHEAD_SECONDS = 60.0
-"""How long a refresh computes plans for the next publication."""
-
+"""Time in which a refresh computes plans for the next publication."""
 
 FINDING_INDENT = " " * 16
 """The indent of a finding's text, after its level and check."""
+
+SOURCES = (
+    "source", "title", "state", "last_attempt_day", "last_accepted_day", "age_days", "evidence", "terms",
+)  # fmt: skip
+FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
+"""The columns of the table for people, and its headings by importance."""
 
 
 @click.command()
@@ -251,13 +256,13 @@ def disable_sources(names: tuple[str, ...]) -> None:
 
 def _show_sources(form: Any) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, for_people, show
+    from pipeline.cli.printing import for_people, show
     from pipeline.health.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
     if form == "table":
-        show(for_people(states, COLUMNS_OF_SOURCES), form, first=FIRST_OF_SOURCES)
+        show(for_people(states, SOURCES), form, first=FIRST_OF_SOURCES)
         tell()
         for row in states.dicts():
             if row["why"]:

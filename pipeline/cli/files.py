@@ -140,14 +140,6 @@ FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candid
 FIRST_OF_ESTIMATES = ("run_id", "GiB/GPU", "fits", "tokens/s per GPU")
 """Columns by importance; a narrow terminal shows the first of them."""
 
-HEADINGS_OF_ESTIMATES = {
-    "memory_gib": "GiB/GPU",
-    "memory_gib_low": "low",
-    "memory_gib_high": "high",
-    "tokens_per_second_per_gpu": "tokens/s per GPU",
-    "tokens_per_second_per_gpu_low": "low",
-    "tokens_per_second_per_gpu_high": "high",
-}
 ERRORS_SHOWN = 20
 
 
@@ -210,7 +202,7 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
 
 
 def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every: bool) -> None:
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import HEADINGS, show
     from pipeline.warehouse.query import Result
 
     if form != "table":
@@ -220,7 +212,7 @@ def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every:
         )
         return
     shown = [name for name in columns if name != "error"]
-    headings = tuple(HEADINGS_OF_ESTIMATES.get(name, name) for name in shown)
+    headings = tuple(HEADINGS.get(name, name) for name in shown)
     kinds = tuple("DOUBLE" if _is_number(name) else "VARCHAR" for name in shown)
     cells = [tuple(_number(row[name]) if _is_number(name) else row[name] for name in shown) for row in rows]
     show(Result(headings, kinds, cells), form, first=FIRST_OF_ESTIMATES, every=every)

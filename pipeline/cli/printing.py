@@ -23,6 +23,7 @@ from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
+from pipeline.questions.words import percent_text
 from pipeline.warehouse.query import Result, Stream
 
 GAP = "  "
@@ -52,26 +53,41 @@ _NUMBERS = (
 )  # fmt: skip
 _MOMENTS = ("DATE", "TIME", "BOOLEAN", "UUID")
 
-COLUMNS_OF_CHEAPEST = {
-    "rank": "rank",
-    "total_usd": "total USD",
-    "hours": "hours",
+HEADINGS = {
+    "age_days": "days old",
+    "country": "in",
+    "fit_probability": "P(fits)",
+    "gib": "GiB/GPU",
     "gpu": "GPU",
     "gpu_count": "count",
-    "size_evidence": "size",
-    "provider": "provider",
-    "country": "in",
-    "price_kind": "kind",
-    "tier": "tier",
-    "usd_per_hour": "USD/hour",
-    "tokens_per_second": "tokens/s",
+    "last_accepted_day": "accepted",
+    "last_attempt_day": "asked",
     "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "evidence": "evidence",
-    "price_day": "price of",
+    "memory_gib_high": "high",
+    "memory_gib_low": "low",
+    "micro_batch": "largest micro-batch",
+    "params_billion": "B params",
     "price_age_days": "days old",
+    "price_day": "price of",
+    "price_kind": "kind",
+    "size_evidence": "size",
+    "tokens_per_second": "tokens/s",
+    "tokens_per_second_per_gpu": "tokens/s per GPU",
+    "tokens_per_second_per_gpu_high": "high",
+    "tokens_per_second_per_gpu_low": "low",
+    "total_usd": "total USD",
+    "usd": "USD",
+    "usd_per_gpu_hour": "USD/GPU hour",
+    "usd_per_hour": "USD/hour",
 }
-"""What a person is shown of ``cheapest_for``; csv and json give every column."""
+"""Columns whose heading is not their name, in tables for people."""
+
+CHEAPEST = (
+    "rank", "total_usd", "hours", "gpu", "gpu_count", "size_evidence", "provider", "country", "price_kind",
+    "tier", "usd_per_hour", "tokens_per_second", "memory_gib", "fit_probability", "evidence", "price_day",
+    "price_age_days",
+)  # fmt: skip
+"""The columns of ``cheapest_for`` in a table for people; csv and json give every column."""
 
 FIRST_OF_CHEAPEST = (
     "rank", "total USD", "hours", "GPU", "count", "provider", "P(fits)", "USD/hour", "kind", "in", "tokens/s",
@@ -81,26 +97,11 @@ FIRST_OF_CHEAPEST = (
 
 
 def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """The headings by importance for these answers: where not all are on demand, the kind decides, too."""
+    """Return the headings by importance: the price kind comes before P(fits) unless all are on demand."""
     if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
         return FIRST_OF_CHEAPEST
     place = FIRST_OF_CHEAPEST.index("P(fits)")
     return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])
-
-
-COLUMNS_OF_SOURCES = {
-    "source": "source",
-    "title": "title",
-    "state": "state",
-    "last_attempt_day": "asked",
-    "last_accepted_day": "accepted",
-    "age_days": "days old",
-    "evidence": "evidence",
-    "terms": "terms",
-}
-"""What a person is shown of the sources, before a line per source that says why."""
-
-FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
 
 
 def show(
@@ -116,9 +117,9 @@ def show(
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
-    ``first``: the columns of a table by importance, by default their own order; the columns ``in_lines`` are
-    text that is broken into lines and not cut; the first ``always`` are never left out. Unless ``every``, a
-    terminal gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
+    ``first``: headings of a table by importance, by default in their own order. Text of the columns
+    ``in_lines`` is wrapped and not cut. The first ``always`` columns are never hidden. Unless ``every``, a
+    terminal gets the first ROWS_SHOWN rows; ``count`` is then asked for their number, after they are shown.
     """
     if form == "json":
         _show_json(answer)
@@ -148,19 +149,16 @@ def show(
     sys.stdout.flush()
 
 
-def for_people(
-    answer: Result, columns: Mapping[str, str], **texts: Callable[[dict[str, Any]], Any]
-) -> Result:
-    """Return some columns of an answer under their headings, by name; for those in ``texts`` what these make
-    of a row, aligned as before. P(fits) is in words."""
-    from pipeline.questions.words import percent_text
-
+def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str, Any]], Any]) -> Result:
+    """Return some columns of an answer under their headings. ``texts`` make other cells of a row, aligned as
+    before; P(fits) is in words."""
     texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
     rows = [
-        tuple(texts[name](row) if name in texts else row[name] for name in columns) for row in answer.dicts()
+        tuple(texts[name](row) if name in texts else row[name] for name in names) for row in answer.dicts()
     ]
     types = dict(zip(answer.columns, answer.types, strict=True))
-    return Result(tuple(columns.values()), tuple(types[name] for name in columns), rows)
+    headings = tuple(HEADINGS.get(name, name) for name in names)
+    return Result(headings, tuple(types[name] for name in names), rows)
 
 
 def gpus_paid(row: Mapping[str, Any]) -> str:

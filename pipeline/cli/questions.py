@@ -67,7 +67,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
 
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
+    from pipeline.cli.printing import CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import explained, machine_lines, nothing_fits
@@ -79,7 +79,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            shown = for_people(result, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
+            shown = for_people(result, CHEAPEST, gpu_count=gpus_paid)
             show(shown, form, first=first_of_cheapest(result))
             tell()
             for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
@@ -116,7 +116,7 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
                 tell(line)
             tell()
             # As they are added: rounded to cents they would not add up.
-            parts = for_people(found.parts, COLUMNS_OF_PARTS, usd=lambda row: f"{row['usd']:,.4f}")
+            parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
             for line in (*why_not_sentences(found), *found.machines):
@@ -125,18 +125,13 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
             show(found.parts, form)
 
 
-COLUMNS_OF_PARTS = {"part": "part", "usd": "USD", "how": "how"}
-COLUMNS_OF_HISTORY = {
-    "day": "day",
-    "total_usd": "total USD",
-    "hours": "hours",
-    "gpu": "GPU",
-    "gpu_count": "count",
-    "provider": "provider",
-    "price_kind": "kind",
-    "usd_per_gpu_hour": "USD/GPU hour",
-    "sources": "sources",
-}
+PARTS = ("part", "usd", "how")
+HISTORY = (
+    "day", "total_usd", "hours", "gpu", "gpu_count", "provider", "price_kind", "usd_per_gpu_hour", "sources",
+)  # fmt: skip
+MICRO_BATCHES = ("checkpointing", "micro_batch", "memory_gib", "fit_probability", "tokens_per_second")
+FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability", "tokens_per_second")
+"""Columns of the tables for people."""
 
 
 @click.command()
@@ -155,7 +150,7 @@ def history(form: Any, **settings: Any) -> None:
             raise click.ClickException(nothing_fits(job, session))
         shown = for_people(
             found,
-            COLUMNS_OF_HISTORY,
+            HISTORY,
             total_usd=lambda row: _all_digits(row["total_usd"]),
             usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
         )
@@ -198,24 +193,6 @@ def watch(limit_usd: float, **settings: Any) -> None:
         raise click.exceptions.Exit(NO_ANSWER)
     if not found["below"]:
         raise click.exceptions.Exit(NOT_BELOW)
-
-
-COLUMNS_OF_MICRO_BATCHES = {
-    "checkpointing": "checkpointing",
-    "micro_batch": "largest micro-batch",
-    "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "tokens_per_second": "tokens/s",
-}
-COLUMNS_OF_MEMORY = {"part": "memory", "gib": "GiB/GPU", "meaning": "meaning"}
-COLUMNS_OF_FITS_ON = {
-    "model": "model",
-    "params_billion": "B params",
-    "method": "method",
-    "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "tokens_per_second": "tokens/s",
-}
 
 
 @click.command()
@@ -265,7 +242,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
         return
     some = only_what_fits(found)
     if some.rows:
-        show(for_people(some, COLUMNS_OF_FITS_ON), form)
+        show(for_people(some, FITS_ON), form)
     tell()
     tell(
         f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
@@ -287,10 +264,10 @@ def _show_fit(found: "Fit", form: Any) -> None:
     for line in found.sentences():
         tell(line)
     tell()
-    show(for_people(found.memory, COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
+    show(for_people(found.memory, ("part", "gib", "meaning")), form, in_lines=("meaning",))
     tell()
     if found.micro_batches.rows:
-        show(for_people(found.micro_batches, COLUMNS_OF_MICRO_BATCHES), form)
+        show(for_people(found.micro_batches, MICRO_BATCHES), form)
 
 
 @click.command()

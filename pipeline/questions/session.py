@@ -84,8 +84,8 @@ class Session:
         number of GPUs that it asks for, or up to ``most_gpus`` if that is more. Plans are kept from before,
         published, or made now.
 
-        They are made for the GPUs that an answer can have, or for all with ``every_gpu``. Published plans lack
-        those that do not fit; with ``complete`` they are not used."""
+        They are made for the GPUs that an answer can have, or for all with ``every_gpu``. Published plans
+        lack those that do not fit; with ``complete`` they are not used."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)

@@ -259,7 +259,7 @@ def test_an_excluded_country_that_leaves_nothing_is_named(market: duckdb.DuckDBP
     job: Row = {"tokens": SHORT, "gpu": "quick", "exclude_country": "us"}
     assert not cheapest(market, **job)
     row = nearest(market, **job)["exclude_country"]
-    assert (row["asked"], row["nearest"]) == ("us", "US")
+    assert (row["asked"], row["nearest"]) == (["us"], ["US"])
 
 
 def test_the_default_deadline_follows_the_tokens_of_all_epochs(market: duckdb.DuckDBPyConnection) -> None:
