@@ -4,23 +4,19 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable, short_addresses
-
-if TYPE_CHECKING:
-    from pipeline.health.doctor.finding import Finding
 
 AHEAD_SECONDS = 60.0
 """Time in which a refresh computes plans for the next publication."""
@@ -142,14 +138,14 @@ def _from_here(path: Path) -> str:
 @click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@FORMAT
 def doctor(
     fix: bool,
     every: bool,
     live: bool,
     sources: tuple[str, ...],
     pages: str | None,
-    form: Any,
+    form: str,
 ) -> None:
     """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 if something fails.
 
@@ -166,7 +162,8 @@ def doctor(
     _examine_home(fix, every, form)
 
 
-def _examine_home(fix: bool, every: bool, form: Any) -> None:
+def _examine_home(fix: bool, every: bool, form: str) -> None:
+    from pipeline.cli.printing import show, texts
     from pipeline.health.doctor import examine
 
     with progress_shown("checking") as progress:
@@ -184,13 +181,14 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
         for finding in findings:
             tell(finding.line(), indent=FINDING_INDENT)
     else:
-        _show_findings(findings, form)
+        columns = ("level", "check", "where", "what", "remedy")
+        show(texts(columns, map(asdict, findings)), form)
     failures = sum(finding.level == "fail" for finding in findings)
     if failures:
         raise click.ClickException(f"{failures} checks failed" if failures > 1 else "1 check failed")
 
 
-def _examine_sources(sources: tuple[str, ...], pages: str | None, form: Any) -> None:
+def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> None:
     from pipeline.cli.printing import show
     from pipeline.health.doctor.live import examine_live, outcomes_table
 
@@ -212,19 +210,10 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: Any) -> 
         raise click.ClickException(f"{len(report.failed)} of {len(report.asked)} sources asked failed")
 
 
-def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import Result
-
-    names = ("level", "check", "where", "what", "remedy")
-    rows = [tuple(getattr(finding, name) for name in names) for finding in findings]
-    show(Result(names, ("VARCHAR",) * len(names), rows), form)
-
-
 @click.group(invoke_without_command=True)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@FORMAT
 @click.pass_context
-def sources(context: click.Context, form: Any) -> None:
+def sources(context: click.Context, form: str) -> None:
     """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
 
     The state is the current one, by the newest attempt in the record; the table source_health explains it.
@@ -254,7 +243,7 @@ def disable_sources(names: tuple[str, ...]) -> None:
         tell(printable(line))
 
 
-def _show_sources(form: Any) -> None:
+def _show_sources(form: str) -> None:
     from pipeline.capture.permissions import read_choices
     from pipeline.cli.printing import for_people, show
     from pipeline.health.source_states import source_states

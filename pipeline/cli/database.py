@@ -2,11 +2,11 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import ALL_ROWS, DAY, FORMAT, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
@@ -25,9 +25,9 @@ class _Sql(click.Command):
 @click.command(cls=_Sql)
 @click.argument("query", required=False)
 @click.option("-f", "--file", type=click.File(encoding="utf-8-sig"), help="Read the query from this file.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-@click.option("--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table.")
-def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
+@FORMAT
+@ALL_ROWS
+def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     """Run an SQL QUERY on the published file, read-only; - reads it from stdin.
 
     Several statements are run in turn, and the last one answers. A pipe gets every row, as it arrives.

@@ -11,6 +11,11 @@ from pipeline.contracts.amounts import amount_in
 FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
 """``json`` is one array, ``jsonl`` an object per line, ``record`` a line per value."""
 
+FORMAT = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+ALL_ROWS = click.option(
+    "--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table."
+)
+
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DAY = click.DateTime(["%Y-%m-%d"])
 

@@ -161,6 +161,12 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
     return Result(headings, tuple(types[name] for name in names), rows)
 
 
+def texts(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Result:
+    """Return rows by column as a result of texts."""
+    cells = [tuple(row[name] for name in columns) for row in rows]
+    return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
+
+
 def gpus_paid(row: Mapping[str, Any]) -> str:
     """Return how many GPUs an answer uses, as "8 of 16" where more are paid."""
     used, paid = row["gpu_count"], row["gpus_billed"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
@@ -61,8 +61,8 @@ def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tup
 @with_options(*JOB)
 @click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> None:
+@FORMAT
+def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
     All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
@@ -98,8 +98,8 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
 )
 @click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
+@FORMAT
+def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
     from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
@@ -136,8 +136,8 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 
 @click.command()
 @with_options(*JOB)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def history(form: Any, **settings: Any) -> None:
+@FORMAT
+def history(form: str, **settings: Any) -> None:
     """Show what a job cost at its cheapest on each day that is on record."""
     from pipeline.cli.printing import for_people, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
@@ -199,8 +199,8 @@ def watch(limit_usd: float, **settings: Any) -> None:
 @with_options(*RECIPE)
 @click.option("--gpu", required=True, help="One card, such as rtx-4090.")
 @click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Exactly so many.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def fit(gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
+@FORMAT
+def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
     """Say whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
 
     Without --model and --config: which models fit there, by method.
@@ -233,7 +233,7 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
     return False
 
 
-def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
+def _show_fits_on(found: Any, gpu: str, gpus: int, form: str) -> None:
     from pipeline.cli.printing import for_people, show
     from pipeline.questions.fit import only_what_fits
 
@@ -250,7 +250,7 @@ def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
     )
 
 
-def _show_fit(found: "Fit", form: Any) -> None:
+def _show_fit(found: "Fit", form: str) -> None:
     from pipeline.cli.printing import for_people, show, show_object
 
     if form == "json":
@@ -274,8 +274,8 @@ def _show_fit(found: "Fit", form: Any) -> None:
 @click.argument("one")
 @click.argument("other")
 @with_options(*JOB)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def compare(one: str, other: str, form: Any, **settings: Any) -> None:
+@FORMAT
+def compare(one: str, other: str, form: str, **settings: Any) -> None:
     """Put two GPUs side by side: facts and prices; with a job, first what it costs on each."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
