@@ -83,15 +83,15 @@ def plan_ahead(home: Home) -> None:
     "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
 )
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of their own day.
+    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of the day of the pages.
 
-    The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
-    by default in the folder gpufare-demo here, never beside your own prices.
+    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, by default in the folder
+    gpufare-demo here, never beside your own prices.
     """
     from pipeline.refresh.demo import demo_home, run
 
     own = paths.home().root
-    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # of the question below, too
+    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # also for the question below
     lines: list[str] = []
     try:
         with progress_shown("reading the sample pages") as progress:
@@ -101,7 +101,7 @@ def demo(pages: Path) -> None:
             tell(line)
     asked = "cheapest --model llama-3.1-8b --method qlora --tokens 100M"
     command, to_ask = _command_here(), "FROM gpu_compare"
-    tell("\nThese commands ask it, from this folder:")
+    tell("\nTry these commands in this folder:")
     for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
         click.echo(f"  {command} {line}")
     if own != paths.home().root:
@@ -154,7 +154,7 @@ def doctor(
     """
     if live:
         if fix or every:
-            raise click.UsageError("--fix and --all check the home: leave them out, or --live")
+            raise click.UsageError("--fix and --all check the home: give them or --live, not both")
         _examine_sources(sources, pages, form)
         return
     if sources or pages:

@@ -1,4 +1,4 @@
-"""The options that describe a training job, and what its answers must meet: one list for all commands."""
+"""The options that describe a training job and constrain its answers: one list for all commands."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -76,7 +76,7 @@ def with_options(*options: Any) -> Callable[[Command], Command]:
 
 
 def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job that options describe, the model of a config.json, and what is left out of that."""
+    """Return the job that options describe, the model of a config.json, and notes on its unread parts."""
     from pipeline.questions.job import given_job
 
     model, config = settings["model"], settings["config"]
@@ -89,7 +89,7 @@ def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]"
 
 
 def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the same for a question that needs an amount of work."""
+    """Return the same for a question that needs an amount of work, which is checked."""
     job, given, left_out = job_of(settings)
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):

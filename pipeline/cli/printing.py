@@ -1,4 +1,4 @@
-"""How answers are shown at the command line: tables for people, CSV, JSON and records for programs.
+"""Answers at the command line: tables for people, CSV, JSON and records for programs.
 
 A terminal gets the columns that fit its width, in an order of importance, and the first rows of a long
 result; a pipe gets every column and every row, as they arrive.
@@ -32,14 +32,14 @@ ROWS_SHOWN = 40
 """Rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line. A
-terminal gets a table with headings for each 200 rows of a longer answer."""
+"""Rows that are measured together. A pipe's columns fit the first of them, and a longer cell further down
+shifts its own line; a terminal gets a table with headings for each such batch."""
 
 NAMED = 8
-"""The number of hidden columns that are named."""
+"""Hidden columns that are named in a note."""
 
 LEAST_TEXT = 18
-"""Letters to which a terminal may cut a column of text to make room for the next column."""
+"""Letters that a column of text keeps when it is cut to make room for the next column."""
 
 MUCH_TEXT = 36
 """Letters that the most important column keeps, and the longest word that wrapped text keeps whole."""
@@ -168,7 +168,7 @@ def texts(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Result:
 
 
 def gpus_paid(row: Mapping[str, Any]) -> str:
-    """Return how many GPUs an answer uses, as "8 of 16" where more are paid."""
+    """Return the number of GPUs that an answer uses, as "8 of 16" if more are paid."""
     used, paid = row["gpu_count"], row["gpus_billed"]
     return f"{used} of {paid}" if paid > used else str(used)
 
@@ -194,7 +194,7 @@ def _show_json(answer: Result | Stream) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN."""
+    """Return a value with infinity and NaN as text, which JSON has no numbers for."""
     if isinstance(value, list):
         return [_finite(each) for each in value]
     if isinstance(value, dict):
@@ -203,7 +203,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON has for a value that it does not know."""
+    """Return a value of another type as a number or text that JSON has."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
@@ -215,7 +215,7 @@ def _show_csv(answer: Result | Stream) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
+    """Return decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
@@ -237,7 +237,7 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table, with the cells of a terminal that it needs: at least, and with nothing cut."""
+    """A column of a table, with its least width and its width with nothing cut, in cells of a terminal."""
 
     place: int
     heading: str
@@ -254,7 +254,7 @@ class _NameWrapper(textwrap.TextWrapper):
 
 
 def _broken(text: str, size: int) -> str:
-    """The text in lines of ``size`` letters; a longer word stays whole."""
+    """Return the text in lines of ``size`` letters; a longer word stays whole."""
     wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
     return "\n".join(wrapper.wrap(text)) or text
 
@@ -264,7 +264,7 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _column(place: int, heading: str, kind: str, values: list[str], wraps: bool) -> _Column:
-    """Measure a column. Only text can be cut: no digit of a number, day or moment is."""
+    """Measure a column. Only text can be cut, never a number, day or time."""
     is_number = kind.startswith(_NUMBERS) and not kind.endswith("]")
     cells = least = _widest(values)
     if not is_number and (kind.endswith("]") or not kind.startswith(_MOMENTS)):
@@ -301,7 +301,7 @@ def _show_table(
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
         columns = _by_importance(measured(batch), first)
-        fitting = _that_fit(columns, terminal_cells, always)
+        fitting = _fitting(columns, terminal_cells, always)
         _print_table(fitting, batch, terminal_cells)
         hidden |= dict.fromkeys(column.heading for column in columns[len(fitting) :])
     if hidden:
@@ -312,7 +312,7 @@ def _show_table(
 
 
 def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column]:
-    """The columns as ``first`` has their headings, then the others; the most important one keeps more."""
+    """Return the columns in the order of ``first``, then the others; the most important one keeps more."""
     if not columns:  # a statement without an answer
         return []
     most, *others = sorted(
@@ -322,13 +322,13 @@ def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column
 
 
 def _padded(text: str, column: _Column) -> str:
-    """A cell of a table that is as wide as it needs to be."""
+    """Return a cell as wide as its column needs to be."""
     blanks = " " * (column.whole - cell_len(text))
     return blanks + text if column.is_number else text + blanks
 
 
-def _that_fit(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
-    """The most important columns, up to the one that has no room; the first ``always`` in any case."""
+def _fitting(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
+    """Return the most important columns that have room, and in any case the first ``always``."""
     room = terminal_cells + len(GAP)
     for number, column in enumerate(by_importance):
         room -= column.least + len(GAP)
@@ -338,8 +338,8 @@ def _that_fit(by_importance: list[_Column], terminal_cells: int, always: int) ->
 
 
 def _widths(by_importance: list[_Column], terminal_cells: int) -> list[int]:
-    """Give each column its least, and the rest of the room to the most important: to text that is cut, up to
-    MUCH_TEXT, then to all that is cut or broken. The first yields where all are shown in any case."""
+    """Return the width of each column: its least, and the rest of the room by importance, to text up to
+    MUCH_TEXT first. The first column yields if too many are always shown."""
     widths = [column.least for column in by_importance]
     room = terminal_cells + len(GAP) - sum(size + len(GAP) for size in widths)
     if room < 0 and len(widths) > 1:

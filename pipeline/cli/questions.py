@@ -1,4 +1,4 @@
-"""Questions about a job, to the published file: the cheapest way to run it, why, and what it was before."""
+"""Questions about a job to the published file: the cheapest way to run it, the reasons, and past costs."""
 
 import math
 import os
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
-"""Exit codes of `gpufare watch` where the job costs as much as the limit, or more, and where nothing runs it;
-1 and 2 are errors."""
+"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that nothing runs; 1 and
+2 are errors."""
 
 
 @contextmanager
 def prices(
     given: "OwnModel | None" = None, day: date | None = None, notes: Sequence[str] = ()
 ) -> "Iterator[Session]":
-    """Open the published prices, or those of ``day``. After the answer stderr gets ``notes``, and the age of
-    the published prices."""
+    """Open the published prices, or those of ``day``. After the answer, print ``notes`` and the age of the
+    published prices on stderr."""
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
@@ -51,7 +51,7 @@ def prices(
 
 @contextmanager
 def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
-    """Ask a job of ``prices``. stderr gets what is not read of its config.json, too."""
+    """Open ``prices`` for a job, with notes on parts of its config.json that are not read."""
     job, given, left_out = job_of_work(settings)
     with prices(given, day, left_out) as session:
         yield job, session
@@ -59,13 +59,13 @@ def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tup
 
 @click.command()
 @with_options(*JOB)
-@click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
+@click.option("--day", type=DAY, help="Use the prices of this day (UTC) instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @FORMAT
 def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
-    All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
+    Every constraint applies before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
@@ -100,7 +100,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
 @click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
 @FORMAT
 def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
-    """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
+    """Explain what a job costs, part by part, and why a GPU is not the answer."""
     from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.why import explain as explanation_of
@@ -115,7 +115,7 @@ def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
-            # As they are added: rounded to cents they would not add up.
+            # Rounded to cents they would not add up.
             parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
@@ -138,7 +138,7 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 @with_options(*JOB)
 @FORMAT
 def history(form: str, **settings: Any) -> None:
-    """Show what a job cost at its cheapest on each day that is on record."""
+    """Show what a job cost at its cheapest on each day on record."""
     from pipeline.cli.printing import for_people, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
@@ -160,7 +160,7 @@ def history(form: str, **settings: Any) -> None:
 
 
 def _all_digits(usd: float) -> Decimal:
-    """Money as a decimal, of which no digit is cut."""
+    """Return money as a decimal, which keeps all its digits."""
     return Decimal(f"{usd:.6f}")
 
 
@@ -176,9 +176,9 @@ def _all_digits(usd: float) -> Decimal:
 def watch(limit_usd: float, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
-    Prints one JSON object; "stale" says that the price is older than two days, and --max-age-days refuses
-    such prices. The exit code is 0 when it does, 3 when it does not, and 4 when nothing runs the job as it is
-    asked for: "reason" then says why. 1 and 2 are errors.
+    Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
+    excludes such prices. The exit code is 0 if the job costs less, 3 if it does not, and 4 if nothing runs it
+    with these constraints: "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.why import watched
@@ -198,12 +198,12 @@ def watch(limit_usd: float, **settings: Any) -> None:
 @click.command()
 @with_options(*RECIPE)
 @click.option("--gpu", required=True, help="One card, such as rtx-4090.")
-@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Exactly so many.")
+@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Number of GPUs.")
 @FORMAT
 def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
-    """Say whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
+    """Check whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
 
-    Without --model and --config: which models fit there, by method.
+    Without --model and --config, list the models that fit there, by method.
     """
     from pipeline.questions.fit import fit as fit_of
     from pipeline.questions.fit import fits_on
@@ -224,7 +224,7 @@ def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
 
 
 def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> bool:
-    """True if a job is asked for; without one, no setting is ``allowed`` but these."""
+    """Return True if the settings name a model; without one, reject settings that are not ``allowed``."""
     given = [name for name, value in settings.items() if value not in (None, ())]
     if "model" in given or "config" in given:
         return True
@@ -289,7 +289,7 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """The facts under the names of the cards, numbers in four digits, P(fits) in words."""
+    """Return the facts under the names of the cards: numbers with four digits, P(fits) in words."""
     from pipeline.questions.words import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
@@ -304,7 +304,7 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
 
 
 def _four_digits(value: str | None) -> str | None:
-    """A number with a fraction; other text as it is."""
+    """Return a number with a fraction in four digits; other text unchanged."""
     if value is None or not re.fullmatch(r"-?\d+\.\d+", value):
         return value
     number = float(value)

@@ -1,4 +1,4 @@
-"""A training job, and what its answers must meet."""
+"""A training job and the constraints on its answers."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class JobError(GpufareError):
-    """The question cannot be answered: says which part of the job is wrong."""
+    """The question cannot be answered: names the part of the job that is wrong."""
 
 
 class Job:
-    """A job by its settings (``catalog/job_settings.csv``): their names and types are checked here, the rest
-    by the macros. ``config`` is the config.json that its model was read from, if any."""
+    """A job by its settings (``catalog/job_settings.csv``): names and types are checked here, values by the
+    macros. ``config`` is the config.json that its model was read from, if any."""
 
     def __init__(self, config: Path | None = None, **settings: Any) -> None:
-        """Raises JobError for an unknown setting, one that names nothing, and a value of another type."""
+        """Raises JobError for an unknown setting, an empty name, and a value of the wrong type."""
         for name in settings:
             if name not in job_settings():
                 raise JobError(f"a job has no setting {name!r}{_hint(name)}")
@@ -36,20 +36,20 @@ class Job:
         }
 
     def but(self, **changes: Any) -> "Job":
-        """Return the same job with other settings; None leaves one out."""
+        """Return the same job with other settings; None removes one."""
         return Job(self.config, **(self.settings | changes))
 
     def __getitem__(self, name: str) -> Any:
-        """A setting, None where it is left open."""
+        """Return a setting; None if it is open."""
         return self.settings.get(name)
 
 
 def given_job(
     model: str | None, config: Path | None, settings: dict[str, Any]
 ) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job of a model of the catalogue, or of a config.json: its model, and what is left out of it.
-
-    Raises JobError, and GivenModelError for a config.json that is not understood.
+    """Return the job for a model of the catalogue, or for a config.json with its model and the notes on parts
+    of the file that are not read. Raises JobError, and GivenModelError for a config.json that is not
+    understood.
     """
     if config is None:
         return Job(model=model, **settings), None, []
