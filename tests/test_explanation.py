@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from pipeline.cli.printing import CHEAPEST, for_people, gpus_paid, show
-from pipeline.questions.words import explained, percent_text
+from pipeline.questions.reasons import percent_text
+from pipeline.questions.words import explained
 from pipeline.warehouse.query import Result
 
 ROW: dict[str, Any] = {
@@ -184,7 +185,7 @@ def test_what_was_assumed_is_one_line(method: str, assumptions: dict[str, Any], 
 
 def test_what_a_filter_left_out_and_a_context_that_is_too_short_are_said() -> None:
     lines = said(assumptions='{"max_context": 4096, "offers_without_place": 12}')
-    assert "Left out: 12 offers whose place is not known." in lines
+    assert "Skipped: 12 offers whose place is not known." in lines
     assert "CAREFUL: sequences longer than the 4096 tokens that the model supports." in lines
     assert "Left out" not in said()
 

@@ -18,8 +18,8 @@ from pipeline.model.corrections import Kind, learn
 from pipeline.model.estimate import Estimator
 from pipeline.model.own_runs import read_own_runs
 from pipeline.questions.own_runs import own_runs_note
+from pipeline.questions.reasons import percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import percent_text
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
 

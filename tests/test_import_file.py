@@ -215,7 +215,7 @@ def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
 
 def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
     imported(home, FACTS)
-    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; there are none at all"):
+    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; no day has prices"):
         _refuse_day_without_prices(home, DAY, TODAY)
 
 

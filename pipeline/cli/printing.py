@@ -23,7 +23,7 @@ from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
-from pipeline.questions.words import percent_text
+from pipeline.questions.reasons import percent_text
 from pipeline.warehouse.query import Result, Stream
 
 GAP = "  "

@@ -290,7 +290,7 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
     """Return the facts under the names of the cards: numbers with four digits, P(fits) in words."""
-    from pipeline.questions.words import percent_text
+    from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
         if fact == "job_fit_probability" and value is not None:

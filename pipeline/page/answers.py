@@ -14,7 +14,8 @@ import duckdb
 
 from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
 from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
-from pipeline.questions.words import way_text, why_not_text
+from pipeline.questions.reasons import why_not_text
+from pipeline.questions.words import way_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10

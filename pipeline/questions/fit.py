@@ -6,8 +6,9 @@ from typing import Any
 
 from pipeline.catalog.job_settings import default_count
 from pipeline.questions.job import Job, JobError, whole
+from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import MEMORY_PARTS, assumed, infeasible_text, percent_text
+from pipeline.questions.words import assumed
 from pipeline.warehouse.query import Result
 
 

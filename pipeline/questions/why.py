@@ -6,8 +6,9 @@ from datetime import date
 from typing import Any
 
 from pipeline.questions.job import Job, JobError
+from pipeline.questions.reasons import why_not_text
 from pipeline.questions.session import JOBS, RANKED, Session
-from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts, why_not_text
+from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts
 from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
