@@ -122,7 +122,7 @@ def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path
     assert "gone since" in found.notes[0]
     said = run(both, "history", *OPTIONS)
     assert [line.split()[0] for line in said.stdout.splitlines()[1:]] == [str(row["day"]) for row in found]
-    assert "left out" in said.stderr
+    assert "are skipped" in said.stderr
     ago = (datetime.now(UTC).date() - newest["price_day"]).days
     assert f"the newest price here is from {newest['price_day']}, {ago} days ago" in said.stderr
     assert f"published as of {newest['day']}" in said.stderr
@@ -178,7 +178,7 @@ def test_the_recipe_and_plans_that_are_less_sure_can_give_too(
     session, job = prices._session(), JOB | asked
     assert not session.cheapest(Job(**job), 1).rows
     (row,) = (row for row in session.nearest().dicts() if row["constraints"] == [constraint])
-    assert row["asked"] == instead_of
+    assert row["asked"] == [instead_of]
     nearest = float(row["nearest"][0])
     answers = prices.cheapest(**job | {constraint: nearest})
     # What is promised is among the answers; a lower probability plans anew, for no more.

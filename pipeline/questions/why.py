@@ -79,7 +79,7 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
 
 HISTORY_LEAVES_OUT = (
     "today's plans and terms at each day's prices, for what can be rented today: sources, cards and tiers "
-    "that have gone since are not included"
+    "that have gone since are skipped"
 )
 
 

@@ -30,7 +30,7 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
     if not ranked:
-        return f"as of {day} no price is ranked, and the newest is from {newest}: see `gpufare sources`"
+        return f"as of {day} no price is ranked, the newest is from {newest}: see `gpufare sources`"
     session.complete(job)
     nearest = list(session.nearest().dicts())
     what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
