@@ -17,13 +17,13 @@ CREATE OR REPLACE MACRO has_host_memory(
         OR host_ram_gib >= training_state_gib + host_weights_gib(model_download_gib, quantization)
     );
 COMMENT ON FUNCTION has_host_memory IS
-    'Whether the machines of a rental have enough host memory for a plan; ram_gib: stated, of all of them; host_ram_gib: stated or assumed.';
+    'True if the machines of a rental have enough host memory for a plan. ram_gib: the stated memory of all of them; host_ram_gib: stated or assumed.';
 
 CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
     (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
     AND NOT coalesce(list_contains(unwanted, value), FALSE);
 COMMENT ON FUNCTION is_wanted IS
-    'Whether a value is among the wanted ones (null: any) and not among the unwanted; an unknown value is none of them.';
+    'True if a value is wanted (null: any value is) and not unwanted; an unknown value is neither.';
 
 CREATE OR REPLACE MACRO is_planned(
     verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
@@ -35,7 +35,7 @@ CREATE OR REPLACE MACRO is_planned(
     AND is_wanted(gpu_id, gpu_ids, excluded_gpu_ids)
     AND is_wanted(evidence, evidences, NULL);
 COMMENT ON FUNCTION is_planned IS
-    'Whether a plan is what a job asks for: likely enough to fit, on the GPUs and the numbers of them that it wants, with evidence enough.';
+    'True if a plan meets the constraints of a job: on its probability of fitting, its GPUs and their number, and its evidence.';
 
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
@@ -53,7 +53,7 @@ CREATE OR REPLACE MACRO is_rental_wanted(
     AND coalesce(price_age_days <= max_age_days, TRUE)
     AND (size_evidence <> 'assumed' OR assumed_sizes);
 COMMENT ON FUNCTION is_rental_wanted IS
-    'Whether a rental is what a job asks for, whatever GPU it is.';
+    'True if a rental meets the constraints of a job that do not concern the GPU.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
@@ -143,10 +143,11 @@ WHERE is_planned(
             )
             AND (
                 NOT r.is_undercut
-                OR coalesce(j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents)
-                    IS NOT NULL
+                OR coalesce(
+                    j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents
+                ) IS NOT NULL
             )
-            -- A plan over several machines applies where their network is at least as fast as the planned one.
+            -- A plan over several machines applies if their network is at least as fast as the planned one.
             AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
@@ -172,7 +173,7 @@ WITH _each_speed AS (
 
 FROM cost_terms('_each_speed');
 COMMENT ON MACRO TABLE candidate_costs IS
-    'What each candidate costs and takes at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
+    'The cost and the hours of each candidate at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
 
 CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
 SELECT
@@ -183,7 +184,7 @@ JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
 WHERE c.speed = 'middle'
     AND coalesce(c.total_usd <= j.max_usd, TRUE)
-    -- A machine that stops before the job is done is no answer, nor is a term mostly paid for nothing.
+    -- Machines that stop before the job is done are no answers, nor are terms that stay mostly unused.
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS

@@ -76,7 +76,7 @@ _ways AS (
     QUALIFY is_cheapest OR hours < first_value(hours) OVER _way
 ),
 
--- Of answers that none beats in cost and hours, all.
+-- For objective pareto: every answer that no other beats in both cost and hours.
 _best AS (
     SELECT
         w.candidate, w.offer, w.job, w.ranked_kind, w.gpu_count, w.total_usd, w.hours, w.max_hours,
