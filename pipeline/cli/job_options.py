@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pipeline.catalog.job_settings import JobSetting, job_settings
-from pipeline.cli.parameters import EXISTING_FILE, Tokens
+from pipeline.cli.parameters import EXISTING_FILE
 from pipeline.contracts.training import ADAPTER_METHODS
 
 if TYPE_CHECKING:
@@ -20,28 +20,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def _option(setting: JobSetting) -> Any:
     default = f" By default {setting.default_value}." if setting.default_value else ""
     choices = f" Any of {', '.join(setting.choices)}." if setting.kind == "names" and setting.choices else ""
-    text = f"{setting.meaning}{choices}{default}"
-    if setting.kind == "flag":
-        return click.option(setting.option, is_flag=True, default=None, help=text)
-    if setting.kind in ("names", "machines"):
-        metavar = "NAME" if setting.kind == "names" else "MACHINES"
-        return click.option(
-            setting.option, multiple=True, metavar=metavar, shell_complete=_completion(setting), help=text
-        )
-    return click.option(setting.option, type=_type(setting), help=text)
+    return click.option(setting.option, help=f"{setting.meaning}{choices}{default}", **_type(setting))
 
 
-def _type(setting: JobSetting) -> Any:
+def _type(setting: JobSetting) -> dict[str, Any]:
+    """Return the arguments of an option for the kind of its setting."""
     match setting.kind:
+        case "flag":
+            return {"is_flag": True, "default": None}
+        case "names" | "machines":
+            metavar = "NAME" if setting.kind == "names" else "MACHINES"
+            return {"multiple": True, "metavar": metavar, "shell_complete": _completion(setting)}
         case "amount":
-            return Tokens()
+            return {"metavar": "NUMBER"}
         case "whole":
-            return click.IntRange(min=int(setting.least or 0))
-        case "number" if setting.least is None:
-            return click.FloatRange(min=0, min_open=True)
+            return {"type": click.IntRange(min=int(setting.least or 0))}
         case "number":
-            return click.FloatRange(min=setting.least)
-    return click.Choice(setting.choices, case_sensitive=False) if setting.choices else click.STRING
+            return {"type": click.FloatRange(min=setting.least or 0, min_open=setting.least is None)}
+    return {"type": click.Choice(setting.choices, case_sensitive=False) if setting.choices else None}
 
 
 def _completion(setting: JobSetting) -> Any:

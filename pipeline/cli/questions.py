@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -233,19 +234,19 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
     return False
 
 
-def _show_fits_on(found: Any, gpu: str, gpus: int, form: str) -> None:
+def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
     from pipeline.cli.printing import for_people, show
-    from pipeline.questions.fit import only_what_fits
 
     if form != "table":
         show(found, form)
         return
-    some = only_what_fits(found)
-    if some.rows:
-        show(for_people(some, FITS_ON), form)
+    place = found.columns.index("verdict")
+    fitting = [row for row in found.rows if row[place] == "fits"]
+    if fitting:
+        show(for_people(replace(found, rows=fitting), FITS_ON), form)
     tell()
     tell(
-        f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
+        f"{len(fitting)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
         "probability of 90% or more; --format csv has the others, and why they do not."
     )
 
@@ -300,7 +301,7 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
     rows = [
         (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
     ]
-    return type(found)(("fact", one, other, "meaning"), found.types, rows)
+    return replace(found, columns=("fact", one, other, "meaning"), rows=rows)
 
 
 def _four_digits(value: str | None) -> str | None:

@@ -130,12 +130,6 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
     return Result(facts.columns, facts.types, [*rows, *facts.rows])
 
 
-def only_what_fits(found: Result) -> Result:
-    """Return the rows of ``fits_on`` that fit with the probability that rankings require."""
-    place = found.columns.index("verdict")
-    return Result(found.columns, found.types, [row for row in found.rows if row[place] == "fits"])
-
-
 def one_gpu(session: Session, name: str) -> str:
     """Return the gpu_id of a card by any name that a job may give it. Raises JobError with the nearest names
     for an unknown one, and with the cards of a name that means several."""

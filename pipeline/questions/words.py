@@ -45,7 +45,14 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
     # Prefer changing a constraint to dropping one, and either to another recipe or a run that may fail.
-    easiest = min(ways, key=lambda row: (_drops_a_setting(job, row), _changes_the_run(row)))
+    of_the_run = {*recipe_settings(), "min_fit_probability"}
+    easiest = min(
+        ways,
+        key=lambda row: (
+            not job.settings.keys() <= changed(job, row).settings.keys(),
+            not of_the_run.isdisjoint(row["constraints"]),
+        ),
+    )
     return "\n".join([*lines, f"try: {shlex.join([*command_line(changed(job, easiest)), *more])}"])
 
 
@@ -129,25 +136,14 @@ def _machine(row: Mapping[str, Any]) -> str:
     )
 
 
-def _drops_a_setting(job: Job, row: Mapping[str, Any]) -> bool:
-    return not job.settings.keys() <= changed(job, row).settings.keys()
-
-
-def _changes_the_run(row: Mapping[str, Any]) -> bool:
-    return not {*recipe_settings(), "min_fit_probability"}.isdisjoint(row["constraints"])
-
-
 def _change(job: Job, row: Mapping[str, Any]) -> str:
     """Return the constraints to change, with their new values."""
     parts = zip(row["constraints"], row["nearest"], row["asked"], strict=True)
     return " and ".join(
-        f"{_with(name, nearest)} instead of {asked if job[name] is None else _word(job[name])}"
+        f"{name} {'without ' if name.startswith('exclude_') else ''}{nearest} instead of "
+        f"{asked if job[name] is None else _word(job[name])}"
         for name, nearest, asked in parts
     )
-
-
-def _with(name: str, nearest: str) -> str:
-    return f"{name} {'without ' if name.startswith('exclude_') else ''}{nearest}"
 
 
 def changed(job: Job, row: Mapping[str, Any]) -> Job:
