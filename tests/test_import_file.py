@@ -15,7 +15,7 @@ from pipeline.gates.prices import price_key
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
-from pipeline.questions.prices import _refuse_day_without_prices
+from pipeline.questions.prices import _require_prices
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
@@ -216,7 +216,7 @@ def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
 def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
     imported(home, FACTS)
     with pytest.raises(JobError, match="no prices were captured on 2025-06-05; no day has prices"):
-        _refuse_day_without_prices(home, DAY, TODAY)
+        _require_prices(home, DAY, TODAY)
 
 
 @pytest.mark.parametrize(
