@@ -5,8 +5,8 @@
     for row in gpufare.cheapest(model="llama-3.1-8b", method="qlora", tokens=100e6, country="eu"):
         print(row["rank"], row["gpu"], row["provider"], row["total_usd"], row["hours"])
 
-``gpufare.open()`` keeps the file open, and what was planned: changing the tokens, the deadline or a filter
-of a job then takes milliseconds. The answers are those of the command ``gpufare`` and of the SQL macros of
+``gpufare.open()`` keeps the file and its plans open: changing the tokens, the deadline or a filter of a job
+then takes milliseconds. The answers are those of the command ``gpufare`` and of the SQL macros of
 the published file; ``gpufare refresh`` makes it.
 """
 

@@ -1,4 +1,4 @@
-"""What ``import gpufare`` gives: questions to the published file, answered as rows."""
+"""The Python interface: questions to the published file, answered as rows."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -32,11 +32,11 @@ Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
-    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also where there is no
-    row; ``assumptions`` are the values taken for what the question left open, by name; ``notes`` are for
-    people: the assumptions that decide the answer in a line, what a place that was asked for leaves out,
-    sequences that are too long for the model, where quotes and machines of your own rank, why an empty answer
-    is empty and what would have to change, the age of the prices."""
+    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also of an empty answer;
+    ``assumptions`` are the values taken for settings that the question left open, by name; ``notes`` are for
+    people: the main assumptions in a line, offers skipped for their unknown place, sequences that are too
+    long for the model, the ranks of quotes and own machines, the reason for an empty answer and what would
+    have to change, the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -50,15 +50,15 @@ class Answer(Sequence[Row]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Row]: ...
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
-        """A row, or some of them."""
+        """Return a row, or a slice of them."""
         return self._rows[place]
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """How many rows of what, or why there is none, for a prompt."""
+        """Return the number of rows and their columns, or why there are none, for a prompt."""
         if not self._rows:
             return "\n".join(["<Answer of 0 rows>", *self.notes])
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
@@ -67,14 +67,14 @@ class Answer(Sequence[Row]):
 class Prices:
     """The published file, opened: a context manager, or closed with ``close``.
 
-    It keeps the file that was newest when it was opened, and what was planned for each job: asking a job
-    again with other tokens, deadlines or filters is fast. Not for several threads at once.
+    It keeps the file that was newest when it was opened, and the plans of each job: asking a job again with
+    other tokens, deadlines or filters is fast. Not for several threads at once.
     """
 
     def __init__(self, home: str | Path | None = None) -> None:
         """Open the file published in ``home``, by default $GPUFARE_HOME or the user's data folder.
 
-        Raises NotPublishedError where there is none, and DamagedError where it cannot be read.
+        Raises NotPublishedError if nothing is published, and DamagedError if the file cannot be read.
         """
         self._home = Home(Path(home).expanduser().absolute()) if home is not None else paths.home()
         self._open = ExitStack()
@@ -83,8 +83,8 @@ class Prices:
         self._session()
 
     def __enter__(self) -> "Prices":
-        """Itself: it is open already."""
-        self._refuse_where_closed()
+        """Return the open file itself."""
+        self._require_open()
         return self
 
     def __exit__(self, *problem: object) -> None:
@@ -100,12 +100,12 @@ class Prices:
     def cheapest(
         self, /, *, config: str | Path | None = None, limit: int | None = None, **job: Any
     ) -> Answer:
-        """The ways to run a job, ranked by US dollars for the finished job, or by ``objective``.
+        """Rank the ways to run a job by US dollars for the finished job, or by ``objective``.
 
         ``job`` takes the settings of a job: the options of ``gpufare cheapest`` and the columns that the
         macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``.
-        Each row has the columns of ``cheapest_for``; the first ``limit`` rows, or all. Where there is none,
-        ``notes`` say why. Raises JobError for a job that cannot be.
+        The answer has the columns of ``cheapest_for`` and the first ``limit`` rows, or all; for an empty one,
+        ``notes`` say why. Raises JobError for an invalid job.
         """
         if limit is not None:
             limit = whole("limit", limit, least=1)
@@ -120,16 +120,16 @@ class Prices:
         return Answer(result, notes)
 
     def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:
-        """Whether a job fits on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by
+        """Return the fit of a job on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by
         part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
 
-        Raises JobError where that cannot be planned.
+        Raises JobError if that cannot be planned.
         """
         return fitting.fit(*self._asked(config, job))
 
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
-        """Which models can be trained on ``gpus`` GPUs of a kind, by method, with sequences of ``seq_len``
-        tokens (the default of a job). Raises JobError for a GPU that the catalogue lacks."""
+        """List the models that can be trained on ``gpus`` GPUs of a kind, by method, with sequences of
+        ``seq_len`` tokens (the default of a job). Raises JobError for an unknown GPU."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
@@ -141,15 +141,15 @@ class Prices:
         config: str | Path | None = None,
         **job: Any,
     ) -> Explanation:
-        """Why the answer with this rank costs what it does, in US dollars part by part, and why the GPU, or
-        the family of GPUs, ``not_gpu`` is not the answer. Raises JobError where there is none such."""
+        """Explain the cost of the answer with this rank, in US dollars part by part, and why the GPU, or the
+        family of GPUs, ``not_gpu`` is not the answer. Raises JobError for an unknown rank or GPU."""
         rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
         return why.explain(session, asked, rank, not_gpu)
 
     def history(self, /, *, config: str | Path | None = None, **job: Any) -> Answer:
-        """What a job cost at its cheapest, in US dollars, on each day on record: the rows of the macro
-        ``cost_history``. Raises JobError for a job that cannot be."""
+        """Return a job's lowest cost in US dollars on each day on record: the rows of the macro
+        ``cost_history``. Raises JobError for an invalid job."""
         session, asked = self._asked(config, job)
         found = why.history(session, asked)
         if not found.rows:
@@ -158,15 +158,15 @@ class Prices:
         return Answer(found, [*notes, *self._notes(session)])
 
     def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
-        """Whether a job costs less than ``below`` US dollars at its cheapest: ``below`` (yes or no),
-        ``limit_usd``, the cheapest answer's columns, and where there is none, ``reason``. Raises JobError for
-        a job that cannot be, and for a limit that is no amount of money."""
+        """Compare a job's lowest cost with ``below`` US dollars: ``below`` (True or False), ``limit_usd``,
+        the cheapest answer's columns, and without an answer, ``reason``. Raises JobError for an invalid job,
+        and for a limit that is no amount of money."""
         session, asked = self._asked(config, job)
         return why.watched(session, asked, number("below", below))
 
     def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
-        """Two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, first
-        what it costs at its cheapest on each. Raises JobError for a GPU that the catalogue lacks."""
+        """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, its
+        lowest cost on each comes first. Raises JobError for an unknown GPU."""
         if config is None and not job:
             return Answer(fitting.compare(self._session(), one, other))
         session, asked = self._asked(config, job)
@@ -181,15 +181,15 @@ class Prices:
         return self._session(given), asked
 
     def _session(self, given: "OwnModel | None" = None) -> Session:
-        """Return the session that knows the model of a config.json, too."""
-        self._refuse_where_closed()
+        """Return the session that also knows the model of a config.json."""
+        self._require_open()
         key = None if given is None else given.model_dump_json()
         if key not in self._sessions:
             opened = prices_of(self._home, None, _today(), given)
             self._sessions[key] = Session(self._open.enter_context(opened))
         return self._sessions[key]
 
-    def _refuse_where_closed(self) -> None:
+    def _require_open(self) -> None:
         if self._is_closed:
             raise GpufareError("these prices are closed: gpufare.open() opens the newest")
 
@@ -200,7 +200,7 @@ class Prices:
 
 
 def _today() -> date:
-    """The day on which the question is asked (UTC)."""
+    """Return the current day (UTC)."""
     return datetime.now(UTC).date()
 
 

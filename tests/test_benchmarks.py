@@ -43,7 +43,7 @@ def test_a_part_prices_no_more_rows_than_it_is_weighed_at(database: duckdb.DuckD
             SELECT *, price_kinds() AS price_kinds FROM workload_jobs() WHERE hash(job) % 20 = 0
         ),
         _plans AS (FROM workload_plans() SEMI JOIN _jobs USING (job))
-        SELECT job, count(*) FROM market_candidates('_jobs', '_plans') GROUP BY job
+        SELECT job, count(*) FROM job_candidates('_jobs', '_plans') GROUP BY job
     """).fetchall()
     assert priced
     assert {job: count for job, count in priced if count > weights[job]} == {}

@@ -22,7 +22,7 @@ from rich.cells import cell_len
 
 from pipeline.cli.main import main
 from pipeline.cli.printing import (
-    COLUMNS_OF_CHEAPEST,
+    CHEAPEST,
     FIRST_OF_CHEAPEST,
     ROWS_SHOWN,
     first_of_cheapest,
@@ -106,9 +106,9 @@ def test_cut_text_ends_in_an_ellipsis_and_a_pipe_gets_it_whole(lines_of: Lines) 
 
 
 def test_text_in_lines_is_broken_between_words_beside_the_other_cells(lines_of: Lines) -> None:
-    some = for_people(TABLE, {"gpu": "gpu", "said": "said"}).first(1)
+    some = for_people(TABLE, ("gpu", "said")).first(1)
     assert lines_of(some, 36, in_lines=("said",))[0] == [
-        "gpu       said",
+        "GPU       said",
         "rtx-4090  a sentence of some length,",
         "          for no narrow column",
     ]
@@ -136,7 +136,8 @@ def test_text_of_a_page_is_neither_markup_nor_steers_the_terminal(
 
 
 def test_the_importance_of_cheapest_names_its_columns() -> None:
-    assert set(FIRST_OF_CHEAPEST) <= set(COLUMNS_OF_CHEAPEST.values())
+    names = for_people(Result(CHEAPEST, CHEAPEST, []), CHEAPEST).columns
+    assert set(FIRST_OF_CHEAPEST) <= set(names)
 
 
 def test_sentences_break_between_words_and_addresses_stay_whole() -> None:

@@ -122,9 +122,9 @@ def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path
     assert "gone since" in found.notes[0]
     said = run(both, "history", *OPTIONS)
     assert [line.split()[0] for line in said.stdout.splitlines()[1:]] == [str(row["day"]) for row in found]
-    assert "left out" in said.stderr
+    assert "are skipped" in said.stderr
     ago = (datetime.now(UTC).date() - newest["price_day"]).days
-    assert f"the newest price here is of {newest['price_day']}, {ago} days ago" in said.stderr
+    assert f"the newest price here is from {newest['price_day']}, {ago} days ago" in said.stderr
     assert f"published as of {newest['day']}" in said.stderr
     assert "newest price here" in found.notes[1]
     # No digit of a price is cut.

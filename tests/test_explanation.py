@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, for_people, gpus_paid, show
-from pipeline.questions.words import explained, percent_text
+from pipeline.cli.printing import CHEAPEST, for_people, gpus_paid, show
+from pipeline.questions.reasons import percent_text
+from pipeline.questions.words import explained
 from pipeline.warehouse.query import Result
 
 ROW: dict[str, Any] = {
@@ -184,7 +185,7 @@ def test_what_was_assumed_is_one_line(method: str, assumptions: dict[str, Any], 
 
 def test_filtered_offers_and_a_too_short_context_are_reported() -> None:
     lines = said(assumptions='{"max_context": 4096, "offers_without_place": 12}')
-    assert "Left out: 12 offers whose place is not known." in lines
+    assert "Skipped: 12 offers whose place is not known." in lines
     assert "CAREFUL: sequences longer than the 4096 tokens that the model supports." in lines
     assert "Left out" not in said()
 
@@ -229,8 +230,8 @@ def _table(**changes: Any) -> dict[str, Any]:
     row = ROW | changes
     names = tuple(row)
     answer = Result(names, ("VARCHAR",) * len(names), [tuple(row.values())])
-    shown = for_people(answer, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
-    assert len(shown.columns) == len(COLUMNS_OF_CHEAPEST)
+    shown = for_people(answer, CHEAPEST, gpu_count=gpus_paid)
+    assert len(shown.columns) == len(CHEAPEST)
     return next(shown.dicts())
 
 

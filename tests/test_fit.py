@@ -18,8 +18,8 @@ from pipeline.model.corrections import Kind, learn
 from pipeline.model.estimate import Estimator
 from pipeline.model.own_runs import read_own_runs
 from pipeline.questions.own_runs import own_runs_note
+from pipeline.questions.reasons import percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import percent_text
 
 ON_4090 = {"model": "llama-3.1-8b", "method": "qlora", "gpu": "rtx-4090"}
 
@@ -287,15 +287,15 @@ QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"country": ""}, "country names nothing"),
-        ({"country": []}, "country names nothing"),
-        ({"gpu": " , "}, "gpu names nothing"),
+        ({"country": ""}, "country: names nothing"),
+        ({"country": []}, "country: names nothing"),
+        ({"gpu": " , "}, "gpu: names nothing"),
         ({"country": ["de", None]}, "country must be text, not None"),
         ({"gpus": 1.6}, "gpus must be a whole number, not 1.6"),
         ({"tokens": "100X"}, "tokens: '100X' is not a number such as 100M"),
         ({"tokens": "1KM"}, "tokens: '1KM' is not a number"),
-        ({"max_usd": True}, "max_usd must be a number, not True"),
-        ({"assumed_sizes": "no"}, "assumed_sizes must be True or False"),
+        ({"max_usd": True}, "max_usd must be a number; true is not"),
+        ({"assumed_sizes": "maybe"}, "assumed_sizes must be true or false"),
         ({"method": ["lora", "qlora"]}, "method: name one, not lora, qlora"),
         ({"max_gpus": 4}, "no setting 'max_gpus'; did you mean gpus"),
         ({"limit": -1}, "limit must be at least 1"),
@@ -312,7 +312,7 @@ def test_an_empty_name_is_refused_by_the_command(sample_home: Home) -> None:
     options = ("--model", "llama-3.1-8b", "--tokens", "100M")
     for option in ("--country", "--gpu"):
         refused = run(sample_home, "cheapest", *options, option, " , ")
-        assert f"{option[2:]} names nothing" in refused.output
+        assert f"{option[2:]}: names nothing" in refused.output
         assert refused.exit_code == 1
 
 

@@ -14,7 +14,7 @@ from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
-from pipeline.questions.prices import _refuse_day_without_prices
+from pipeline.questions.prices import _require_prices
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
@@ -188,8 +188,8 @@ def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
 
 def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
     imported(home, FACTS)
-    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; there are none at all"):
-        _refuse_day_without_prices(home, DAY, TODAY)
+    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; no day has prices"):
+        _require_prices(home, DAY, TODAY)
 
 
 @pytest.mark.parametrize(

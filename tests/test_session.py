@@ -70,3 +70,10 @@ def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> N
     kept = sorted(session._plans.values())
     session.cheapest(seen[0][0].but(tokens=1e7, max_hours=100, exclude_gpu="l4"))
     assert sorted(session._plans.values()) == kept
+
+
+def test_sessions_on_one_connection_do_not_disturb_each_other(session: Session) -> None:
+    job = Job(model="llama-3.1-8b", method="qlora", tokens=1e8)
+    first = _plain(session.cheapest(job))
+    assert _plain(Session(session.connection).cheapest(job)) == first
+    assert _plain(session.cheapest(job)) == first

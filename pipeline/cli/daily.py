@@ -4,14 +4,13 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.questions import cheapest
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.errors import GpufareError
@@ -19,15 +18,17 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable, short_addresses
 
-if TYPE_CHECKING:
-    from pipeline.health.doctor.finding import Finding
-
 AHEAD_SECONDS = 60.0
-"""How long a refresh computes plans for the next publication."""
-
+"""Time in which a refresh computes plans for the next publication."""
 
 FINDING_INDENT = " " * 16
 """The indent of a finding's text, after its level and check."""
+
+SOURCES = (
+    "source", "title", "state", "last_attempt_day", "last_accepted_day", "age_days", "evidence", "terms",
+)  # fmt: skip
+FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
+"""The columns of the table for people, and its headings by importance."""
 
 
 @click.command()
@@ -82,15 +83,15 @@ def plan_ahead(home: Home) -> None:
     "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
 )
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of their own day.
+    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of the day of the pages.
 
-    The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
-    by default in the folder gpufare-demo here, never beside your own prices.
+    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, by default in the folder
+    gpufare-demo here, never beside your own prices.
     """
     from pipeline.refresh.demo import demo_home, run
 
     own = paths.home().root
-    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # of the question below, too
+    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # also for the question below
     lines: list[str] = []
     try:
         with progress_shown("reading the sample pages") as progress:
@@ -100,7 +101,7 @@ def demo(pages: Path) -> None:
             tell(line)
     asked = "cheapest --model llama-3.1-8b --method qlora --tokens 100M"
     command, to_ask = _command_here(), "FROM gpu_compare"
-    tell("\nThese commands ask it, from this folder:")
+    tell("\nTry these commands in this folder:")
     for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
         click.echo(f"  {command} {line}")
     if own != paths.home().root:
@@ -137,14 +138,14 @@ def _from_here(path: Path) -> str:
 @click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@FORMAT
 def doctor(
     fix: bool,
     every: bool,
     live: bool,
     sources: tuple[str, ...],
     pages: str | None,
-    form: Any,
+    form: str,
 ) -> None:
     """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 if something fails.
 
@@ -153,7 +154,7 @@ def doctor(
     """
     if live:
         if fix or every:
-            raise click.UsageError("--fix and --all check the home: leave them out, or --live")
+            raise click.UsageError("--fix and --all check the home: give them or --live, not both")
         _examine_sources(sources, pages, form)
         return
     if sources or pages:
@@ -161,7 +162,8 @@ def doctor(
     _examine_home(fix, every, form)
 
 
-def _examine_home(fix: bool, every: bool, form: Any) -> None:
+def _examine_home(fix: bool, every: bool, form: str) -> None:
+    from pipeline.cli.printing import show, texts
     from pipeline.health.doctor import examine
 
     with progress_shown("checking") as progress:
@@ -179,13 +181,14 @@ def _examine_home(fix: bool, every: bool, form: Any) -> None:
         for finding in findings:
             tell(finding.line(), indent=FINDING_INDENT)
     else:
-        _show_findings(findings, form)
+        columns = ("level", "check", "where", "what", "remedy")
+        show(texts(columns, map(asdict, findings)), form)
     failures = sum(finding.level == "fail" for finding in findings)
     if failures:
         raise click.ClickException(f"{failures} checks failed" if failures > 1 else "1 check failed")
 
 
-def _examine_sources(sources: tuple[str, ...], pages: str | None, form: Any) -> None:
+def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> None:
     from pipeline.cli.printing import show
     from pipeline.health.doctor.live import examine_live, outcomes_table
 
@@ -207,19 +210,10 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: Any) -> 
         raise click.ClickException(f"{len(report.failed)} of {len(report.asked)} sources asked failed")
 
 
-def _show_findings(findings: "Sequence[Finding]", form: Any) -> None:
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import Result
-
-    names = ("level", "check", "where", "what", "remedy")
-    rows = [tuple(getattr(finding, name) for name in names) for finding in findings]
-    show(Result(names, ("VARCHAR",) * len(names), rows), form)
-
-
 @click.group(invoke_without_command=True)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@FORMAT
 @click.pass_context
-def sources(context: click.Context, form: Any) -> None:
+def sources(context: click.Context, form: str) -> None:
     """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
 
     The state is the current one, by the newest attempt in the record; the table source_health explains it.
@@ -249,15 +243,15 @@ def disable_sources(names: tuple[str, ...]) -> None:
         tell(printable(line))
 
 
-def _show_sources(form: Any) -> None:
+def _show_sources(form: str) -> None:
     from pipeline.capture.permissions import read_choices
-    from pipeline.cli.printing import COLUMNS_OF_SOURCES, FIRST_OF_SOURCES, for_people, show
+    from pipeline.cli.printing import for_people, show
     from pipeline.health.source_states import source_states
     from pipeline.warehouse.query import age_note, reader
 
     states = source_states(paths.home(), today())
     if form == "table":
-        show(for_people(states, COLUMNS_OF_SOURCES), form, first=FIRST_OF_SOURCES)
+        show(for_people(states, SOURCES), form, first=FIRST_OF_SOURCES)
         tell()
         for row in states.dicts():
             if row["why"]:

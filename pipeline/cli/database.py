@@ -2,17 +2,17 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TextIO, cast
+from typing import TextIO, cast
 
 import click
 
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import ALL_ROWS, DAY, FORMAT, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
 
 class _Sql(click.Command):
-    """Does not take a query that begins with a comment for an option."""
+    """Takes a query that begins with a comment as a query, not as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move such a query after the options."""
@@ -25,9 +25,9 @@ class _Sql(click.Command):
 @click.command(cls=_Sql)
 @click.argument("query", required=False)
 @click.option("-f", "--file", type=click.File(encoding="utf-8-sig"), help="Read the query from this file.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-@click.option("--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table.")
-def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
+@FORMAT
+@ALL_ROWS
+def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     """Run an SQL QUERY on the published file, read-only; - reads it from stdin.
 
     Several statements are run in turn, and the last one answers. A pipe gets every row, as it arrives.
@@ -60,7 +60,7 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
     help="Format of all but the folder latest, which is CSV.",
 )
 @click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
-@click.option("--since", type=DAY, help="Of tables with a day, only rows of this day or later (UTC).")
+@click.option("--since", type=DAY, help="In tables with a day, only rows from this day on (UTC).")
 @click.option(
     "--for",
     "tool",
@@ -71,7 +71,7 @@ def sql(query: str | None, file: TextIO | None, form: Any, every: bool) -> None:
     "--republishable",
     is_flag=True,
     help="Refuse prices of sources whose terms are known to forbid publishing them again; "
-    "leave out rejects.raw.",
+    "skip the column raw of rejects.",
 )
 def export(
     folder: Path,
@@ -83,8 +83,8 @@ def export(
 ) -> None:
     """Write every published table and a data package descriptor into FOLDER.
 
-    FOLDER is new, empty, or has a former export, which is replaced once the new one is whole. Tables that
-    grow with every day have a file per day; the folder latest has less than 2 MB for a spreadsheet.
+    FOLDER is new, empty, or has a former export, which is replaced once the new one is complete. Tables that
+    grow daily have a file per day; the folder latest has less than 2 MB for a spreadsheet.
 
     --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
     """
@@ -96,7 +96,7 @@ def export(
     wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
     if tables is not None and not wanted:
         raise click.BadParameter(
-            "no table is named (is a variable of the shell unset?): name some, or leave --tables out for all",
+            "no table is named (is a variable of the shell unset?): name some, or give no --tables for all",
             param_hint="--tables",
         )
     with reader(paths.home().published, writes_files=True) as connection:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.parameters import EXISTING_FILE, FORMATS, Moment, today
+from pipeline.cli.parameters import ALL_ROWS, EXISTING_FILE, FORMATS, Moment, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
@@ -132,29 +132,17 @@ FORMAT_OF_FILES = click.option(
     default=lambda: "table" if sys.stdout.isatty() else "csv",
     show_default="table on a terminal, else csv",
 )
-ALL = click.option(
-    "--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table."
-)
-
 FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candidates", "confidence")
 FIRST_OF_ESTIMATES = ("run_id", "GiB/GPU", "fits", "tokens/s per GPU")
 """Columns by importance; a narrow terminal shows the first of them."""
 
-HEADINGS_OF_ESTIMATES = {
-    "memory_gib": "GiB/GPU",
-    "memory_gib_low": "low",
-    "memory_gib_high": "high",
-    "tokens_per_second_per_gpu": "tokens/s per GPU",
-    "tokens_per_second_per_gpu_low": "low",
-    "tokens_per_second_per_gpu_high": "high",
-}
 ERRORS_SHOWN = 20
 
 
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
 @FORMAT_OF_FILES
-@ALL
+@ALL_ROWS
 def normalize(file: Path, form: str, every: bool) -> None:
     """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open.
 
@@ -165,17 +153,14 @@ def normalize(file: Path, form: str, every: bool) -> None:
     Adds status (matched, ambiguous, unknown, not_a_gpu), gpu_id, vendor, model, form_factor, memory_gb,
     gpu_count, rule, confidence and candidates.
     """
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import show, texts
     from pipeline.offers.normalize_csv import normalize_csv, normalized
-    from pipeline.warehouse.query import Result
 
     if form == "csv":
         normalize_csv(file, sys.stdout)
         return
     found = normalized(file)
-    rows = [tuple(row[name] for name in found.columns) for row in found.rows]
-    kinds = ("VARCHAR",) * len(found.columns)
-    show(Result(tuple(found.columns), kinds, rows), form, first=FIRST_OF_LABELS, every=every)
+    show(texts(found.columns, found.rows), form, first=FIRST_OF_LABELS, every=every)
 
 
 @click.command()
@@ -185,7 +170,7 @@ def normalize(file: Path, form: str, every: bool) -> None:
 )
 @click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
 @FORMAT_OF_FILES
-@ALL
+@ALL_ROWS
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
     """Estimate memory and speed of the training runs in a CSV file."""
     from pipeline.model.corrections import OWN_COLUMNS, with_own_runs
@@ -210,20 +195,17 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
 
 
 def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every: bool) -> None:
-    from pipeline.cli.printing import show
+    from pipeline.cli.printing import for_people, show, texts
     from pipeline.warehouse.query import Result
 
     if form != "table":
-        kinds = ("VARCHAR",) * len(columns)
-        show(
-            Result(columns, kinds, [tuple(row[name] for name in columns) for row in rows]), form, every=every
-        )
+        show(texts(columns, rows), form, every=every)
         return
     shown = [name for name in columns if name != "error"]
-    headings = tuple(HEADINGS_OF_ESTIMATES.get(name, name) for name in shown)
     kinds = tuple("DOUBLE" if _is_number(name) else "VARCHAR" for name in shown)
     cells = [tuple(_number(row[name]) if _is_number(name) else row[name] for name in shown) for row in rows]
-    show(Result(headings, kinds, cells), form, first=FIRST_OF_ESTIMATES, every=every)
+    table = for_people(Result(tuple(shown), kinds, cells), shown)
+    show(table, form, first=FIRST_OF_ESTIMATES, every=every)
     wrong = [f"{row['run_id']}: {row['error']}" for row in rows if row["error"]]
     for line in wrong[:ERRORS_SHOWN]:
         tell(line)

@@ -1,4 +1,4 @@
-"""The options that describe a training job, and what its answers must meet: one list for all commands."""
+"""The options that describe a training job and constrain its answers: one list for all commands."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -7,7 +7,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from pipeline.catalog.job_settings import JobSetting, job_settings
-from pipeline.cli.parameters import EXISTING_FILE, Tokens
+from pipeline.cli.parameters import EXISTING_FILE
 from pipeline.contracts.training import ADAPTER_METHODS
 
 if TYPE_CHECKING:
@@ -20,28 +20,24 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def _option(setting: JobSetting) -> Any:
     default = f" By default {setting.default_value}." if setting.default_value else ""
     choices = f" Any of {', '.join(setting.choices)}." if setting.kind == "names" and setting.choices else ""
-    text = f"{setting.meaning}{choices}{default}"
-    if setting.kind == "flag":
-        return click.option(setting.option, is_flag=True, default=None, help=text)
-    if setting.kind in ("names", "machines"):
-        metavar = "NAME" if setting.kind == "names" else "MACHINES"
-        return click.option(
-            setting.option, multiple=True, metavar=metavar, shell_complete=_completion(setting), help=text
-        )
-    return click.option(setting.option, type=_type(setting), help=text)
+    return click.option(setting.option, help=f"{setting.meaning}{choices}{default}", **_type(setting))
 
 
-def _type(setting: JobSetting) -> Any:
+def _type(setting: JobSetting) -> dict[str, Any]:
+    """Return the arguments of an option for the kind of its setting."""
     match setting.kind:
+        case "flag":
+            return {"is_flag": True, "default": None}
+        case "names" | "machines":
+            metavar = "NAME" if setting.kind == "names" else "MACHINES"
+            return {"multiple": True, "metavar": metavar, "shell_complete": _completion(setting)}
         case "amount":
-            return Tokens()
+            return {"metavar": "NUMBER"}
         case "whole":
-            return click.IntRange(min=int(setting.least or 0))
-        case "number" if setting.least is None:
-            return click.FloatRange(min=0, min_open=True)
+            return {"type": click.IntRange(min=int(setting.least or 0))}
         case "number":
-            return click.FloatRange(min=setting.least)
-    return click.Choice(setting.choices, case_sensitive=False) if setting.choices else click.STRING
+            return {"type": click.FloatRange(min=setting.least or 0, min_open=setting.least is None)}
+    return {"type": click.Choice(setting.choices, case_sensitive=False) if setting.choices else None}
 
 
 def _completion(setting: JobSetting) -> Any:
@@ -76,7 +72,7 @@ def with_options(*options: Any) -> Callable[[Command], Command]:
 
 
 def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job that options describe, the model of a config.json, and what is left out of that."""
+    """Return the job that options describe, the model of a config.json, and notes on its unread parts."""
     from pipeline.questions.job import given_job
 
     model, config = settings["model"], settings["config"]
@@ -89,7 +85,7 @@ def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]"
 
 
 def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the same for a question that needs an amount of work."""
+    """Return the same for a question that needs an amount of work, which is checked."""
     job, given, left_out = job_of(settings)
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):

@@ -6,10 +6,13 @@ from typing import Any
 
 import click
 
-from pipeline.contracts.amounts import amount_in
-
 FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
 """``json`` is one array, ``jsonl`` an object per line, ``record`` a line per value."""
+
+FORMAT = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+ALL_ROWS = click.option(
+    "--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table."
+)
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 DAY = click.DateTime(["%Y-%m-%d"])
@@ -32,16 +35,3 @@ class Moment(click.ParamType[datetime]):
         except ValueError:
             self.fail(f"{value!r} is not a time like 2026-08-22 or 2026-08-22T06:00:00Z", param, ctx)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-class Tokens(click.ParamType[float]):
-    """A number of tokens, with or without a suffix K, M, B or T."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Return the number: 100M is 100,000,000."""
-        try:
-            return amount_in(str(value))
-        except ValueError as error:
-            self.fail(str(error), param, ctx)

@@ -1,4 +1,4 @@
-"""How answers are shown at the command line: tables for people, CSV, JSON and records for programs.
+"""Answers at the command line: tables for people, CSV, JSON and records for programs.
 
 A terminal gets the columns that fit its width, in an order of importance, and the first rows of a long
 result; a pipe gets every column and every row, as they arrive.
@@ -23,6 +23,7 @@ from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
 from pipeline.offers.money import price_text
 from pipeline.parsing.printable import printable
+from pipeline.questions.reasons import percent_text
 from pipeline.warehouse.query import Result, Stream
 
 GAP = "  "
@@ -31,14 +32,14 @@ ROWS_SHOWN = 40
 """Rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""A pipe's columns are as wide as these first rows need; a longer cell further down moves its own line. A
-terminal gets a table with headings for each 200 rows of a longer answer."""
+"""Rows that are measured together. A pipe's columns fit the first of them, and a longer cell further down
+shifts its own line; a terminal gets a table with headings for each such batch."""
 
 NAMED = 8
-"""The number of hidden columns that are named."""
+"""Hidden columns that are named in a note."""
 
 LEAST_TEXT = 18
-"""Letters to which a terminal may cut a column of text to make room for the next column."""
+"""Letters that a column of text keeps when it is cut to make room for the next column."""
 
 MUCH_TEXT = 36
 """Letters that the most important column keeps, and the longest word that wrapped text keeps whole."""
@@ -52,26 +53,41 @@ _NUMBERS = (
 )  # fmt: skip
 _MOMENTS = ("DATE", "TIME", "BOOLEAN", "UUID")
 
-COLUMNS_OF_CHEAPEST = {
-    "rank": "rank",
-    "total_usd": "total USD",
-    "hours": "hours",
+HEADINGS = {
+    "age_days": "days old",
+    "country": "in",
+    "fit_probability": "P(fits)",
+    "gib": "GiB/GPU",
     "gpu": "GPU",
     "gpu_count": "count",
-    "size_evidence": "size",
-    "provider": "provider",
-    "country": "in",
-    "price_kind": "kind",
-    "tier": "tier",
-    "usd_per_hour": "USD/hour",
-    "tokens_per_second": "tokens/s",
+    "last_accepted_day": "accepted",
+    "last_attempt_day": "asked",
     "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "evidence": "evidence",
-    "price_day": "price of",
+    "memory_gib_high": "high",
+    "memory_gib_low": "low",
+    "micro_batch": "largest micro-batch",
+    "params_billion": "B params",
     "price_age_days": "days old",
+    "price_day": "price of",
+    "price_kind": "kind",
+    "size_evidence": "size",
+    "tokens_per_second": "tokens/s",
+    "tokens_per_second_per_gpu": "tokens/s per GPU",
+    "tokens_per_second_per_gpu_high": "high",
+    "tokens_per_second_per_gpu_low": "low",
+    "total_usd": "total USD",
+    "usd": "USD",
+    "usd_per_gpu_hour": "USD/GPU hour",
+    "usd_per_hour": "USD/hour",
 }
-"""What a person is shown of ``cheapest_for``; csv and json give every column."""
+"""Columns whose heading is not their name, in tables for people."""
+
+CHEAPEST = (
+    "rank", "total_usd", "hours", "gpu", "gpu_count", "size_evidence", "provider", "country", "price_kind",
+    "tier", "usd_per_hour", "tokens_per_second", "memory_gib", "fit_probability", "evidence", "price_day",
+    "price_age_days",
+)  # fmt: skip
+"""The columns of ``cheapest_for`` in a table for people; csv and json give every column."""
 
 FIRST_OF_CHEAPEST = (
     "rank", "total USD", "hours", "GPU", "count", "provider", "P(fits)", "USD/hour", "kind", "in", "tokens/s",
@@ -81,26 +97,11 @@ FIRST_OF_CHEAPEST = (
 
 
 def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """The headings by importance for these answers: where not all are on demand, the kind decides, too."""
+    """Return the headings by importance: the price kind comes before P(fits) unless all are on demand."""
     if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
         return FIRST_OF_CHEAPEST
     place = FIRST_OF_CHEAPEST.index("P(fits)")
     return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])
-
-
-COLUMNS_OF_SOURCES = {
-    "source": "source",
-    "title": "title",
-    "state": "state",
-    "last_attempt_day": "asked",
-    "last_accepted_day": "accepted",
-    "age_days": "days old",
-    "evidence": "evidence",
-    "terms": "terms",
-}
-"""What a person is shown of the sources, before a line per source that says why."""
-
-FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
 
 
 def show(
@@ -116,9 +117,9 @@ def show(
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
-    ``first``: the columns of a table by importance, by default their own order; the columns ``in_lines`` are
-    text that is broken into lines and not cut; the first ``always`` are never left out. Unless ``every``, a
-    terminal gets the first ROWS_SHOWN rows; ``count`` then says how many there are, after they are shown.
+    ``first``: headings of a table by importance, by default in their own order. Text of the columns
+    ``in_lines`` is wrapped and not cut. The first ``always`` columns are never hidden. Unless ``every``, a
+    terminal gets the first ROWS_SHOWN rows; ``count`` is then asked for their number, after they are shown.
     """
     if form == "json":
         _show_json(answer)
@@ -148,23 +149,26 @@ def show(
     sys.stdout.flush()
 
 
-def for_people(
-    answer: Result, columns: Mapping[str, str], **texts: Callable[[dict[str, Any]], Any]
-) -> Result:
-    """Return some columns of an answer under their headings, by name; for those in ``texts`` what these make
-    of a row, aligned as before. P(fits) is in words."""
-    from pipeline.questions.words import percent_text
-
+def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str, Any]], Any]) -> Result:
+    """Return some columns of an answer under their headings. ``texts`` make other cells of a row, aligned as
+    before; P(fits) is in words."""
     texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
     rows = [
-        tuple(texts[name](row) if name in texts else row[name] for name in columns) for row in answer.dicts()
+        tuple(texts[name](row) if name in texts else row[name] for name in names) for row in answer.dicts()
     ]
     types = dict(zip(answer.columns, answer.types, strict=True))
-    return Result(tuple(columns.values()), tuple(types[name] for name in columns), rows)
+    headings = tuple(HEADINGS.get(name, name) for name in names)
+    return Result(headings, tuple(types[name] for name in names), rows)
+
+
+def texts(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Result:
+    """Return rows by column as a result of texts."""
+    cells = [tuple(row[name] for name in columns) for row in rows]
+    return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
 
 
 def gpus_paid(row: Mapping[str, Any]) -> str:
-    """Return how many GPUs an answer uses, as "8 of 16" where more are paid."""
+    """Return the number of GPUs that an answer uses, as "8 of 16" if more are paid."""
     used, paid = row["gpu_count"], row["gpus_billed"]
     return f"{used} of {paid}" if paid > used else str(used)
 
@@ -190,7 +194,7 @@ def _show_json(answer: Result | Stream) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN."""
+    """Return a value with infinity and NaN as text, which JSON has no numbers for."""
     if isinstance(value, list):
         return [_finite(each) for each in value]
     if isinstance(value, dict):
@@ -199,7 +203,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return what JSON has for a value that it does not know."""
+    """Return a value of another type as a number or text that JSON has."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
@@ -211,7 +215,7 @@ def _show_csv(answer: Result | Stream) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
+    """Return decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
@@ -233,7 +237,7 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table, with the cells of a terminal that it needs: at least, and with nothing cut."""
+    """A column of a table, with its least width and its width with nothing cut, in cells of a terminal."""
 
     place: int
     heading: str
@@ -250,7 +254,7 @@ class _NameWrapper(textwrap.TextWrapper):
 
 
 def _broken(text: str, size: int) -> str:
-    """The text in lines of ``size`` letters; a longer word stays whole."""
+    """Return the text in lines of ``size`` letters; a longer word stays whole."""
     wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
     return "\n".join(wrapper.wrap(text)) or text
 
@@ -260,7 +264,7 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _column(place: int, heading: str, kind: str, values: list[str], wraps: bool) -> _Column:
-    """Measure a column. Only text can be cut: no digit of a number, day or moment is."""
+    """Measure a column. Only text can be cut, never a number, day or time."""
     is_number = kind.startswith(_NUMBERS) and not kind.endswith("]")
     cells = least = _widest(values)
     if not is_number and (kind.endswith("]") or not kind.startswith(_MOMENTS)):
@@ -297,7 +301,7 @@ def _show_table(
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
         columns = _by_importance(measured(batch), first)
-        fitting = _that_fit(columns, terminal_cells, always)
+        fitting = _fitting(columns, terminal_cells, always)
         _print_table(fitting, batch, terminal_cells)
         hidden |= dict.fromkeys(column.heading for column in columns[len(fitting) :])
     if hidden:
@@ -308,7 +312,7 @@ def _show_table(
 
 
 def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column]:
-    """The columns as ``first`` has their headings, then the others; the most important one keeps more."""
+    """Return the columns in the order of ``first``, then the others; the most important one keeps more."""
     if not columns:  # a statement without an answer
         return []
     most, *others = sorted(
@@ -318,13 +322,13 @@ def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column
 
 
 def _padded(text: str, column: _Column) -> str:
-    """A cell of a table that is as wide as it needs to be."""
+    """Return a cell as wide as its column needs to be."""
     blanks = " " * (column.whole - cell_len(text))
     return blanks + text if column.is_number else text + blanks
 
 
-def _that_fit(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
-    """The most important columns, up to the one that has no room; the first ``always`` in any case."""
+def _fitting(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
+    """Return the most important columns that have room, and in any case the first ``always``."""
     room = terminal_cells + len(GAP)
     for number, column in enumerate(by_importance):
         room -= column.least + len(GAP)
@@ -334,8 +338,8 @@ def _that_fit(by_importance: list[_Column], terminal_cells: int, always: int) ->
 
 
 def _widths(by_importance: list[_Column], terminal_cells: int) -> list[int]:
-    """Give each column its least, and the rest of the room to the most important: to text that is cut, up to
-    MUCH_TEXT, then to all that is cut or broken. The first yields where all are shown in any case."""
+    """Return the width of each column: its least, and the rest of the room by importance, to text up to
+    MUCH_TEXT first. The first column yields if too many are always shown."""
     widths = [column.least for column in by_importance]
     room = terminal_cells + len(GAP) - sum(size + len(GAP) for size in widths)
     if room < 0 and len(widths) > 1:

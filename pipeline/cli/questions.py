@@ -1,10 +1,11 @@
-"""Questions about a job, to the published file: the cheapest way to run it, why, and what it was before."""
+"""Questions about a job to the published file: the cheapest way to run it, the reasons, and past costs."""
 
 import math
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli.job_options import JOB, RECIPE, job_of, job_of_work, with_options
-from pipeline.cli.parameters import DAY, FORMATS, today
+from pipeline.cli.parameters import DAY, FORMAT, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.contracts.progress import no_progress
 from pipeline.home import paths
@@ -25,16 +26,16 @@ if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
-"""Exit codes of `gpufare watch` where the job costs as much as the limit, or more, and where nothing runs it;
-1 and 2 are errors."""
+"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that nothing runs; 1 and
+2 are errors."""
 
 
 @contextmanager
 def prices(
     given: "OwnModel | None" = None, day: date | None = None, notes: Sequence[str] = ()
 ) -> "Iterator[Session]":
-    """Open the published prices, or those of ``day``. After the answer stderr gets ``notes``, and the age of
-    the published prices."""
+    """Open the published prices, or those of ``day``. After the answer, print ``notes`` and the age of the
+    published prices on stderr."""
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
@@ -51,7 +52,7 @@ def prices(
 
 @contextmanager
 def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
-    """Ask a job of ``prices``. stderr gets what is not read of its config.json, too."""
+    """Open ``prices`` for a job, with notes on parts of its config.json that are not read."""
     job, given, left_out = job_of_work(settings)
     with prices(given, day, left_out) as session:
         yield job, session
@@ -59,15 +60,15 @@ def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tup
 
 @click.command()
 @with_options(*JOB)
-@click.option("--day", type=DAY, help="Prices of that day instead of the newest.")
+@click.option("--day", type=DAY, help="Use the prices of this day (UTC) instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> None:
+@FORMAT
+def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
-    All that is asked for applies before anything is ranked. Options that take a NAME can be repeated.
+    Every constraint applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import COLUMNS_OF_CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
+    from pipeline.cli.printing import CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import explained, machine_lines, nothing_fits
@@ -79,7 +80,7 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            shown = for_people(result, COLUMNS_OF_CHEAPEST, gpu_count=gpus_paid)
+            shown = for_people(result, CHEAPEST, gpu_count=gpus_paid)
             show(shown, form, first=first_of_cheapest(result))
             tell()
             for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
@@ -98,9 +99,9 @@ def cheapest(day: datetime | None, limit: int, form: Any, **settings: Any) -> No
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
 )
 @click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
-    """Say why a job costs what it does, part by part, and why a GPU is not the answer."""
+@FORMAT
+def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
+    """Explain what a job costs, part by part, and why a GPU is not the answer."""
     from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.why import explain as explanation_of
@@ -115,8 +116,8 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
-            # As they are added: rounded to cents they would not add up.
-            parts = for_people(found.parts, COLUMNS_OF_PARTS, usd=lambda row: f"{row['usd']:,.4f}")
+            # Rounded to cents they would not add up.
+            parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
             for line in (*why_not_sentences(found), *found.machines):
@@ -125,25 +126,20 @@ def explain(rank: int, not_gpu: str | None, form: Any, **settings: Any) -> None:
             show(found.parts, form)
 
 
-COLUMNS_OF_PARTS = {"part": "part", "usd": "USD", "how": "how"}
-COLUMNS_OF_HISTORY = {
-    "day": "day",
-    "total_usd": "total USD",
-    "hours": "hours",
-    "gpu": "GPU",
-    "gpu_count": "count",
-    "provider": "provider",
-    "price_kind": "kind",
-    "usd_per_gpu_hour": "USD/GPU hour",
-    "sources": "sources",
-}
+PARTS = ("part", "usd", "how")
+HISTORY = (
+    "day", "total_usd", "hours", "gpu", "gpu_count", "provider", "price_kind", "usd_per_gpu_hour", "sources",
+)  # fmt: skip
+MICRO_BATCHES = ("checkpointing", "micro_batch", "memory_gib", "fit_probability", "tokens_per_second")
+FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability", "tokens_per_second")
+"""Columns of the tables for people."""
 
 
 @click.command()
 @with_options(*JOB)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def history(form: Any, **settings: Any) -> None:
-    """Show what a job cost at its cheapest on each day that is on record."""
+@FORMAT
+def history(form: str, **settings: Any) -> None:
+    """Show what a job cost at its cheapest on each day on record."""
     from pipeline.cli.printing import for_people, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
@@ -155,7 +151,7 @@ def history(form: Any, **settings: Any) -> None:
             raise click.ClickException(nothing_fits(job, session))
         shown = for_people(
             found,
-            COLUMNS_OF_HISTORY,
+            HISTORY,
             total_usd=lambda row: _all_digits(row["total_usd"]),
             usd_per_gpu_hour=lambda row: _all_digits(row["usd_per_gpu_hour"]),
         )
@@ -165,7 +161,7 @@ def history(form: Any, **settings: Any) -> None:
 
 
 def _all_digits(usd: float) -> Decimal:
-    """Money as a decimal, of which no digit is cut."""
+    """Return money as a decimal, which keeps all its digits."""
     return Decimal(f"{usd:.6f}")
 
 
@@ -181,9 +177,9 @@ def _all_digits(usd: float) -> Decimal:
 def watch(limit_usd: float, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
-    Prints one JSON object; "stale" says that the price is older than two days, and --max-age-days refuses
-    such prices. The exit code is 0 when it does, 3 when it does not, and 4 when nothing runs the job as it is
-    asked for: "reason" then says why. 1 and 2 are errors.
+    Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
+    excludes such prices. The exit code is 0 if the job costs less, 3 if it does not, and 4 if nothing runs it
+    with these constraints: "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.why import watched
@@ -200,33 +196,15 @@ def watch(limit_usd: float, **settings: Any) -> None:
         raise click.exceptions.Exit(NOT_BELOW)
 
 
-COLUMNS_OF_MICRO_BATCHES = {
-    "checkpointing": "checkpointing",
-    "micro_batch": "largest micro-batch",
-    "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "tokens_per_second": "tokens/s",
-}
-COLUMNS_OF_MEMORY = {"part": "memory", "gib": "GiB/GPU", "meaning": "meaning"}
-COLUMNS_OF_FITS_ON = {
-    "model": "model",
-    "params_billion": "B params",
-    "method": "method",
-    "memory_gib": "GiB/GPU",
-    "fit_probability": "P(fits)",
-    "tokens_per_second": "tokens/s",
-}
-
-
 @click.command()
 @with_options(*RECIPE)
 @click.option("--gpu", required=True, help="One card, such as rtx-4090.")
-@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Exactly so many.")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def fit(gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
-    """Say whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
+@click.option("--gpus", type=click.IntRange(min=1), default=1, show_default=True, help="Number of GPUs.")
+@FORMAT
+def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
+    """Check whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
 
-    Without --model and --config: which models fit there, by method.
+    Without --model and --config, list the models that fit there, by method.
     """
     from pipeline.questions.fit import fit as fit_of
     from pipeline.questions.fit import fits_on
@@ -247,7 +225,7 @@ def fit(gpu: str, gpus: int, form: Any, **recipe: Any) -> None:
 
 
 def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> bool:
-    """True if a job is asked for; without one, no setting is ``allowed`` but these."""
+    """Return True if the settings name a model; without one, reject settings that are not ``allowed``."""
     given = [name for name, value in settings.items() if value not in (None, ())]
     if "model" in given or "config" in given:
         return True
@@ -256,24 +234,24 @@ def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> b
     return False
 
 
-def _show_fits_on(found: Any, gpu: str, gpus: int, form: Any) -> None:
+def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
     from pipeline.cli.printing import for_people, show
-    from pipeline.questions.fit import only_what_fits
 
     if form != "table":
         show(found, form)
         return
-    some = only_what_fits(found)
-    if some.rows:
-        show(for_people(some, COLUMNS_OF_FITS_ON), form)
+    place = found.columns.index("verdict")
+    fitting = [row for row in found.rows if row[place] == "fits"]
+    if fitting:
+        show(for_people(replace(found, rows=fitting), FITS_ON), form)
     tell()
     tell(
-        f"{len(some.rows)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
+        f"{len(fitting)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
         "probability of 90% or more; --format csv has the others, and why they do not."
     )
 
 
-def _show_fit(found: "Fit", form: Any) -> None:
+def _show_fit(found: "Fit", form: str) -> None:
     from pipeline.cli.printing import for_people, show, show_object
 
     if form == "json":
@@ -287,18 +265,18 @@ def _show_fit(found: "Fit", form: Any) -> None:
     for line in found.sentences():
         tell(line)
     tell()
-    show(for_people(found.memory, COLUMNS_OF_MEMORY), form, in_lines=("meaning",))
+    show(for_people(found.memory, ("part", "gib", "meaning")), form, in_lines=("meaning",))
     tell()
     if found.micro_batches.rows:
-        show(for_people(found.micro_batches, COLUMNS_OF_MICRO_BATCHES), form)
+        show(for_people(found.micro_batches, MICRO_BATCHES), form)
 
 
 @click.command()
 @click.argument("one")
 @click.argument("other")
 @with_options(*JOB)
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
-def compare(one: str, other: str, form: Any, **settings: Any) -> None:
+@FORMAT
+def compare(one: str, other: str, form: str, **settings: Any) -> None:
     """Put two GPUs side by side: facts and prices; with a job, first what it costs on each."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
@@ -312,8 +290,8 @@ def compare(one: str, other: str, form: Any, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """The facts under the names of the cards, numbers in four digits, P(fits) in words."""
-    from pipeline.questions.words import percent_text
+    """Return the facts under the names of the cards: numbers with four digits, P(fits) in words."""
+    from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:
         if fact == "job_fit_probability" and value is not None:
@@ -323,11 +301,11 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
     rows = [
         (fact, shown(fact, left), shown(fact, right), meaning) for fact, left, right, meaning in found.rows
     ]
-    return type(found)(("fact", one, other, "meaning"), found.types, rows)
+    return replace(found, columns=("fact", one, other, "meaning"), rows=rows)
 
 
 def _four_digits(value: str | None) -> str | None:
-    """A number with a fraction; other text as it is."""
+    """Return a number with a fraction in four digits; other text unchanged."""
     if value is None or not re.fullmatch(r"-?\d+\.\d+", value):
         return value
     number = float(value)

@@ -4,11 +4,11 @@ import os
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.parameters import FORMATS
+from pipeline.cli.parameters import FORMAT
 from pipeline.cli.terminal import progress_shown, tell
 from pipeline.home import paths
 from pipeline.home.paths import Home
@@ -56,9 +56,9 @@ def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> 
 
 
 @store.command("newest")
-@click.option("--format", "form", type=FORMATS, default="table", show_default=True)
+@FORMAT
 @click.pass_obj
-def newest_command(address: str | None, form: Any) -> None:
+def newest_command(address: str | None, form: str) -> None:
     """Print the time of the newest publication, and the address, SHA-256 and size of each of its parts."""
     from pipeline.cli.printing import show
     from pipeline.contracts.errors import GpufareError

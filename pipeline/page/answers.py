@@ -1,7 +1,7 @@
 """The grid of answers: each workload by price kind, place and tier, ranked by the macros of the file.
 
-Every number of it is what SQL answers; the page only looks answers up. Columns are written apart, and what
-many rows share once, which is what keeps the page small.
+SQL computes every number; the page only looks answers up. Values are stored by column, and shared ones once,
+which keeps the page small.
 """
 
 import json
@@ -14,7 +14,8 @@ import duckdb
 
 from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
 from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
-from pipeline.questions.words import way_text, why_not_text
+from pipeline.questions.reasons import why_not_text
+from pipeline.questions.words import way_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10
@@ -52,12 +53,12 @@ class Index:
 
 @dataclass(slots=True)
 class Grid:
-    """What is collected over all rankings.
+    """The answers collected over all rankings.
 
-    ``ways`` has the ways to run each workload that any ranking has, by workload: GPUs and offer, with the
-    number and the total, its band and the hours that are shown. ``lists`` has their numbers by rank, by place
-    and tier, price kind and workload; ``notes``, what is to be said of a ranking. ``planned`` are the
-    workloads and machines of which the page shows the plan.
+    ``ways`` has the ranked ways to run each workload: GPUs and offer, with their number, total, band and
+    hours. ``lists`` has these numbers by rank, by place and tier, price kind and workload; ``notes`` has
+    missed deadlines and savings of a longer wait. ``planned`` has the workloads and machines whose plans the
+    page shows.
     """
 
     workloads: list[str]
@@ -79,7 +80,7 @@ class Grid:
         return int(ways[way][0])
 
     def machine(self, job: str, machine: tuple[Any, ...]) -> int:
-        """Return the number of a machine of which the page shows what the planner says for a job."""
+        """Return the number of a machine whose plan for a job the page shows."""
         number = self.machines.of(machine)
         self.planned.add((job, number))
         return number
@@ -92,9 +93,9 @@ def answers(
     machines: Index,
     offers: Index,
 ) -> dict[str, Any]:
-    """Return the rankings of the workloads, and of each the best answer with every GPU, as the page reads
-    them. ``gpus`` says of each GPU of the catalogue whether any ranked offer has it. What it meets is added
-    to ``machines`` (gpu_id, gpu_count, node_count) and ``offers`` (rows of rentals). Raises QueryError."""
+    """Return the rankings of the workloads, and the best answer of each with every GPU, as the page reads
+    them. ``gpus`` is true for each GPU of the catalogue that a ranked offer has. Machines (gpu_id, gpu_count,
+    node_count) and offers (rows of rentals) are added to ``machines`` and ``offers``. Raises QueryError."""
     grid = Grid(workloads, machines, offers)
     ask(connection, "CREATE TEMP TABLE report_plans AS FROM workload_plans()")
     why_not: dict[str, Any] = {}
@@ -190,7 +191,7 @@ def differences(numbers: list[int]) -> list[int]:
 
 
 def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
-    """Return the lists with 0 for those of a place and tier that are as without."""
+    """Return the lists with 0 for each that a place and tier do not change."""
     plain, *others = lists
     shorter = [
         [
@@ -220,8 +221,9 @@ ORDER BY job, gpu_id
 
 
 def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Mapping[str, bool]) -> dict[str, Any]:
-    """By price kind and workload: the best answer with each GPU by rank, and why others have none, without
-    place and tier. Why a GPU that nobody rents out has none does not depend on the price kind."""
+    """Return the best answer with each GPU by rank, and the reasons why others have none, by price kind and
+    workload, for any place and tier. The reason for a GPU without offers does not depend on the price
+    kind."""
     best: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows(connection, "best_of_gpus"):
         best.setdefault((row["kind"], row["job"]), []).append(row)
@@ -245,7 +247,7 @@ def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Mapping[st
 
 
 def _reasons(connection: duckdb.DuckDBPyConnection, kind: str, grid: Grid) -> dict[tuple[str, str], int]:
-    """The number of the reason why a GPU has no answer, by workload and GPU."""
+    """Return the number of the reason why a GPU has no answer, by workload and GPU."""
     ask(connection, _RANKED_GPUS, [kind])
     jobs, kinds = ("report_any_jobs", "price_kinds") if kind == ANY_KIND else ("report_jobs", f"['{kind}']")
     ask(connection, _WHY_JOBS.format(kinds=kinds, jobs=jobs))
@@ -254,15 +256,15 @@ def _reasons(connection: duckdb.DuckDBPyConnection, kind: str, grid: Grid) -> di
 
 
 def _each_once(lists: list[list[int]]) -> dict[str, Any]:
-    """Lists that are the same are written once."""
+    """Return each distinct list once, and which list is where."""
     index = Index()
     which = [index.of(tuple(each)) for each in lists]
     return {"which": which, "lists": [list(each) for each in index.things]}
 
 
 def _plans(connection: duckdb.DuckDBPyConnection, grid: Grid) -> dict[str, Any]:
-    """What the planner says of the machines that the answers have: a row per recipe and machine, machines
-    ascending. Workloads of the same recipe have the same plans."""
+    """Return the plans on the machines of the answers: a row per recipe and machine, machines ascending.
+    Workloads with the same recipe have the same plans."""
     recipes: dict[tuple[str, ...], dict[int, tuple[Any, ...]]] = {}
     evidence, runs = Index(), Index()
     for row in rows(connection, "machines"):

@@ -1,4 +1,4 @@
-"""What a reader of the report chooses among: price kinds, places and tiers, each an option of the command."""
+"""Choices for a reader of the report: price kinds, places and tiers, each an option of the command."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ ANY_KIND = "any"
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """One choice: its name in the page's address, its label, and the setting of a job that it stands for,
-    which is applied before anything is ranked; ``value`` None asks for nothing."""
+    """One choice: its name in the page's address, its label, and the job setting behind it, which is applied
+    before anything is ranked; ``value`` None sets nothing."""
 
     name: str
     label: str
@@ -17,7 +17,7 @@ class Filter:
 
     @property
     def option(self) -> str:
-        """It as an option of the command."""
+        """The choice as an option of the command."""
         return "" if self.value is None else f"--{self.setting} {self.value}"
 
 

@@ -42,18 +42,18 @@ def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
 
 
 def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
-    """A row with its prices as they are shown."""
+    """Return a row with its prices as they are shown."""
     prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
     return {name: plain(value) for name, value in row.items()} | prices
 
 
 def _columns(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Rows as columns."""
+    """Return rows as columns."""
     return {name: [row[name] for row in found] for name in (found[0] if found else ())}
 
 
 def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
-    """The columns of the workloads that the page shows, with the command that asks each."""
+    """Return the columns of the workloads that the page shows, with the command for each."""
     columns = table(connection, "workloads", exact)
     asked = {name: columns.pop(name) for name in [*columns] if name.startswith("asked_")}
     amounts = {name: columns.pop(name) for name in ("examples", "tokens_per_example", "epochs")}
@@ -80,7 +80,8 @@ def tokens_text(tokens: float) -> str:
 
 
 def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machines: Index) -> dict[str, Any]:
-    """What nothing beats in both cost and hours, cheapest first, by price kind and workload."""
+    """Return the answers that none beats in both cost and hours, cheapest first, by price kind and
+    workload."""
     providers, kinds = Index(), Index()
     numbers = {workload: number for number, workload in enumerate(workloads)}
     columns: dict[str, list[Any]] = {
@@ -103,8 +104,8 @@ def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machine
 
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """The cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: of each series
-    the day of its first price, and a price per day, null where there is none."""
+    """Return the cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: for each
+    series the day of its first price, and then a price or null per day."""
     ((newest,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     first: date = newest - timedelta(days=HISTORY_DAYS - 1)
     ask(connection, "SET VARIABLE report_first_day = ?::DATE", [first])

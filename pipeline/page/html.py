@@ -33,13 +33,13 @@ def _text(name: str) -> str:
 
 
 def _packed(facts: dict[str, Any]) -> str:
-    """JSON, compressed, as text. The same facts give the same text."""
+    """Return the facts as compressed JSON in base64. The same facts give the same text."""
     text = json.dumps(facts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 def _policy(style: str, scripts: list[str]) -> str:
-    """What the page may do: run its own scripts and style, and nothing else; no text becomes markup."""
+    """Return a policy that allows only the page's own scripts and style; no text becomes markup."""
     rules = [
         "default-src 'none'",
         f"script-src {' '.join(_hash(script) for script in scripts)}",

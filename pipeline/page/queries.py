@@ -1,4 +1,4 @@
-"""The queries of the report, one file each in sql/report, and how their numbers are written."""
+"""The queries of the report, one file each in sql/page, and the formats of their numbers."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ from pipeline.home import paths
 from pipeline.warehouse.query import Result, ask
 
 DIGITS = 3
-"""Significant digits of what is estimated and shown without cents: hours, speeds, memory."""
+"""Significant digits of estimates without cents: hours, speeds, memory."""
 
 BAND_DIGITS = 2
-"""Those of the ends of a band, which are what one in ten runs is beyond; none is finer than a cent."""
+"""Significant digits of the ends of a band, beyond which one in ten runs is; none is finer than a cent."""
 
 WHOLE_DOLLARS = 1000
-"""Amounts from here on are shown without cents."""
+"""Amounts in US dollars from which cents are not shown."""
 
 
 def query_text(name: str) -> str:
@@ -37,7 +37,7 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str,
 
 
 def exact(value: Any) -> Any:
-    """A value as JSON has it: decimals are numbers, days are texts, and whole numbers have no fraction."""
+    """Return a value as JSON has it: decimals as numbers, days as text, whole numbers without a fraction."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):
@@ -72,8 +72,8 @@ def digits(number: float | Decimal) -> float | int:
 
 
 def outward(low: Decimal, high: Decimal) -> tuple[float | int, float | int]:
-    """A band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high end up:
-    the total that is written with more digits stays in it."""
+    """Return a band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high
+    end up, so that the total with its more digits stays in it."""
     return _to_digits(low, ROUND_FLOOR), _to_digits(high, ROUND_CEILING)
 
 
@@ -83,7 +83,7 @@ def _to_digits(amount: Decimal, rounding: str) -> float | int:
 
 
 def cents(amount: Decimal) -> int:
-    """US dollars as cents, rounded as they are shown: to the cent, to the dollar from WHOLE_DOLLARS on."""
+    """Return US dollars as cents, rounded as shown: to the cent, or to the dollar from WHOLE_DOLLARS on."""
     step = Decimal("0.01") if amount < WHOLE_DOLLARS else Decimal(1)
     return int(amount.quantize(step, ROUND_HALF_UP) * 100)
 
@@ -95,8 +95,8 @@ def dollars_per_hour(price: Decimal) -> float:
 
 
 def tenths_of_percent(probability: float) -> int:
-    """A probability in tenths of a percent, rounded down to whole percent; 995 is over 99% and not certain,
-    5 is above zero and under 1%."""
+    """Return a probability in tenths of a percent, rounded down to whole percent; 995 is over 99% and not
+    certain, 5 is above zero and under 1%."""
     if 0.99 < probability < 1:
         return 995
     return 5 if 0 < probability < 0.01 else 10 * math.floor(round(100 * probability, 6))

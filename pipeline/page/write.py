@@ -15,12 +15,12 @@ FILE = "index.html"
 
 
 class EarlierVersionError(GpufareError):
-    """The published file lacks what the report asks for: says what, and what to run."""
+    """The published file lacks a table or macro of the report: names it, and the command to run."""
 
 
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
     """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
-    once the new one is whole. ``now`` (UTC) is what it says of when it was written.
+    once the new one is complete. ``now`` (UTC) is the time that the page gives for itself.
 
     Raises NotPublishedError, DamagedError, EarlierVersionError and UnwritableError.
     """

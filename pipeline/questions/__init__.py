@@ -1,1 +1,1 @@
-"""What a person asks: a job in, ranked and explained answers out."""
+"""Questions that people ask: a job in, ranked and explained answers out."""

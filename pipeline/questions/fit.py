@@ -1,4 +1,4 @@
-"""Does a job fit on a card, how far does its micro-batch go, what else fits, and how do cards compare."""
+"""Fit of a job on a card, its largest micro-batch, what else fits, and cards side by side."""
 
 import json
 from dataclasses import dataclass
@@ -6,15 +6,16 @@ from typing import Any
 
 from pipeline.catalog.job_settings import default_count
 from pipeline.questions.job import Job, JobError, whole
+from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import MEMORY_PARTS, assumed, infeasible_text, percent_text
+from pipeline.questions.words import assumed
 from pipeline.warehouse.query import Result
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Whether a job fits on some GPUs: its plan there (``plans``, one row of the table ``plans``), its memory
-    in parts that add up (``memory_parts``), and how far the micro-batch goes (``largest_micro_batches``)."""
+    """The fit of a job on some GPUs: its plan there (one row of the table ``plans``), its memory in parts
+    that add up (``memory_parts``), and the largest micro-batches (``largest_micro_batches``)."""
 
     plans: Result
     memory: Result
@@ -27,7 +28,7 @@ class Fit:
 
     @property
     def fits(self) -> bool:
-        """True if it does with the probability that rankings ask for."""
+        """True if the job fits with the probability that rankings require."""
         return bool(self.plan["verdict"] == "fits")
 
     def sentences(self) -> list[str]:
@@ -65,7 +66,8 @@ _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_b
 
 
 def fit(session: Session, job: Job) -> Fit:
-    """The fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError where that cannot be planned."""
+    """Return the fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError if that cannot be
+    planned."""
     if job["gpu"] is None:
         raise JobError("name the GPU on which it is to fit")
     gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
@@ -74,8 +76,8 @@ def fit(session: Session, job: Job) -> Fit:
     plans = session.ask("FROM gpufare_fit")
     if not plans.rows:
         raise JobError(
-            f"{gpus} x {gpu_id} is not planned: plans are of cards with full specifications, and for several "
-            "machines only of cards for servers"
+            f"{gpus} x {gpu_id} is not planned: plans need a card with full specifications, and for several "
+            "machines a server card"
         )
     return Fit(plans, _memory(session, next(plans.dicts())), session.ask(_MICRO_BATCHES))
 
@@ -90,22 +92,22 @@ def _memory(session: Session, plan: dict[str, Any]) -> Result:
 
 
 def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None) -> Result:
-    """Return which models fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
+    """Return the models that fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
     tokens = whole("seq_len", default_count("seq_len") if seq_len is None else seq_len, least=1)
     asked = [one_gpu(session, gpu), _planned(session, gpus), tokens]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 
 
 def _planned(session: Session, gpus: int) -> int:
-    """A number of GPUs for which there are plans. Raises JobError for others."""
+    """Return a number of GPUs that plans exist for. Raises JobError for others."""
     return int(session.ask("SELECT planned_gpus(?)", [whole("gpus", gpus)]).rows[0][0])
 
 
 COMPARED_OF_A_JOB = {
-    "total_usd": "What the job costs at its cheapest there in USD.",
+    "total_usd": "The job's lowest cost there in USD.",
     "hours": "Hours from renting to the finished job.",
     "gpu_count": "GPUs that it uses.",
-    "provider": "Where.",
+    "provider": "Provider of the cheapest offer.",
     "tokens_per_second": "Speed of all of these GPUs together.",
     "fit_probability": "P(fits).",
 }
@@ -113,8 +115,8 @@ COMPARED_OF_A_JOB = {
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
-    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``, after those of the
-    cheapest way to run a ``job`` on each, empty where nothing runs it. Raises JobError."""
+    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``,
+    those of the cheapest way to run it on each come first, null if nothing runs it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:
@@ -128,13 +130,7 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
     return Result(facts.columns, facts.types, [*rows, *facts.rows])
 
 
-def only_what_fits(found: Result) -> Result:
-    """Return the rows of ``fits_on`` that fit with the probability that rankings ask for."""
-    place = found.columns.index("verdict")
-    return Result(found.columns, found.types, [row for row in found.rows if row[place] == "fits"])
-
-
 def one_gpu(session: Session, name: str) -> str:
-    """The gpu_id of a card by any name that a job may give it. Raises JobError, which names the nearest where
-    there is none, or the cards where several are called so."""
+    """Return the gpu_id of a card by any name that a job may give it. Raises JobError with the nearest names
+    for an unknown one, and with the cards of a name that means several."""
     return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])

@@ -1,4 +1,4 @@
-"""A training job, and what its answers must meet."""
+"""A training job and the constraints on its answers."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -16,40 +16,38 @@ if TYPE_CHECKING:
 
 
 class JobError(GpufareError):
-    """The question cannot be answered: says which part of the job is wrong."""
+    """The question cannot be answered: names the part of the job that is wrong."""
 
 
 class Job:
-    """A job by its settings (``catalog/job_settings.csv``): their names and types are checked here, the rest
-    by the macros. ``config`` is the config.json that its model was read from, if any."""
+    """A job by its settings (``catalog/job_settings.csv``): names are checked here, values by the macros.
+    ``config`` is the config.json that its model was read from, if any."""
 
     def __init__(self, config: Path | None = None, **settings: Any) -> None:
-        """Raises JobError for an unknown setting, one that names nothing, and a value of another type."""
+        """Raises JobError for an unknown setting, and for a value that no setting can have."""
         for name in settings:
             if name not in job_settings():
                 raise JobError(f"a job has no setting {name!r}{_hint(name)}")
         self.config = config
         self.settings: dict[str, Any] = {
-            name: _checked(job_settings()[name], value)
-            for name, value in settings.items()
-            if value is not None
+            name: _given(job_settings()[name], value) for name, value in settings.items() if value is not None
         }
 
     def but(self, **changes: Any) -> "Job":
-        """Return the same job with other settings; None leaves one out."""
+        """Return the same job with other settings; None removes one."""
         return Job(self.config, **(self.settings | changes))
 
     def __getitem__(self, name: str) -> Any:
-        """A setting, None where it is left open."""
+        """Return a setting; None if it is open."""
         return self.settings.get(name)
 
 
 def given_job(
     model: str | None, config: Path | None, settings: dict[str, Any]
 ) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job of a model of the catalogue, or of a config.json: its model, and what is left out of it.
-
-    Raises JobError, and GivenModelError for a config.json that is not understood.
+    """Return the job for a model of the catalogue, or for a config.json with its model and the notes on parts
+    of the file that are not read. Raises JobError, and GivenModelError for a config.json that is not
+    understood.
     """
     if config is None:
         return Job(model=model, **settings), None, []
@@ -66,26 +64,23 @@ def _hint(name: str) -> str:
     return f"; did you mean {' or '.join(nearest)}?" if nearest else ""
 
 
-def _checked(setting: JobSetting, value: Any) -> Any:
-    """Return a value as DuckDB takes it: several names as one text, numbers as Python's. Raises JobError."""
-    name = setting.setting
+def _given(setting: JobSetting, value: Any) -> Any:
+    """Return a value as the macros take it, which check it: several names as one text, 100M as a number.
+    Raises JobError."""
+    if setting.kind == "amount" and isinstance(value, str):
+        try:
+            return amount_in(value)
+        except ValueError as error:
+            raise JobError(f"{setting.setting}: {error}") from error
     if getattr(value, "ndim", None) == 0:  # a scalar of numpy
-        value = value.item()
-    match setting.kind:
-        case "flag":
-            if not isinstance(value, bool):
-                raise JobError(f"{name} must be True or False, not {value!r}")
-            return value
-        case "amount" if isinstance(value, str):
-            try:
-                return amount_in(value)
-            except ValueError as error:
-                raise JobError(f"{name}: {error}") from error
-        case "amount" | "number":
-            return number(name, value)
-        case "whole":
-            return whole(name, value)
-    return _names(setting, value)
+        return value.item()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return value
+    names = list(value)
+    for name in names:
+        if not isinstance(name, str):
+            raise JobError(f"{setting.setting} must be text, not {name!r}")
+    return ("; " if setting.kind == "machines" else ",").join(names)
 
 
 def number(name: str, value: Any) -> float:
@@ -106,17 +101,3 @@ def whole(name: str, value: Any, least: int | None = None) -> int:
     if least is not None and amount < least:
         raise JobError(f"{name} must be at least {least}, not {value}")
     return int(amount)
-
-
-def _names(setting: JobSetting, value: Any) -> str:
-    """Return one name, or several as one text."""
-    name = setting.setting
-    parts = [value] if isinstance(value, str) or not isinstance(value, Iterable) else list(value)
-    wrong = [part for part in parts if not isinstance(part, str)]
-    if wrong:
-        raise JobError(f"{name} must be text, not {wrong[0]!r}")
-    if not any(part.strip(" ,;[]'\"") for part in parts):
-        raise JobError(f"{name} names nothing: give a name, or leave {name} out")
-    if len(parts) > 1 and setting.kind == "name":
-        raise JobError(f"{name}: name one, not {', '.join(parts)}")
-    return ("; " if setting.kind == "machines" else ",").join(parts)

@@ -1,6 +1,6 @@
-"""What runs that the user measured say of answers: the speed on their machine, beside the model's own.
+"""Speeds that the user measured, beside the model's own estimates.
 
-Rankings keep to the model, in all faces: a published file knows nothing of a user's runs.
+Rankings use the model alone: a published file knows nothing of a user's runs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """A line where the user measured runs on GPUs of ``rows`` of ``cheapest_for`` by their method, else None:
-    the speed that these runs say, for the first row of each kind."""
+    """Return a line with the measured speed for the first row of each kind, if the user measured runs on GPUs
+    of ``rows`` of ``cheapest_for`` with their method; else None."""
     try:
         changed_ns = home.own_runs.stat().st_mtime_ns
     except FileNotFoundError:
         return None
     except OSError:
-        changed_ns = 0  # reading them says why they cannot be read
+        changed_ns = 0  # reading them reports the error
     from pipeline.model.own_runs import read_own_runs
 
     own = read_own_runs(home)
@@ -34,14 +34,14 @@ def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
     if not first:
         return own.problems[0] if own.problems else None
     found = _learned(home, changed_ns)
-    said = [_said(found, kind, row) for kind, row in first.items()]
+    sentences = [_sentence(found, kind, row) for kind, row in first.items()]
     return (
-        f"you measured runs on GPUs of this list: {'; '.join(said)}. Rankings keep to the model's own "
+        f"you measured runs on GPUs of this list: {'; '.join(sentences)}. Rankings keep to the model's own "
         "estimates; gpufare estimate --own corrects them."
     )
 
 
-def _said(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, Any]) -> str:
+def _sentence(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, Any]) -> str:
     from pipeline.model.corrections import Kind
 
     gpu, method, stack = kind
@@ -57,7 +57,7 @@ def _said(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str, An
 
 @lru_cache(maxsize=4)
 def _learned(home: Home, changed_ns: int) -> "Corrections":
-    """What the runs in a file of that age say: estimating them takes a second."""
+    """Return the corrections from the runs in a file of that age: estimating them takes a second."""
     from pipeline.model.corrections import learn
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import read_own_runs

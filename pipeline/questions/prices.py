@@ -1,6 +1,6 @@
-"""The database that a question is asked of: the published file, another day's prices, or with one model more.
+"""The database behind a question: the published file, another day's prices, or a copy with another model.
 
-Heavy rooms are imported where they are needed: a question to the published file needs none of them.
+Heavy rooms are imported on demand: a question to the published file needs none of them.
 """
 
 import shutil
@@ -31,9 +31,9 @@ def prices_of(
     given: "OwnModel | None" = None,
     progress: Progress = no_progress,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The published file, or for another day than its own, a database of that day built from the record.
+    """Open the published file, or for another day than its own, a database of that day built from the record.
 
-    With ``given``, a copy that knows this model, too. Raises NotPublishedError, and JobError for a day
+    With ``given``, it is a copy that also knows this model. Raises NotPublishedError, and JobError for a day
     without prices or after ``today``.
     """
     with _prices_of(home, day, today, progress) as connection:
@@ -51,7 +51,7 @@ def prices_of(
 
 
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
-    """A model of the same name, of the catalogue or the user's own, gives way in the copy, with its plans."""
+    """Add a model to the copy, in place of one with the same name and its plans."""
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_other_models
 
@@ -70,12 +70,12 @@ def _prices_of(
     home: Home, day: date | None, today: date, progress: Progress
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     if day is not None and day > today:
-        raise JobError(f"--day {day} is after today ({today} UTC): there are no prices of it yet")
+        raise JobError(f"--day {day} is after today ({today} UTC): it has no prices yet")
     with reader(home.published) as connection:
         if day is None or day == ask(connection, "SELECT as_of_day FROM main.publication").rows[0][0]:
             yield connection
             return
-    _refuse_day_without_prices(home, day, today)
+    _require_prices(home, day, today)
     from pipeline.warehouse.build import build
 
     with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ def _prices_of(
             yield connection
 
 
-def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
+def _require_prices(home: Home, day: date, today: date) -> None:
     from pipeline.catalog.source_config import asked_configs
     from pipeline.record.records import Records
 
@@ -93,5 +93,5 @@ def _refuse_day_without_prices(home: Home, day: date, today: date) -> None:
     recorded = {each for source in asked_configs() for each in records.days_with_offers(source)}
     days = sorted(each for each in recorded if each <= today)
     if day not in days:
-        available = f"there are prices of {days[0]} to {days[-1]}" if days else "there are none at all"
+        available = f"there are prices from {days[0]} to {days[-1]}" if days else "no day has prices"
         raise JobError(f"no prices were captured on {day}; {available}")

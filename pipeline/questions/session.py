@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from functools import cached_property
+from itertools import count
 from typing import Any
 
 import duckdb
@@ -10,10 +11,13 @@ from pipeline.questions.job import Job, JobError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
-"""Plans of so many jobs are kept: some 700 narrow rows each."""
+"""Jobs whose plans are kept: some 700 narrow rows each."""
 
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
-"""Temporary tables of the question that is being answered: the job with its defaults, and all its answers."""
+"""Temporary tables of the current question: the job with its defaults, and all its answers."""
+
+_PLAN_TABLES = (f"gpufare_plans_{number}" for number in count(1))
+"""Names that no other session on the same connection uses."""
 
 _COMPLETED = """
 CREATE OR REPLACE TEMP TABLE {jobs} AS
@@ -23,9 +27,9 @@ SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_
 
 # All of them fit.
 _PUBLISHED = """
-CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM published_plans('{jobs}')
+CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
 """
-# A table of its own: DuckDB takes 30 ms less for the plans of one than of a query.
+# DuckDB takes 30 ms less to plan the jobs of a table than those of a query.
 _TO_PLAN = """
 CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
@@ -44,13 +48,12 @@ _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 
 class Session:
-    """Answers questions on one open database. What the planner said of a job is kept in temporary tables, so
-    that other tokens, deadlines and filters ask it no second time."""
+    """Answers questions on one open database. Plans are kept in temporary tables: a job with other tokens,
+    another deadline or other filters is not planned again."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
         self._plans: OrderedDict[tuple[Any, ...], tuple[int, str]] = OrderedDict()
-        self._made = 0
         self._job: dict[str, Any] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
@@ -61,8 +64,8 @@ class Session:
             raise _job_error(error) from error
 
     def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
-        """Check a job and fill in its defaults, as the one row of ``JOBS``, of whose answers the first
-        ``most_rows`` are wanted, or all. Raises JobError."""
+        """Check a job, fill in its defaults and keep it as the one row of ``JOBS``. Its ranking has the first
+        ``most_rows`` answers, or all. Raises JobError."""
         completed = _COMPLETED.format(
             jobs=JOBS,
             columns=", ".join(f"? AS {name}" for name in job.settings),
@@ -77,11 +80,12 @@ class Session:
         return row
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
-        """The temporary table with the plans of the job that was completed last, for as many GPUs as it asks
-        for, and for ``most_gpus`` at least: kept from before, published, or planned now.
+        """Return the name of the temporary table with the plans of the job that was completed last, up to the
+        number of GPUs that it asks for, or up to ``most_gpus`` if that is more. Plans are kept from before,
+        published, or made now.
 
-        Where they are planned, it is for the kinds of GPU that an answer can have, or with ``every_gpu`` for
-        all. Published plans lack those that do not fit; with ``complete`` they are not used."""
+        They are made for the GPUs that an answer can have, or for all with ``every_gpu``. Published plans
+        lack those that do not fit; with ``complete`` they are not used."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
@@ -98,46 +102,40 @@ class Session:
 
     @cached_property
     def _settings(self) -> list[str]:
-        """What the planner reads of a job besides the number of GPUs."""
+        """The settings that the planner reads besides the number of GPUs."""
         ((names,),) = self.ask("SELECT plan_columns()").rows
         return [name for name in names if name != "max_gpus"]
 
     @cached_property
     def _most_gpus(self) -> int:
-        """The most GPUs that a plan is for."""
+        """The largest number of GPUs that is planned."""
         return int(self.ask("SELECT max_gpus FROM plan_defaults()").rows[0][0])
 
     @cached_property
     def _rented(self) -> set[str]:
-        """The GPUs that are rented out."""
+        """The GPUs that can be rented."""
         return {gpu for (gpu,) in self.ask("SELECT DISTINCT gpu_id FROM main.rentals").rows}
 
     def _planner_reads(self) -> tuple[Any, ...]:
-        """What the plans of the job depend on besides the number of GPUs."""
+        """Return the values that the job's plans depend on besides the number of GPUs."""
         named = {machine["gpu_id"] for machine in self._job["machines"]} - self._rented
         return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
-        """The plans that the file has ready; None where it has none for such a job."""
-        table = self._new_table()
-        try:
-            ask(self.connection, _PUBLISHED.format(table=table, jobs=JOBS))
-        except QueryError as error:
-            if isinstance(error.__cause__, duckdb.InvalidInputException):  # published_plans refuses the job
-                return None
-            raise _job_error(error) from error
-        return self._most_gpus, table
+        """Return the plans that the file has ready; None if it has none for such a job."""
+        table = next(_PLAN_TABLES)
+        ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
+        if plans:
+            return self._most_gpus, table
+        self.ask(f"DROP TABLE {table}")
+        return None
 
     def _planned(self, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
-        table = self._new_table()
+        table = next(_PLAN_TABLES)
         to_plan = JOBS if every_gpu else f"with_rented_gpus('{JOBS}')"
         self.ask(_TO_PLAN.format(jobs=to_plan, most_gpus=most_gpus))
         self.ask(f"CREATE TEMP TABLE {table} AS FROM job_plans('gpufare_to_plan')")
         return most_gpus, table
-
-    def _new_table(self) -> str:
-        self._made += 1
-        return f"gpufare_plans_{self._made}"
 
     def nearest(self) -> Result:
         """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
@@ -146,8 +144,7 @@ class Session:
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
-        """Where the machines that a job names are in its ranking: the rows of ``machine_ranks``. Raises
-        JobError."""
+        """Return where the machines that a job names rank: the rows of ``machine_ranks``. Raises JobError."""
         self.rank(job)
         query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
         rows = list(self.ask(query.format(self.plans())).dicts())
@@ -156,13 +153,13 @@ class Session:
         return rows
 
     def cheapest(self, job: Job, limit: int | None = None) -> Result:
-        """The ranked ways to run the job, all columns of ``cheapest_for``: the first ``limit``, or all.
+        """Return the first ``limit`` ranked ways to run the job, or all, in the columns of ``cheapest_for``.
         Raises JobError."""
         self.complete(job, limit)
         return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
 
     def rank(self, job: Job) -> Result:
-        """All of ``cheapest``, kept in ``RANKED``. Raises JobError."""
+        """Return the whole ranking of the job and keep it in ``RANKED``. Raises JobError."""
         self.complete(job)
         ranked = _RANKED.format(jobs=JOBS, plans=self.plans())
         self.ask(f"CREATE OR REPLACE TEMP TABLE {RANKED} AS {ranked}")
@@ -170,7 +167,10 @@ class Session:
 
 
 def _job_error(error: QueryError) -> JobError:
-    """Return what a macro says of a job that it refuses, in one line."""
+    """Return why a macro refuses a job, or what the published file lacks, in one line."""
+    reason = str(error).splitlines()[0]
     if isinstance(error.__cause__, duckdb.CatalogException | duckdb.BinderException):
-        return JobError("the published file is of an earlier version of gpufare: run `gpufare refresh`")
-    return JobError(str(error).splitlines()[0])
+        return JobError(
+            f"the published file is of an earlier version of gpufare: run `gpufare refresh` ({reason})"
+        )
+    return JobError(reason)

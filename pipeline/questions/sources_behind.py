@@ -1,4 +1,4 @@
-"""What an answer should say of the sources behind it: which were replayed, and which are not asked at all."""
+"""Notes on the sources behind an answer: those that were replayed, and those that are not asked."""
 
 from collections.abc import Mapping
 
@@ -20,22 +20,27 @@ ORDER BY source
 
 
 def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
-    """Return the sources whose prices are of saved pages and could pass for live ones."""
+    """Return the sources whose prices come from saved pages and could pass for live ones."""
     return frozenset(each.source for each in unlike_live(connection))
 
 
 def not_asked_note(
     connection: duckdb.DuckDBPyConnection, home: Home, environment: Mapping[str, str]
 ) -> str | None:
-    """Which sources the rankings lack, or will soon lack, because they are off: all that are by their terms,
-    and those that the user disabled and that have had prices. None where there is none; saved pages need no
-    permission, so sources with prices of such pages lack nothing.
+    """Name the sources that rankings lack, or will soon lack, because they are off: by their terms, or
+    disabled by the user although they had prices. Return None if all are asked. Prices from saved pages need
+    no permission, so their sources are not named.
 
-    The published file says what each source's yaml says: 45 of them take longer to read than the answer.
+    The published file has the facts of each source's yaml: 45 of these take longer to read than the answer.
     """
-    asked, problem = _choices(home)
-    if problem is not None:
-        return problem
+    asked: dict[str, bool] = {}
+    if home.permissions.exists():
+        from pipeline.capture.permissions import read_choices
+
+        choices = read_choices(home)
+        if choices.problem is not None:
+            return choices.problem
+        asked = {source: choice.asked for source, choice in choices.by_source.items()}
     saved = {each.source for each in replays(connection)}
     by_terms, by_choice = [], []
     for source, forbidden, keys, priced in ask(connection, _SOURCES).rows:
@@ -49,13 +54,3 @@ def not_asked_note(
     parts = [f"by their terms: {', '.join(by_terms)}"] if by_terms else []
     parts += [f"because you disabled them: {', '.join(by_choice)}"] if by_choice else []
     return f"not asked, {'; '.join(parts)} (gpufare sources says more)" if parts else None
-
-
-def _choices(home: Home) -> tuple[dict[str, bool], str | None]:
-    """Whether each source that the user enabled or disabled is asked, and why that cannot be known."""
-    if not home.permissions.exists():
-        return {}, None
-    from pipeline.capture.permissions import read_choices
-
-    choices = read_choices(home)
-    return {source: choice.asked for source, choice in choices.by_source.items()}, choices.problem

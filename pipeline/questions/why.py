@@ -1,4 +1,4 @@
-"""Why an answer is what it is, why a GPU is not the answer, and what a job cost on earlier days."""
+"""Explanations of an answer, of a GPU that is not the answer, and of a job's cost on earlier days."""
 
 import math
 from dataclasses import dataclass
@@ -6,8 +6,9 @@ from datetime import date
 from typing import Any
 
 from pipeline.questions.job import Job, JobError
+from pipeline.questions.reasons import why_not_text
 from pipeline.questions.session import JOBS, RANKED, Session
-from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts, why_not_text
+from pipeline.questions.words import OLD_PRICE_DAYS, machine_lines, nothing_fits, total_parts
 from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
@@ -28,10 +29,10 @@ ORDER BY n.rank NULLS LAST, list_position([
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one answer of a job costs what it does: its ``row`` of ``cheapest_for``, the ``parts`` of its total
-    (part, usd, how), ``why_not``, the rows of ``why_not_for`` for the GPU that was asked about and their
-    reason in words (detail), how many answers there are, and where other quotes and own machines of the job
-    rank, in words."""
+    """One answer of a job and its cost: its ``row`` of ``cheapest_for``, the ``parts`` of its total (part,
+    usd, how), the number ``of`` answers, and in words where other quotes and own ``machines`` of the job
+    rank. ``why_not`` has the rows of ``why_not_for`` for the GPU that was asked about, with the reason in
+    words (detail)."""
 
     row: dict[str, Any]
     parts: Result
@@ -41,8 +42,8 @@ class Explanation:
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
-    """Explain the answer with this rank. Raises JobError where nothing runs the job, and for a rank or a GPU
-    that there is not."""
+    """Explain the answer with this rank. Raises JobError if nothing runs the job, and for an unknown rank or
+    GPU."""
     ranked = session.rank(job)
     if not ranked.rows:
         raise JobError(nothing_fits(job, session))
@@ -77,13 +78,13 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
 
 
 HISTORY_LEAVES_OUT = (
-    "today's plans and terms at each day's prices, of what can be rented today: sources, cards and tiers "
-    "that are gone since are left out"
+    "today's plans and terms at each day's prices, for what can be rented today: sources, cards and tiers "
+    "that have gone since are skipped"
 )
 
 
 def history(session: Session, job: Job) -> Result:
-    """Return what the job cost at its cheapest on each day on record: ``cost_history``. Raises JobError."""
+    """Return the job's lowest cost on each day on record: ``cost_history``. Raises JobError."""
     for name in ("quote", "own"):
         if job[name] is not None:
             raise JobError(f"{name}: machines of your own and quotes have no price history; leave {name} out")
@@ -93,15 +94,15 @@ def history(session: Session, job: Job) -> Result:
 
 
 def age_of_newest(days: Result, today: date) -> str:
-    """Return how old the newest price is that a history uses, in words."""
+    """Return the age of the newest price in a history, in words."""
     newest = max(row["price_day"] for row in days.dicts())
     age_days = (today - newest).days
     ago = "today" if age_days == 0 else f"{age_days} day{'' if age_days == 1 else 's'} ago"
-    return f"the newest price here is of {newest}, {ago}"
+    return f"the newest price here is from {newest}, {ago}"
 
 
 def why_not_sentences(explanation: Explanation) -> list[str]:
-    """Why the GPU that was asked about is not the answer, in words: what it costs, or what rules it out."""
+    """Explain in words why the GPU that was asked about is not the answer: its cost, or what rules it out."""
     lines = []
     for other in explanation.why_not[:1]:
         best = explanation.row
@@ -127,12 +128,12 @@ WATCHED = (
     "total_usd", "total_usd_low", "total_usd_high", "hours", "gpu_id", "gpu", "gpu_count", "provider",
     "source", "price_kind", "usd_per_hour", "price_day", "price_age_days", "source_url",
 )  # fmt: skip
-"""What a watch says of the cheapest answer."""
+"""Columns of the cheapest answer that a watch reports."""
 
 
 def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
-    """Say whether the cheapest answer costs less than ``limit_usd`` US dollars, and which it is; where there
-    is none, ``reason`` says why. Raises JobError."""
+    """Compare the cheapest answer with ``limit_usd`` US dollars; without an answer, ``reason`` says why.
+    Raises JobError."""
     if not 0 < limit_usd < math.inf:
         raise JobError(f"the limit must be above 0 US dollars and finite, not {limit_usd}")
     rows = list(session.cheapest(job, 1).dicts())

@@ -10,7 +10,7 @@ COMMENT ON FUNCTION nearest_names_text IS
 
 CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
 COMMENT ON FUNCTION name_key IS
-    'How names are compared: without case, blanks, dashes and the like, so that "RTX 4090" is rtx-4090.';
+    'The key by which names are compared: without case, blanks, dashes and the like, so that "RTX 4090" is rtx-4090.';
 
 CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     list_transform(
@@ -31,7 +31,7 @@ WITH _named_gpus AS (
                 range(1, len(string_split(gpu_id, '-'))),
                 lambda parts: array_to_string(string_split(gpu_id, '-')[:parts], '-')
             ),
-            -- People say 4090, too, and mean what rtx-4090 does.
+            -- People also say 4090 for rtx-4090.
             list_transform(
                 range(2, CASE WHEN gpu_id LIKE 'rtx-%' THEN len(string_split(gpu_id, '-')) + 1 ELSE 2 END),
                 lambda parts: array_to_string(string_split(gpu_id, '-')[2:parts], '-')
@@ -52,7 +52,7 @@ WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
     )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'What a GPU may be called in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). An id may lack its rtx- (4090). One row per name and card.';
+    'The names that a GPU may have in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). An id may lack its rtx- (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     list_filter(
@@ -100,7 +100,7 @@ CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
         FALSE
     );
 COMMENT ON FUNCTION is_number_in IS
-    'Whether a text is a number within bounds, a whole one where that is wanted; null is none and fine.';
+    'True if a text is a number within bounds, a whole one with is_whole, or null.';
 
 CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
     CASE
@@ -116,7 +116,7 @@ CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
             ELSE 'at least ' || format('{:g}', least)
         END || ', not ' || format('{:g}', try_cast(text AS DOUBLE))
     END;
-COMMENT ON FUNCTION number_refusal IS 'What is wrong with a text that is not is_number_in its bounds.';
+COMMENT ON FUNCTION number_refusal IS 'The reason why a text is not is_number_in its bounds.';
 
 CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
     string_split(lower(name), '-'),
@@ -218,7 +218,7 @@ WITH _name_texts AS (
     JOIN main.job_settings AS s USING (setting)
 ),
 
--- Of an id of the hub, the name after its owner counts.
+-- In a hub id, only the name after the owner counts.
 _names_asked AS (
     SELECT
         _row, setting, named, kind, name, position, name_key(regexp_extract(name, '[^/]*$')) AS key,
@@ -295,7 +295,7 @@ SELECT
 FROM _name_texts
 WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
-    'What the names that jobs give mean in the tables (main.job_names), or why one is refused: _row, setting, meant, asked_names (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
+    'The meaning of the names that jobs give (main.job_names), or why one is refused: _row, setting, meant, asked_names (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
 
 CREATE OR REPLACE MACRO default_deadline_hours(tokens, parameters) AS CASE
     WHEN tokens > parameters['long_job_tokens'] THEN parameters['long_job_deadline_hours']
@@ -476,7 +476,7 @@ COMMENT ON MACRO TABLE checked_jobs IS
 CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
 SELECT * EXCLUDE (refusal)
 FROM checked_jobs(jobs)
--- A filter is never left out, whatever columns are read.
+-- DuckDB never drops a filter, even if a column is not read.
 WHERE CASE WHEN refusal IS NULL THEN TRUE ELSE error('Job ' || job || ': ' || refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
     'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional but model and tokens (or examples and tokens_per_example). Settings that name something take several with commas, or a list; main.job_names has what each may contain. Raises an error that names the job, and the nearest known names, where a value is wrong, and the setting that a misspelt column (metod) is close to; other columns, such as a note, are ignored and listed in job_assumptions.';

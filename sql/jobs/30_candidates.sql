@@ -17,13 +17,13 @@ CREATE OR REPLACE MACRO has_host_memory(
         OR host_ram_gib >= training_state_gib + host_weights_gib(model_download_gib, quantization)
     );
 COMMENT ON FUNCTION has_host_memory IS
-    'Whether the machines of a rental have enough host memory for a plan; ram_gib: stated, of all of them; host_ram_gib: stated or assumed.';
+    'True if the machines of a rental have enough host memory for a plan. ram_gib: the stated memory of all of them; host_ram_gib: stated or assumed.';
 
 CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
     (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
     AND NOT coalesce(list_contains(unwanted, value), FALSE);
 COMMENT ON FUNCTION is_wanted IS
-    'Whether a value is among the wanted ones (null: any) and not among the unwanted; an unknown value is none of them.';
+    'True if a value is wanted (null: any value is) and not unwanted; an unknown value is neither.';
 
 CREATE OR REPLACE MACRO is_planned(
     verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
@@ -35,7 +35,7 @@ CREATE OR REPLACE MACRO is_planned(
     AND is_wanted(gpu_id, gpu_ids, excluded_gpu_ids)
     AND is_wanted(evidence, evidences, NULL);
 COMMENT ON FUNCTION is_planned IS
-    'Whether a plan is what a job asks for: likely enough to fit, on the GPUs and the numbers of them that it wants, with evidence enough.';
+    'True if a plan meets the constraints of a job: on its probability of fitting, its GPUs and their number, and its evidence.';
 
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
@@ -53,118 +53,110 @@ CREATE OR REPLACE MACRO is_rental_wanted(
     AND coalesce(price_age_days <= max_age_days, TRUE)
     AND (size_evidence <> 'assumed' OR assumed_sizes);
 COMMENT ON FUNCTION is_rental_wanted IS
-    'Whether a rental is what a job asks for, whatever GPU it is.';
+    'True if a rental meets the constraints of a job that do not concern the GPU.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
 COMMENT ON FUNCTION gpu_name IS 'A GPU''s usual name, with its form factor and memory.';
 
-CREATE OR REPLACE MACRO market_candidates(jobs, plans) AS TABLE
+CREATE OR REPLACE MACRO asked_rentals(jobs, plans) AS TABLE
+WITH _asked_machines AS (
+    SELECT
+        job, machine.source AS source, machine.text AS asked, machine.gpu_id AS gpu_id,
+        machine.gpus AS gpus, machine.usd AS usd,
+        -- One's own machine has a disk, its software and free traffic.
+        CASE machine.source WHEN 'quote' THEN 1 ELSE 0 END AS charged
+    FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
+)
+
+SELECT
+    m.job, m.asked, (-1)::BIGINT AS offer, m.gpu_id, p.gpu_count, p.node_count,
+    m.source AS provider, m.source, m.source AS price_kind,
+    CASE m.source WHEN 'quote' THEN m.gpus ELSE p.gpu_count END AS gpus_billed,
+    (m.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
+    CASE m.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
+        AS billing_increment_seconds,
+    (m.charged * d.p['minimum_seconds'])::INTEGER AS minimum_seconds,
+    (m.charged * d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8) AS storage_usd_per_gb_month,
+    (m.charged * d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
+    (m.charged * d.p['download_usd_per_gb'])::DECIMAL(18, 8) AS download_usd_per_gb,
+    0e0 AS local_disk_gb, m.charged * d.p['setup_seconds'] AS setup_seconds,
+    m.charged * d.p['image_gb'] AS image_gb, d.p['download_gbps'] / 8 AS download_gb_per_second,
+    d.p['evaluation_share'] AS evaluation_share, d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token,
+    d.p['checkpoints_kept'] AS checkpoints_kept, d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
+    d.p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+    hours_between_machine_failures(
+        p.gpu_count / p.node_count, d.p['gpu_hours_between_failures'], d.p['host_hours_between_failures']
+    ) AS hours_between_failures,
+    d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
+    TRUE AS persistent_disk, TRUE AS disk_outlives_host, d.p['hours_per_month'] AS hours_per_month
+FROM _asked_machines AS m
+JOIN query_table(plans) AS p
+    ON p.job = m.job AND p.gpu_id = m.gpu_id AND p.gpu_count <= m.gpus
+    -- A quote is for all its GPUs: as many as can be used are.
+    AND (m.source = 'own' OR 2 * p.gpu_count > m.gpus)
+CROSS JOIN default_parameters() AS d;
+COMMENT ON MACRO TABLE asked_rentals IS
+    'The machines that jobs name themselves, in the columns of rentals: those with a quoted price (source quote) and their own (source own), one row per job, machine and number of GPUs that is planned; asked: the machine as the job names it. What a quote does not say is billed by the defaults of cost_parameters; a machine of one''s own costs its electricity. plans: rows of plans with their job.';
+
+CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
+WITH _all_rentals AS (
+    SELECT *, rowid AS offer
+    FROM main.rentals
+    UNION ALL BY NAME
+    FROM asked_rentals(jobs, plans)
+)
+
 SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
-    r.rowid AS offer, r.provider, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
+    r.offer, r.provider, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
     r.usd_per_hour, r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
     r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
     r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
     r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
     r.hours_between_failures, r.hours_between_interruptions, r.notice_seconds,
     r.interruption_wait_seconds, coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
-    r.persistent_disk, r.disk_outlives_host, r.hours_per_month, NULL::VARCHAR AS asked
+    r.persistent_disk, r.disk_outlives_host, r.hours_per_month, r.asked,
+    row_number() OVER () AS candidate
 FROM query_table(jobs) AS j
 JOIN query_table(plans) AS p USING (job)
-JOIN main.rentals AS r
+JOIN _all_rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
-    -- A plan over several machines applies where their network is at least as fast as the planned one.
-    AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+    AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 WHERE is_planned(
         p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
         j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
     )
     AND p.tokens_per_second > 0
-    AND is_rental_wanted(
-        r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
-        r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers, j.sources,
-        j.excluded_sources, j.tier_classes, j.countries, j.excluded_countries, j.continents, j.max_term_days,
-        j.max_age_days, j.assumed_sizes
-    )
     AND (
-        NOT r.is_undercut
-        OR coalesce(j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents)
-            IS NOT NULL
-    )
-    AND has_host_memory(
-        r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,
-        p.quantization
+        r.asked IS NOT NULL
+        OR (
+            is_rental_wanted(
+                r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
+                r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
+                j.sources, j.excluded_sources, j.tier_classes, j.countries, j.excluded_countries,
+                j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
+            )
+            AND (
+                NOT r.is_undercut
+                OR coalesce(
+                    j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents
+                ) IS NOT NULL
+            )
+            -- A plan over several machines applies if their network is at least as fast as the planned one.
+            AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
+            AND has_host_memory(
+                r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
+                p.model_download_gib, p.quantization
+            )
+        )
     );
-COMMENT ON MACRO TABLE market_candidates IS
-    'What is rented out and can run the jobs within their constraints: one row per job, plan and rental (offer, its row in rentals), with what its cost depends on. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Left out are machines whose stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest leaves out those with too little for any job, host_too_small).';
-
-CREATE OR REPLACE MACRO asked_candidates(jobs, plans) AS TABLE
-WITH _asking_jobs AS (
-    SELECT *, unnest(machines) AS machine
-    FROM query_table(jobs)
-)
-
-SELECT
-    j.job, j.tokens, j.epochs,
-    p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
-    p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
-    (-1)::BIGINT AS offer, j.machine.source AS provider, j.machine.source AS source,
-    j.machine.source AS price_kind,
-    CASE j.machine.source WHEN 'quote' THEN j.machine.gpus ELSE p.gpu_count END AS gpus_billed,
-    (j.machine.usd * gpus_billed)::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
-    CASE j.machine.source WHEN 'quote' THEN d.p['billing_increment_seconds'] ELSE 1 END::INTEGER
-        AS billing_increment_seconds,
-    CASE j.machine.source WHEN 'quote' THEN d.p['minimum_seconds'] ELSE 0 END::INTEGER AS minimum_seconds,
-    -- One's own machine has a disk, its software and free traffic.
-    CASE j.machine.source WHEN 'quote' THEN d.p['storage_usd_per_gb_month'] ELSE 0 END::DECIMAL(18, 8)
-        AS storage_usd_per_gb_month,
-    CASE j.machine.source WHEN 'quote' THEN d.p['egress_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
-        AS egress_usd_per_gb,
-    CASE j.machine.source WHEN 'quote' THEN d.p['download_usd_per_gb'] ELSE 0 END::DECIMAL(18, 8)
-        AS download_usd_per_gb,
-    0e0 AS local_disk_gb,
-    CASE j.machine.source WHEN 'quote' THEN d.p['setup_seconds'] ELSE 0 END AS setup_seconds,
-    CASE j.machine.source WHEN 'quote' THEN d.p['image_gb'] ELSE 0 END AS image_gb,
-    d.p['download_gbps'] / 8 AS download_gb_per_second, d.p['evaluation_share'] AS evaluation_share,
-    d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token, d.p['checkpoints_kept'] AS checkpoints_kept,
-    d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
-    d.p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
-    hours_between_machine_failures(
-        p.gpu_count / p.node_count, d.p['gpu_hours_between_failures'], d.p['host_hours_between_failures']
-    ) AS hours_between_failures,
-    d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
-    0e0 AS capacity_wait_hours, TRUE AS persistent_disk, TRUE AS disk_outlives_host,
-    d.p['hours_per_month'] AS hours_per_month, j.machine.text AS asked
-FROM _asking_jobs AS j
-JOIN query_table(plans) AS p
-    ON p.job = j.job AND p.gpu_id = j.machine.gpu_id AND p.gpu_count <= j.machine.gpus
-    -- A quote is for all its GPUs: as many as can be used are.
-    AND (j.machine.source = 'own' OR 2 * p.gpu_count > j.machine.gpus)
-JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-CROSS JOIN default_parameters() AS d
-WHERE is_planned(
-    p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
-    j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
-)
-AND p.tokens_per_second > 0;
-COMMENT ON MACRO TABLE asked_candidates IS
-    'market_candidates of the machines that the jobs name themselves: those with a quoted price (source quote) and their own (source own). Constraints on GPUs and their numbers apply, others do not. What a quote does not say is billed by the defaults of cost_parameters; a machine of one''s own costs its electricity.';
-
-CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
-SELECT *, row_number() OVER () AS candidate
-FROM (
-    FROM market_candidates(jobs, plans)
-    UNION ALL BY NAME
-    FROM asked_candidates(jobs, plans)
-);
 COMMENT ON MACRO TABLE job_candidates IS
-    'Every candidate of the jobs, of the market or asked for, with a number.';
+    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and what its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), to which only constraints on GPUs and their numbers apply. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest skips those with too little for any job, host_too_small).';
 
 CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
 WITH _each_speed AS (
@@ -181,7 +173,7 @@ WITH _each_speed AS (
 
 FROM cost_terms('_each_speed');
 COMMENT ON MACRO TABLE candidate_costs IS
-    'What each candidate costs and takes at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
+    'The cost and the hours of each candidate at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
 
 CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
 SELECT
@@ -192,7 +184,7 @@ JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
 WHERE c.speed = 'middle'
     AND coalesce(c.total_usd <= j.max_usd, TRUE)
-    -- A machine that stops before the job is done is no answer, nor is a term mostly paid for nothing.
+    -- Machines that stop before the job is done are no answers, nor are terms that stay mostly unused.
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS
@@ -215,4 +207,4 @@ QUALIFY row_number() OVER (
     ORDER BY c.total_usd, c.hours, c.offer
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to rent that runs the jobs within their constraints, priced: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs and plans: as for market_candidates.';
+    'Every way to rent that runs the jobs within their constraints, priced: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs and plans: as for job_candidates.';

@@ -76,7 +76,7 @@ _ways AS (
     QUALIFY is_cheapest OR hours < first_value(hours) OVER _way
 ),
 
--- Of answers that none beats in cost and hours, all.
+-- For objective pareto: every answer that no other beats in both cost and hours.
 _best AS (
     SELECT
         w.candidate, w.offer, w.job, w.ranked_kind, w.gpu_count, w.total_usd, w.hours, w.max_hours,
@@ -179,7 +179,7 @@ FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
 -- Before anything is published there is none.
 LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
-    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with what is wanted; objectives: a ranking each; ranks_each_kind: price kinds are ranked apart; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or left out (see market_candidates, ranked_candidates). Where none of a ranking finishes within max_hours, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict.';
+    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with what is wanted; objectives: a ranking each; ranks_each_kind: price kinds are ranked apart; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or left out (see job_candidates, ranked_candidates). Where none of a ranking finishes within max_hours, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict.';
 
 CREATE OR REPLACE MACRO ranked_workloads(jobs, plans) AS TABLE
 WITH _many_candidates AS MATERIALIZED (

@@ -47,33 +47,35 @@ ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
     'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: what you want of GPUs, providers, places and so on belongs into the columns of jobs, since offers that a WHERE on the answer asks for may not be in it. A ranking keeps to max_hours, or to a week where any answer does (where none does, meets_deadline is false and it keeps to little more than the fastest takes), and says in longer_wait_usd what waiting longer would save. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
+CREATE OR REPLACE MACRO plans_at_hand(jobs) AS TABLE
+SELECT j.job, p.*
+FROM query_table(jobs) AS j
+JOIN plan_defaults() AS d ON d.min_fit_probability = j.min_fit_probability
+JOIN grid_plans() AS p
+    ON p.model = j.model AND p.method = j.method AND p.seq_len = j.seq_len
+    AND p.lora_rank IS NOT DISTINCT FROM j.lora_rank
+WHERE coalesce(
+        j.lora_targets, j.micro_batch::VARCHAR, j.global_batch_tokens::VARCHAR, j.checkpointing, j.offload,
+        j.stack, j.optimizer, j.training_precision, j.quantization
+    ) IS NULL;
+COMMENT ON MACRO TABLE plans_at_hand IS
+    'The plans of jobs that the file has ready (grid_plans): what job_plans gives, without planning and without the terms of memory and time. No row for a job without: plans are published for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
+
 CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
 SELECT
     CASE
-        WHEN p.gpu_id IS NULL THEN error(
+        WHEN p.job IS NULL THEN error(
             'Job ' || j.job || ': no plans are published for ' || concat_ws(
-                ', ', j.model || ' ' || j.method, 'sequences of ' || j.seq_len, 'lora_rank ' || j.lora_rank,
-                CASE WHEN NOT j.is_default THEN 'these settings' END
-            ) || '; cheapest_for plans any job'
+                ', ', j.model || ' ' || j.method, 'sequences of ' || j.seq_len, 'lora_rank ' || j.lora_rank
+            ) || ' and its other settings; cheapest_for plans any job'
         )
         ELSE j.job
     END AS job,
-    p.*
-FROM (
-    SELECT
-        j.*,
-        coalesce(
-            j.lora_targets, j.micro_batch::VARCHAR, j.global_batch_tokens::VARCHAR, j.checkpointing,
-            j.offload, j.stack, j.optimizer, j.training_precision, j.quantization
-        ) IS NULL AND j.min_fit_probability = d.min_fit_probability AS is_default
-    FROM query_table(jobs) AS j
-    CROSS JOIN plan_defaults() AS d
-) AS j
-LEFT JOIN grid_plans() AS p
-    ON p.model = j.model AND p.method = j.method AND p.seq_len = j.seq_len
-    AND p.lora_rank IS NOT DISTINCT FROM j.lora_rank AND j.is_default;
+    p.* EXCLUDE (job)
+FROM query_table(jobs) AS j
+LEFT JOIN plans_at_hand(jobs) AS p USING (job);
 COMMENT ON MACRO TABLE published_plans IS
-    'The plans of jobs as the file has them ready (grid_plans): what job_plans gives, without planning and without the terms of memory and time. Raises an error that names the job where there are none: they are published for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
+    'plans_at_hand, with an error that names the job where there are none.';
 
 CREATE OR REPLACE MACRO cheapest_published(jobs) AS TABLE
 WITH _published_jobs AS (

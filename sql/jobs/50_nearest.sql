@@ -1,11 +1,11 @@
--- What would have to give where nothing is left of a job's constraints.
+-- The constraint to relax when a job has no answer.
 
 CREATE OR REPLACE MACRO open_jobs(jobs) AS TABLE
 SELECT
     * REPLACE (
         1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
         NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
-        -- None is excluded; without a word of providers, what is undercut would be left out.
+        -- None is excluded; with no constraint on providers, undercut rentals would be skipped.
         NULL::VARCHAR[] AS providers, []::VARCHAR[] AS excluded_providers,
         NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
         NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS excluded_countries,
@@ -59,7 +59,7 @@ _open_jobs AS (
     FROM open_jobs('_relaxed')
 ),
 
--- Sequences are shortened only where it is memory that nothing has enough of.
+-- Sequences are shortened only if nothing has enough memory.
 _fitting AS (
     SELECT DISTINCT j.job AS of_job
     FROM query_table(jobs) AS j
@@ -119,7 +119,7 @@ _open_answers AS (
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
-        -- What is sure enough is among the plans as asked.
+        -- Plans that are sure enough are among those of the job itself.
         AND (j.relaxed IS DISTINCT FROM 'min_fit_probability' OR p.fit_probability < o.min_fit_probability)
 ),
 
@@ -128,7 +128,7 @@ _fewest_missed AS (
     FROM (
         SELECT *, min(len(missed)) OVER (PARTITION BY job) AS fewest
         FROM _open_answers
-        -- A place that is not known cannot be asked for.
+        -- No constraint can name an unknown place.
         WHERE NOT (country IS NULL AND list_has_any(missed, ['country', 'exclude_country']))
             AND NOT (continent IS NULL AND list_contains(missed, 'continent'))
     )
@@ -136,7 +136,7 @@ _fewest_missed AS (
     QUALIFY row_number() OVER (
         PARTITION BY job, missed
         ORDER BY
-            -- How far a number is from what was asked; names are all as far, and the cheapest is taken.
+            -- The distance of a number from the job's; names have none, and the cheapest answer is taken.
             CASE missed[1]
                 WHEN 'gpus' THEN gpu_count
                 WHEN 'min_gpus' THEN -gpu_count
@@ -159,8 +159,6 @@ _missed_values AS (
     SELECT
         n.*,
         list_transform(missed, lambda name: CASE name
-            WHEN 'gpu' THEN {'asked': j.asked_names['gpu'], 'nearest': n.gpu_id}
-            WHEN 'exclude_gpu' THEN {'asked': j.asked_names['exclude_gpu'], 'nearest': n.gpu_id}
             WHEN 'gpus' THEN {'asked': j.max_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'min_gpus' THEN {'asked': j.min_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
             WHEN 'max_nodes' THEN {'asked': j.max_nodes::VARCHAR, 'nearest': n.node_count::VARCHAR}
@@ -177,24 +175,23 @@ _missed_values AS (
                 'asked': format('{:g}', j.max_usd),
                 'nearest': format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
             }
-            WHEN 'provider' THEN {'asked': j.asked_names['provider'], 'nearest': n.provider}
-            WHEN 'exclude_provider' THEN {'asked': j.asked_names['exclude_provider'], 'nearest': n.provider}
-            WHEN 'source' THEN {'asked': j.asked_names['source'], 'nearest': n.source}
-            WHEN 'exclude_source' THEN {'asked': j.asked_names['exclude_source'], 'nearest': n.source}
-            WHEN 'tier' THEN {'asked': j.asked_names['tier'], 'nearest': n.tier_class}
-            WHEN 'country' THEN {
-                'asked': j.asked_names['country'], 'nearest': n.country
-            }
-            WHEN 'exclude_country' THEN {'asked': j.asked_names['exclude_country'], 'nearest': n.country}
-            WHEN 'continent' THEN {
-                'asked': j.asked_names['continent'], 'nearest': n.continent
-            }
-            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
             WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
             WHEN 'max_age_days' THEN {'asked': j.max_age_days::VARCHAR, 'nearest': n.price_age_days::VARCHAR}
             WHEN 'micro_batch' THEN {'asked': j.micro_batch::VARCHAR, 'nearest': n.micro_batch::VARCHAR}
             WHEN 'seq_len' THEN {'asked': j.seq_len::VARCHAR, 'nearest': n.seq_len::VARCHAR}
-            ELSE {'asked': 'false', 'nearest': 'true'}
+            WHEN 'assumed_sizes' THEN {'asked': 'false', 'nearest': 'true'}
+            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
+            ELSE {
+                'asked': j.asked_names[name],
+                'nearest': CASE replace(name, 'exclude_', '')
+                    WHEN 'gpu' THEN n.gpu_id
+                    WHEN 'provider' THEN n.provider
+                    WHEN 'source' THEN n.source
+                    WHEN 'tier' THEN n.tier_class
+                    WHEN 'country' THEN n.country
+                    WHEN 'continent' THEN n.continent
+                END
+            }
         END) AS missed_values
     FROM _fewest_missed AS n
     JOIN query_table(jobs) AS j USING (job)
@@ -219,7 +216,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'Where a job has no answer: which constraint has to give, and its nearest value with which there is one, all others kept; where no single one helps, the smallest sets that have to go together. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
+    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

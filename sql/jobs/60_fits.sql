@@ -1,4 +1,4 @@
--- Whether a job fits on a GPU, what fills its memory, and how two GPUs compare.
+-- Fit of a job on a GPU, the parts of its memory, and two GPUs side by side.
 
 CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     SELECT
@@ -26,10 +26,12 @@ COMMENT ON FUNCTION one_gpu IS
 
 CREATE OR REPLACE MACRO planned_gpus(gpus) AS
     CASE
-        WHEN coalesce(list_contains([1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0], try_cast(gpus AS DOUBLE)), FALSE)
+        WHEN coalesce(list_contains(planned_counts(), try_cast(gpus AS DOUBLE)), FALSE)
             THEN try_cast(gpus AS INTEGER)
         ELSE error(
-            'plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
+            'plans are for '
+            || regexp_replace(array_to_string(planned_counts()::INTEGER[], ', '), ', (\d+)$', ' and \1')
+            || ' GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
         )
     END;
 COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans; raises an error for others.';
@@ -86,7 +88,7 @@ _fits_on_ready AS (
         AND j.lora_rank IS NOT DISTINCT FROM p.lora_rank
 ),
 
--- What the file has no plans of is planned now.
+-- Jobs without plans in the file are planned now.
 _fits_on_unplanned AS (
     SELECT * EXCLUDE (params_billion)
     FROM _fits_on_jobs
@@ -94,14 +96,8 @@ _fits_on_unplanned AS (
 ),
 
 _fits_on_plans AS (
-    SELECT
-        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
-        checkpointing, sharding, tokens_per_second, evidence, assumptions
     FROM _fits_on_ready
     UNION ALL BY NAME
-    SELECT
-        job, gpu_id, gpu_count, verdict, fit_probability, memory_gib, usable_memory_gib, micro_batch,
-        checkpointing, sharding, tokens_per_second, evidence, assumptions
     FROM plans_for('_fits_on_unplanned')
 ),
 
@@ -165,7 +161,7 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'Where the memory goes, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits, and all else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond what is in use: lost between tensors), needed (the peak and the margin, less what is kept). plans: rows of job_plans, or of plans with a column job.';
+    'The parts of the memory, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits, and all else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond what is in use: lost between tensors), needed (the peak and the margin, less what is kept). plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (

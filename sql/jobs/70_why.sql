@@ -1,4 +1,4 @@
--- Why a total is what it is, and why a GPU is not the answer.
+-- The parts of a total, and the reason why a GPU is not the answer.
 
 CREATE OR REPLACE MACRO why_total(ranked) AS TABLE
 SELECT *
@@ -59,7 +59,7 @@ _not_offers AS (
     CROSS JOIN main.rentals AS r
 ),
 
--- The offers that are asked for in a number in which the job fits, with what the plan needs of them.
+-- Offers within the constraints, in numbers in which the job fits, with the needs of the plan.
 _not_usable AS (
     SELECT
         o.job, o.gpu_id,
@@ -108,42 +108,33 @@ _not_ranked AS (
         arg_min(total_usd, rank) AS total_usd, arg_min(hours, rank) AS hours
     FROM query_table(ranked)
     GROUP BY job, gpu_id
-),
-
-_not_reasons AS (
-    SELECT
-        j.job, g.gpu_id, r.rank, r.gpu_count, r.provider, r.total_usd, r.hours,
-        j.max_gpus, j.min_fit_probability, p.fits_from_gpus, p.fit_probability, p.infeasible_reason,
-        p.needed_gib, p.usable_memory_gib,
-        s.cheapest, s.sold_counts, p.counts, h.network_gbps, h.planned_gbps, h.host_gib, h.planned_host_gib,
-        CASE
-            WHEN r.rank IS NOT NULL THEN 'ranked'
-            WHEN p.job IS NULL THEN 'not_planned'
-            WHEN NOT p.fits THEN 'does_not_fit'
-            WHEN p.fits_from_gpus IS NULL THEN 'might_not_fit'
-            WHEN p.counts IS NULL THEN 'fits_in_another_number'
-            WHEN s.job IS NULL THEN 'no_price'
-            WHEN NOT is_wanted(g.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'not_asked_for'
-            WHEN NOT s.is_asked_for THEN 'not_offered_so'
-            WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
-            WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'
-            WHEN NOT coalesce(h.has_host_memory, TRUE) THEN 'host_memory_too_small'
-            ELSE 'too_late_or_too_expensive'
-        END AS reason
-    FROM query_table(jobs) AS j
-    CROSS JOIN main.gpus AS g
-    LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
-    LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
-    LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
-    LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 )
 
 SELECT
-    job, gpu_id, rank, total_usd, hours, reason, gpu_count, provider,
-    infeasible_reason, needed_gib, usable_memory_gib, fit_probability, min_fit_probability,
-    fits_from_gpus, max_gpus, counts, sold_counts, cheapest,
-    planned_gbps, network_gbps, planned_host_gib, host_gib
-FROM _not_reasons
-ORDER BY job, rank NULLS LAST, gpu_id;
+    j.job, g.gpu_id, r.rank, r.total_usd, r.hours,
+    CASE
+        WHEN r.rank IS NOT NULL THEN 'ranked'
+        WHEN p.job IS NULL THEN 'not_planned'
+        WHEN NOT p.fits THEN 'does_not_fit'
+        WHEN p.fits_from_gpus IS NULL THEN 'might_not_fit'
+        WHEN p.counts IS NULL THEN 'fits_in_another_number'
+        WHEN s.job IS NULL THEN 'no_price'
+        WHEN NOT is_wanted(g.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'not_asked_for'
+        WHEN NOT s.is_asked_for THEN 'not_offered_so'
+        WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
+        WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'
+        WHEN NOT coalesce(h.has_host_memory, TRUE) THEN 'host_memory_too_small'
+        ELSE 'too_late_or_too_expensive'
+    END AS reason,
+    r.gpu_count, r.provider, p.infeasible_reason, p.needed_gib, p.usable_memory_gib, p.fit_probability,
+    j.min_fit_probability, p.fits_from_gpus, j.max_gpus, p.counts, s.sold_counts, s.cheapest,
+    h.planned_gbps, h.network_gbps, h.planned_host_gib, h.host_gib
+FROM query_table(jobs) AS j
+CROSS JOIN main.gpus AS g
+LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
+LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
+LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
+LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
+ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'Where each GPU is in the ranking of a job, and why some are not in it: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned: its specifications are not complete, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive), and what it follows from: gpu_count and provider of the best answer; infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU, in as many GPUs as are planned; fit_probability (the highest) and min_fit_probability (asked for); fits_from_gpus and max_gpus; counts in which it fits, sold_counts in which it is rented; cheapest, the cheapest offer of any kind (usd per GPU and hour, provider, price_kind, country); planned_gbps and network_gbps between machines; planned_host_gib and host_gib of memory in each. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'The place of each GPU in the ranking of a job, and why some have none: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned: its specifications are not complete, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive), and what it follows from: gpu_count and provider of the best answer; infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU, in as many GPUs as are planned; fit_probability (the highest) and min_fit_probability (asked for); fits_from_gpus and max_gpus; counts in which it fits, sold_counts in which it is rented; cheapest, the cheapest offer of any kind (usd per GPU and hour, provider, price_kind, country); planned_gbps and network_gbps between machines; planned_host_gib and host_gib of memory in each. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';

@@ -6,7 +6,7 @@ WITH _rank_machines AS (
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 ),
 
--- With this source nothing of the market is a candidate; what is asked for is one whatever its source.
+-- This source excludes the market; constraints on sources do not apply to machines of the job.
 _rank_jobs AS (
     SELECT * REPLACE (['quote'] AS sources)
     FROM open_jobs(jobs)
@@ -60,7 +60,7 @@ _rank_lengths AS (
     GROUP BY job
 ),
 
--- What the plans say of the most GPUs of a machine that a job can use.
+-- The plan for the largest number of a machine's GPUs that a job can use.
 _rank_plans AS (
     SELECT
         m.job, m.source, m.asked, any_value(m.gpus) AS gpus, any_value(m.gpu_id) AS gpu_id,
@@ -100,7 +100,7 @@ LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked
 LEFT JOIN _rank_lengths AS l ON l.job = m.job
 ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
 COMMENT ON MACRO TABLE machine_ranks IS
-    'Where the machines that jobs name themselves (quote, own) are in the ranking, and why some are not in it: job, source (quote or own), machine (as it was given), rank (its best), ranks (their number), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, not_as_asked, beaten in cost and hours, another_costs_less, does_not_fit, too_many_gpus, not_planned), missed (the columns of jobs that it does not meet), and what these follow from: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'The place of the machines that jobs name themselves (quote, own) in the ranking, and why some have none: job, source (quote or own), machine (as it was given), rank (its best), ranks (their number), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, not_as_asked, beaten in cost and hours, another_costs_less, does_not_fit, too_many_gpus, not_planned), missed (the columns of jobs that it does not meet), and what these follow from: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
 
 CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
 WITH _machine_jobs AS (

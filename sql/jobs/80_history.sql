@@ -1,8 +1,8 @@
--- What is kept of past days, and what a job cost on each.
+-- The rankings and prices kept of past days, and a job's cost on each.
 
 CREATE OR REPLACE MACRO is_kept_ranking(scenario, price_kind, objective, rank) AS
     rank <= 5 AND (scenario OR (rank = 1 AND objective = 'cost' AND price_kind = 'on_demand'));
-COMMENT ON FUNCTION is_kept_ranking IS 'Whether ranking_history keeps a row of cheapest_gpu_per_workload: the five best of each scenario, and of every other workload the cheapest on demand.';
+COMMENT ON FUNCTION is_kept_ranking IS 'True if ranking_history keeps a row of cheapest_gpu_per_workload: the five best of each scenario, and of every other workload the cheapest on demand.';
 
 CREATE OR REPLACE MACRO comparable_prices(offers) AS TABLE
 SELECT
@@ -96,4 +96,4 @@ QUALIFY row_number() OVER (
 ) = 1
 ORDER BY job, day;
 COMMENT ON MACRO TABLE cost_history IS
-    'What a job cost at its cheapest on each day that is on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only ways that can be rented today count: sources, cards and tiers that are gone since are left out (sources says how many had a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';
+    'The lowest cost of a job on each day on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only ways that can be rented today count: sources, cards and tiers that have gone since are skipped (sources: those with a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';

@@ -9,7 +9,8 @@ import duckdb
 import pytest
 
 from pipeline.contracts.training import EVIDENCES
-from pipeline.questions.words import total_parts, unranked_text, why_not_text
+from pipeline.questions.reasons import unranked_text, why_not_text
+from pipeline.questions.words import total_parts
 from tests.marts.database import CASES, from_folder
 
 MARKET = CASES.parent / "market"

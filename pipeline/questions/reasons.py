@@ -1,0 +1,113 @@
+"""Reasons in words, for the codes that the macros give."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+INFEASIBLE = {
+    "unsupported_architecture": "current frameworks no longer support this architecture",
+    "no_fp8": "no fp8 on this GPU",
+    "no_bf16": "no bf16 on this GPU",
+    "no_4bit_kernels": "no 4-bit kernels for this vendor",
+    "too_little_memory": "needs at least {needed_gib:.1f} GiB per GPU, {usable_memory_gib:.1f} usable",
+}
+"""Reasons why a plan does not fit, by ``infeasible_reason``."""
+
+_UNRANKED_MACHINES = {
+    "gpu": "the job leaves this GPU out",
+    "gpus": "it uses {gpu_count} GPUs, at most {max_gpus} are asked for",
+    "min_gpus": "it uses {gpu_count} GPUs, at least {min_gpus} are asked for",
+    "max_nodes": "it is {node_count} machines, at most {max_nodes} are asked for",
+    "min_fit_probability": "it fits with a probability of {fit}, {asked_fit} is asked for",
+    "evidence": "its speed is {evidence}, at least {least_evidence} is asked for",
+    "max_hours": "it takes {hours:,.1f} hours, the deadline is {max_hours:,g}",
+    "max_usd": "it costs {total_usd:,.2f} USD, the budget is {max_usd:,.2f}",
+    "beaten": "another answer beats it in cost and hours",
+    "another_costs_less": "another such machine costs less in as many GPUs",
+    "too_many_gpus": "it has {gpus} GPUs, at most {max_gpus} are asked for",
+    "not_planned": "there is no plan for this number of these GPUs, or their specifications are incomplete",
+}
+"""Reasons why a machine that a job names is not ranked, by ``reason`` and ``missed`` of ``machine_ranks``."""
+
+_WHY_NOT = {
+    "ranked": "{gpu_count} of it at {provider}",
+    "not_planned": "its specifications are not complete",
+    "might_not_fit": "fits with a probability of {fit} at most, {asked_fit} is asked for",
+    "fits_in_another_number": "fits on {fits_from_gpus} or more, at most {max_gpus} are asked for",
+    "no_price": "no source has a ranked price for it",
+    "not_asked_for": "the job leaves it out",
+    "not_offered_so": "no offer of it meets what is asked of price kind, place, provider, tier and age; the "
+    "cheapest of any is {cheapest[usd]:.2f} USD per GPU and hour at {cheapest_at}",
+    "not_rented_in_that_number": "fits on {fits_on}, and is rented in {rented_in}",
+    "network_too_slow": "several machines of it are planned with {planned_gbps:,.0f} Gbit/s between them, "
+    "the fastest that can be rented have {network_gbps:,.0f}",
+    "host_memory_too_small": "each machine needs {planned_host:,.0f} GiB of host memory to load the model, "
+    "the largest that can be rented has {host:,.0f}",
+    "too_late_or_too_expensive": "what can be rented ends after the deadline, costs more than the budget, "
+    "stops before the job is done, or is a reservation of which too little would be used",
+}
+"""The place of a GPU in a ranking, or why it has none, by ``reason`` of ``why_not_for``."""
+
+
+def infeasible_text(row: Mapping[str, Any]) -> str:
+    """Return why a plan does not fit, from its infeasible_reason, needed_gib and usable_memory_gib."""
+    return INFEASIBLE[row["infeasible_reason"]].format_map(row)
+
+
+def why_not_text(row: Mapping[str, Any]) -> str:
+    """Return the place of a GPU in a ranking, or why it has none, from a row of ``why_not_for``."""
+    if row["reason"] == "does_not_fit":
+        return infeasible_text(row)
+    facts = {**row, "asked_fit": f"{row['min_fit_probability']:.0%}"}
+    if row["fit_probability"] is not None:
+        facts["fit"] = percent_text(row["fit_probability"])
+    if row["cheapest"] is not None:
+        offer = row["cheapest"]
+        country = f", {offer['country']}" if offer["country"] else ""
+        facts["cheapest_at"] = f"{offer['provider']} ({kind_text(offer['price_kind'])}{country})"
+    if row["host_gib"] is not None:
+        facts |= {"planned_host": math.ceil(row["planned_host_gib"]), "host": math.floor(row["host_gib"])}
+    for name, counts in (("fits_on", row["counts"]), ("rented_in", row["sold_counts"])):
+        facts[name] = ", ".join(map(str, counts or ()))
+    return _WHY_NOT[row["reason"]].format_map(facts)
+
+
+def unranked_text(row: Mapping[str, Any]) -> str:
+    """Return why a machine that a job names is not ranked, from its row of ``machine_ranks`` and the job's of
+    ``completed_jobs`` in one."""
+    if row["reason"] == "does_not_fit":
+        return f"the job does not fit: {infeasible_text(row)}"
+    facts = {**row, "asked_fit": f"{100 * row['min_fit_probability']:g}%"}
+    if row["evidences"]:
+        facts["least_evidence"] = row["evidences"][-1]
+    if row["fit_probability"] is not None:
+        facts["fit"] = percent_text(row["fit_probability"])
+    reasons = row["missed"] or [row["reason"]]
+    return " and ".join(_UNRANKED_MACHINES[reason].format_map(facts) for reason in reasons)
+
+
+def kind_text(name: str) -> str:
+    """Return a price kind as people write it."""
+    return name.replace("_", "-")
+
+
+def percent_text(probability: float) -> str:
+    """Return a probability in whole percent, rounded down: 99.96% is not certain, and 89.6% is not 90%."""
+    if 0.99 < probability < 1:
+        return "over 99%"
+    return "under 1%" if 0 < probability < 0.01 else f"{math.floor(round(100 * probability, 6))}%"
+
+
+MEMORY_PARTS = {
+    "weights": ("weights", "of the model, on the GPU"),
+    "adapters": ("adapters", "LoRA weights"),
+    "gradients": ("gradients", "resident at the peak"),
+    "optimizer": ("optimizer state", "moments and masters"),
+    "activations": ("activations and logits", "all else at the peak: {peak_phase}"),
+    "kept": ("kept by the allocator", "not in use; freed when needed"),
+    "process": ("driver and libraries", "the process itself"),
+    "peak": ("peak memory", "the sum of the above"),
+    "margin": ("margin", "needed beyond what is in use: lost between tensors"),
+    "needed": ("needed at least", "the peak and the margin, less what the allocator keeps"),
+}
+"""The name and the meaning of each part of ``memory_parts``."""
