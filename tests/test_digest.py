@@ -17,7 +17,6 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health import webhook
 from pipeline.health.digest import MAX_QUOTED_CHARACTERS, Digest, digest_of, harmless
@@ -27,6 +26,7 @@ from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.journal import Journal
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
+from tests.pages_server import PagesServer
 
 FIRST = date(2026, 8, 22)
 SECOND = date(2026, 8, 23)

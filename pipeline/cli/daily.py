@@ -82,7 +82,7 @@ def plan_ahead(home: Home) -> None:
     "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
 )
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of their own day.
+    """Run the whole pipeline on sample PAGES, as of their own day.
 
     The pages that come with gpufare are read unless a folder is given. Everything is kept in $GPUFARE_HOME,
     by default in the folder gpufare-demo here, never beside your own prices.
