@@ -14,7 +14,6 @@ import pytest
 from click.testing import CliRunner
 from filelock import FileLock
 
-from pipeline.capture.replay import PagesServer
 from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -22,6 +21,7 @@ from pipeline.refresh.demo import sample_days
 from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
+from tests.pages_server import PagesServer
 from tests.stress.homes import made_once, planned_home, small_catalogue
 
 PAGES = Path(__file__).parent / "pages"

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any
 
 from pipeline.capture.http.client import SOURCE_HEADER
-from pipeline.capture.replay import PageHandler, PagesServer
+from tests.pages_server import PageHandler, PagesServer
 
 MIB = 2**20
 UNTRUSTED = Path(__file__).parent / "capture" / "untrusted.pem"

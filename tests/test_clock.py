@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import age_note, ask, reader
 from tests.conftest import PAGES, gpufare
+from tests.pages_server import PagesServer
 
 DAY = date(2026, 8, 22)
 AHEAD = DAY + timedelta(days=400)

@@ -17,7 +17,7 @@ from pipeline.cli.main import main
 from pipeline.export.rights import forbidden
 from pipeline.health.webhook import WEBHOOK_VARIABLE
 from pipeline.home.paths import HOME_VARIABLE
-from pipeline.orchestration.resources import REPLAY_VARIABLE
+from pipeline.orchestration.resources import PAGES_VARIABLE
 
 PROJECT = Path(__file__).parent.parent
 DEPLOY = PROJECT / "deploy"
@@ -179,7 +179,7 @@ def test_the_documentation_names_files_commands_and_variables_that_exist() -> No
         assert (PROJECT / link).exists()
     for command in re.findall(r"`(gpufare [a-z]+)`", DOCS):
         check(command)
-    assert {WEBHOOK_VARIABLE, REPLAY_VARIABLE} <= set(re.findall(r"GPUFARE_\w+", DOCS))
+    assert {WEBHOOK_VARIABLE, PAGES_VARIABLE} <= set(re.findall(r"GPUFARE_\w+", DOCS))
 
 
 def test_a_command_that_does_not_exist_is_noticed() -> None:

@@ -14,7 +14,6 @@ import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.digest import MAX_QUOTED_CHARACTERS, Digest, digest_of, harmless
 from pipeline.health.webhook import WEBHOOK_VARIABLE, send_digest
@@ -23,6 +22,7 @@ from pipeline.record.incidents import kept_incidents, report_incident
 from pipeline.record.journal import Journal
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
+from tests.pages_server import PagesServer
 
 FIRST = date(2026, 8, 22)
 SECOND = date(2026, 8, 23)

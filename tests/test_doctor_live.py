@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.http.client import Limits
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.outcome import SourceResult
 from pipeline.health.doctor.live import examine_live, outcomes_table
 from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES, gpufare
 from tests.faulty_server import FaultyServer, redirects_to, refusing, says
+from tests.pages_server import PagesServer
 
 NOW = datetime(2026, 8, 22, 12, tzinfo=UTC)
 DAY = date(2026, 8, 22)

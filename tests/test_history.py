@@ -22,8 +22,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
 from pipeline.record.journal import Journal
-from pipeline.record.months import TABLES as MONTHLY
-from pipeline.record.months import Month, file_of, months
+from pipeline.record.months import file_of, months
 from pipeline.record.records import Records
 from pipeline.warehouse import history
 from pipeline.warehouse.database import prepare
@@ -231,10 +230,6 @@ def test_day_by_day_is_what_the_whole_record_gives(
     assert bring_up_to_date(growing, home, day) == []
     changes = history._changes(growing, home, day)
     assert changes.days(*LOADED_INTO) == set()
-    past_months = [month for table in MONTHLY for month in months(home, table) if month.name == "2026-06"]
-    assert len(past_months) > 2
-    opened = {Month.of(*key) for key in changes.recorded if key.table in MONTHLY}
-    assert not opened & set(past_months)  # so that a long history costs no more
 
     past = FIRST + timedelta(days=20)
     bring_up_to_date(growing, home, past)

@@ -12,7 +12,6 @@ import polars as pl
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
@@ -21,7 +20,7 @@ from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
 from pipeline.orchestration.failures import canceled_runs, failed_runs
 from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
-from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
+from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.orchestration.schedules import schedules
 from pipeline.orchestration.source_assets import (
     CAPTURE_POOL,
@@ -40,6 +39,7 @@ from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare_process
+from tests.pages_server import PagesServer
 
 TODAY = datetime.now(UTC).date()
 PAST = date(2026, 8, 22)
@@ -80,7 +80,7 @@ def materialize(
         [source_assets([configs()[name] for name in names], DAYS)],
         selection=[key[kind](name) for name in names for kind in kinds],
         partition_key=day.isoformat(),
-        resources={"home": GpufareHome(root=str(home.root), replay_url=url)},
+        resources={"home": GpufareHome(root=str(home.root), pages=url)},
         instance=instance,
         raise_on_error=False,
     )
@@ -244,7 +244,7 @@ def asked(tick: dg.SensorDefinition) -> set[str]:
 
 def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
-    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
     enabled = {name for name, config in configs().items() if config.disabled is None}
     first = asked(evaluate("capture"))
     assert {"ecb", "modal"} <= first < enabled
@@ -253,7 +253,7 @@ def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatc
     assert asked(evaluate("capture")) == first - {"modal"}
     enable(["modal"], Home(tmp_path / "home"), TODAY, {})
     assert asked(evaluate("capture")) == first
-    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
+    monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)
     for config in configs().values():
         for variable in config.key_variables:
             monkeypatch.setenv(variable, "a key")
@@ -262,7 +262,7 @@ def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatc
 
 def test_tick_names_skipped_sources_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("PRIME_API_KEY", raising=False)
-    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
     three = [source_config(name) for name in ("primeintellect", "modal", "aws")]
     monkeypatch.setattr("pipeline.orchestration.schedules.enabled_sources", lambda: three)
     disable(["modal"], Home(tmp_path / "home"), TODAY)
@@ -333,7 +333,7 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
 def test_a_source_that_failed_is_asked_once_more_alone(
     two_pages: Path, home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)  # for permission
+    monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)  # for permission
     assert not evaluate("capture_again").run_requests  # none was asked today
     with PagesServer(two_pages) as server:
         assert not materialize("lambda runpod", home, server.base_url, instance).success
@@ -460,7 +460,7 @@ def test_a_canceled_run_leaves_a_trace_too(home: Home, instance: dg.DagsterInsta
 def test_a_run_that_left_its_outcome_leaves_no_second_one(
     home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(REPLAY_VARIABLE, NOTHING_LISTENS)
+    monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)
     job = defs.resolve_job_def("capture")
     result = job.execute_in_process(
         partition_key=TODAY.isoformat(),
@@ -584,11 +584,11 @@ def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     """With the variable, and with the address in the run's configuration."""
     job = defs.resolve_job_def("capture")
     modal = {"asset_selection": [raw_key("modal"), offers_key("modal")], "instance": instance}
-    by_configuration = {"resources": {"home": {"config": {"replay_url": server.base_url}}}}
+    by_configuration = {"resources": {"home": {"config": {"pages": server.base_url}}}}
     (request,) = evaluate("capture").run_requests
     first = job.execute_in_process(run_config=by_configuration, partition_key=request.partition_key, **modal)
     assert first.success
-    monkeypatch.setenv(REPLAY_VARIABLE, server.base_url)
+    monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
     second = job.execute_in_process(partition_key=request.partition_key, **modal)
     assert second.success
     captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)

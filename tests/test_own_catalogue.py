@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from pipeline.capture.replay import PagesServer
 from pipeline.catalog.own import OwnCatalogue, OwnGpu, read_own_catalogue
 from pipeline.catalog.tables import catalog_rows
 from pipeline.home import paths
@@ -21,6 +20,7 @@ from pipeline.warehouse.load import load_own_catalogue
 from pipeline.warehouse.plan_cache import kept_file
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
+from tests.pages_server import PagesServer
 from tests.stress.homes import small_catalogue
 
 DAY = date(2026, 8, 22)

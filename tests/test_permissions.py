@@ -14,7 +14,6 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
 from pipeline.capture.http.response import Response
 from pipeline.capture.permissions import read_choices, why_off
-from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
@@ -25,7 +24,7 @@ from pipeline.health.doctor.live import examine_live
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import offers_key, raw_key
-from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
+from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
 from pipeline.refresh.inputs import ARCHIVE, captures_of
@@ -40,6 +39,7 @@ from tests.capture.conftest import capture_one, module, source
 from tests.capture.connect_proxy import ConnectProxy
 from tests.capture.site import Reply, Site
 from tests.conftest import with_plans
+from tests.pages_server import PagesServer
 
 PAGES = Path(__file__).parent / "pages"
 CERTIFICATE = Path(__file__).parent / "capture" / "acme.pem"
@@ -362,7 +362,7 @@ def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> N
 def test_the_asset_of_a_source_that_is_off_is_not_red(
     home: Home, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(REPLAY_VARIABLE, raising=False)
+    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
     with dg.DagsterInstance.ephemeral() as instance:
         result = dg.materialize(
             [source_assets([source_config("crusoe")], DAYS)],

@@ -21,7 +21,7 @@ from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_live
+from pipeline.refresh.inputs import capture_sources
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 from tests.faulty_server import Fault, FaultyServer, Host, first, says
@@ -92,7 +92,7 @@ FAULTS = {source: fault for source, fault, _ in CASES.values() if fault}
 def captured_before(home: Home, url: str) -> None:
     """Crusoe's page was captured the day before, and Salad's in the morning."""
     for source, day in (("crusoe", DAY - timedelta(days=1)), ("salad", DAY)):
-        captures = capture_live([source_config(source)], day, Archive(home.archive), {}, replay_url=url)
+        captures = capture_sources([source_config(source)], day, Archive(home.archive), {}, pages=url)
         assert record_day(source_config(source), day, [captures[source]], home).accepted
 
 
@@ -103,7 +103,7 @@ def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") 
             [source_assets([source_config(source) for source in sources], DAYS)],
             selection=[key(source) for source in sources for key in keys],
             partition_key=str(DAY),
-            resources={"home": GpufareHome(root=str(home.root), replay_url=url)},
+            resources={"home": GpufareHome(root=str(home.root), pages=url)},
             instance=dg.DagsterInstance.ephemeral(),
             raise_on_error=False,
         )

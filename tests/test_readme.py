@@ -15,13 +15,13 @@ import httpx
 import pytest
 import yaml
 
-from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import configs
 from pipeline.cli.main import main
 from pipeline.home.paths import CATALOG_DIR, HOME_VARIABLE, SQL_DIR, Home
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, with_plans
 from tests.documentation.pages import commands
+from tests.pages_server import PagesServer
 
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
@@ -185,33 +185,6 @@ def test_dagster_dev_comes_up_with_the_graph(place: Path) -> None:
             if started.poll() is None:
                 os.killpg(started.pid, signal.SIGKILL)
     assert {"raw/runpod", "offers/runpod", "published/cheapest_gpu_per_workload"} <= names
-
-
-def test_the_replay_server_answers_as_the_page_starts_it(place: Path) -> None:
-    """`dagster dev` asks it in place of the providers: tests/test_orchestration.py has such runs."""
-    (command,) = commands("python -m pipeline.capture.replay")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    line = f"exec {command.replace('8000', str(port))}"
-    started = subprocess.Popen(
-        line, shell=True, cwd=PROJECT, env=environment(place), stdout=subprocess.DEVNULL
-    )
-    try:
-        assert _status(f"http://127.0.0.1:{port}/api.acme.example", until=time.monotonic() + 60) == 404
-    finally:
-        started.terminate()
-        started.wait(timeout=30)
-
-
-def _status(url: str, until: float) -> int:
-    while True:
-        try:
-            return httpx.get(url, timeout=20).status_code
-        except httpx.TransportError:
-            if time.monotonic() > until:
-                pytest.fail("the replay server did not come up")
-            time.sleep(0.2)
 
 
 def _asset_names(url: str, until: float) -> set[str]:

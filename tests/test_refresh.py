@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.replay import PagesServer
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
@@ -26,6 +25,7 @@ from pipeline.refresh.refresh import RefreshReport, refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare, reader_on
 from tests.faulty_server import refusing
+from tests.pages_server import PagesServer
 
 DAY = date(2026, 8, 22)
 FEW = ("runpod", "lambda", "coreweave", "crusoe", "ecb", "scaleway")

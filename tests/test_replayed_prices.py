@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from pipeline.capture.archive import Archive
 from pipeline.capture.index import read_body
 from pipeline.capture.permissions import Choices, why_off
-from pipeline.capture.replay import PagesServer, page_entries
+from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.cli.main import main
 from pipeline.health.source_states import source_states
@@ -23,6 +23,7 @@ from pipeline.refresh.permissions import disable, enable
 from pipeline.refresh.refresh import refresh
 from pipeline.refresh.report import RefreshReport
 from tests.conftest import PAGES
+from tests.pages_server import PagesServer
 
 OBSERVED = date(2026, 8, 22)
 NOW = datetime.now(UTC)

@@ -16,7 +16,7 @@ from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 from pipeline.home.paths import Home
 from pipeline.refresh.advice import diagnosis, next_step
 from pipeline.refresh.ingest import read_again, record_day
-from pipeline.refresh.inputs import capture_live
+from pipeline.refresh.inputs import capture_sources
 from pipeline.refresh.report import RefreshReport
 from pipeline.warehouse.query import ask, reader
 from tests.capture.conftest import module, source
@@ -94,8 +94,8 @@ def bad_day(tmp_path_factory: pytest.TempPathFactory) -> tuple[Home, dict[str, O
     pages = edited(folder / "pages", {place: edit for place, (edit, _) in EDITS.items()})
     chosen = [config_of(name) for name in EXPECTED]
     with FaultyServer(pages, {name: fault for name, (fault, _) in FAULTS.items()}) as server:
-        captures = capture_live(
-            chosen, DAY, Archive(home.archive), {}, replay_url=server.base_url, limits=LIMITS
+        captures = capture_sources(
+            chosen, DAY, Archive(home.archive), {}, pages=server.base_url, limits=LIMITS
         )
     return home, {each.name: record_day(each, DAY, [captures[each.name]], home) for each in chosen}
 
@@ -162,7 +162,7 @@ def test_a_source_that_lacks_a_permission_was_not_asked(tmp_path: Path) -> None:
     terms = {"automated": "forbidden", "url": "https://acme.example/terms", "read_on": DAY, "note": "read"}
     config = source(terms=terms)
     today = datetime.now(UTC).date()
-    captures = capture_live([config], today, Archive(tmp_path / "archive"), {})
+    captures = capture_sources([config], today, Archive(tmp_path / "archive"), {})
     outcome = record_day(config, today, [captures["acme"]], Home(tmp_path))
     assert outcome.result is SourceResult.NEEDS_PERMISSION
     assert "gpufare sources enable acme" in (outcome.reason or "")
@@ -213,7 +213,7 @@ def test_the_published_outcomes_have_their_class(sample_home: Home) -> None:
 
 def outcomes_of(home: Home, url: str, names: tuple[str, ...] = THREE) -> list[Outcome]:
     chosen = [source_config(name) for name in names]
-    captures = capture_live(chosen, DAY, Archive(home.archive), {}, replay_url=url, limits=LIMITS)
+    captures = capture_sources(chosen, DAY, Archive(home.archive), {}, pages=url, limits=LIMITS)
     return [record_day(each, DAY, [captures[each.name]], home) for each in chosen]
 
 

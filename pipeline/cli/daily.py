@@ -83,7 +83,7 @@ def plan_ahead(home: Home) -> None:
     "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
 )
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on sample PAGES, served over HTTP on loopback, as of the day of the pages.
+    """Run the whole pipeline on sample PAGES, as of the day of the pages.
 
     The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, by default in the folder
     gpufare-demo here, never beside your own prices.

@@ -33,7 +33,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     Several statements are run in turn, and the last one answers. A pipe gets every row, as it arrives.
     """
     from pipeline.cli.printing import show
-    from pipeline.warehouse.query import age_note, count_rows, reader, stream
+    from pipeline.warehouse.query import age_note, reader, stream
 
     if (query is None) == (file is None):
         raise click.UsageError("give either a QUERY or --file")
@@ -45,7 +45,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
         raise click.UsageError(f"the query is not text in UTF-8: {error}") from error
     with reader(paths.home().published) as connection:
         answer = stream(connection, text)
-        show(answer, form, every=every, count=lambda: count_rows(connection, text))
+        show(answer, form, every=every)
         note = age_note(connection, today())
     say(note)
 

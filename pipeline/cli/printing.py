@@ -112,14 +112,13 @@ def show(
     in_lines: Collection[str] = (),
     always: int = 1,
     every: bool = True,
-    count: Callable[[], int | None] = lambda: None,
 ) -> None:
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
     ``first``: headings of a table by importance, by default in their own order. Text of the columns
     ``in_lines`` is wrapped and not cut. The first ``always`` columns are never hidden. Unless ``every``, a
-    terminal gets the first ROWS_SHOWN rows; ``count`` is then asked for their number, after they are shown.
+    terminal gets the first ROWS_SHOWN rows.
     """
     if form == "json":
         _show_json(answer)
@@ -143,9 +142,8 @@ def show(
         if not any_row and answer.columns:
             say("no rows")
         if cut and next(rows, None) is not None:
-            total = len(answer.rows) if isinstance(answer.rows, list) else count()
-            said = f"{total:,}" if total else f"more than {ROWS_SHOWN}"
-            say(f"{said} rows, {ROWS_SHOWN} shown (--all shows all of them)")
+            total = f" of {len(answer.rows):,}" if isinstance(answer.rows, list) else ""
+            say(f"first {ROWS_SHOWN}{total} rows (--all shows all of them)")
     sys.stdout.flush()
 
 

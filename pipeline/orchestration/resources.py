@@ -9,23 +9,23 @@ from pydantic import Field
 from pipeline.home import paths
 from pipeline.home.paths import Home
 
-REPLAY_VARIABLE = "GPUFARE_REPLAY_URL"
+PAGES_VARIABLE = "GPUFARE_PAGES"
 
 
 class GpufareHome(dg.ConfigurableResource[Home]):
-    """The data home, and the server to ask."""
+    """The data home, and the saved pages to read in place of the providers'."""
 
     root: str = Field(default="", description="Empty: $GPUFARE_HOME or the user's data folder.")
-    replay_url: str = Field(
+    pages: str = Field(
         default="",
-        description="A replay server (python -m pipeline.capture.replay PAGES) that answers every request "
-        f"in place of the providers. Empty: ${REPLAY_VARIABLE}, or the providers themselves.",
+        description="A folder of saved pages, or the URL of a replay server, that answers in place of the "
+        f"providers. Empty: ${PAGES_VARIABLE}, or the providers themselves.",
     )
 
     def folders(self) -> Home:
         """Return the home at ``root``."""
         return Home(Path(self.root)) if self.root else paths.home()
 
-    def replay_server(self) -> str | None:
-        """Return the replay server's address; None to ask the providers."""
-        return self.replay_url or os.environ.get(REPLAY_VARIABLE) or None
+    def saved_pages(self) -> str | None:
+        """Return the folder or URL of the saved pages; None to ask the providers."""
+        return self.pages or os.environ.get(PAGES_VARIABLE) or None

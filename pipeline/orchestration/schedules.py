@@ -78,7 +78,7 @@ def _request(
 ) -> dg.RunRequest | dg.SkipReason:
     """Return one run of the sources that may be asked; the tick's log names the others with their reasons."""
     # A replay needs no permission.
-    off = {} if home.replay_server() else off_sources(sources, home.folders(), os.environ)
+    off = {} if home.saved_pages() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
         if config.needs_key and (missing := config.missing_keys(os.environ)):
             off[config.name] = f"it needs a key: set {' and '.join(missing)}"

@@ -28,10 +28,10 @@ from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, offers_key, raw_key
-from pipeline.orchestration.resources import REPLAY_VARIABLE, GpufareHome
+from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_live, reject_demo_home
+from pipeline.refresh.inputs import capture_sources, reject_demo_home
 from pipeline.sources import source_module
 
 EXPECTATIONS = "expectations"
@@ -180,24 +180,24 @@ class _Run:
                 )
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
-        """Ask the sources in parallel and return their captures by name. For a past day only a replay server
-        is asked.
+        """Ask the sources in parallel and return their captures by name. For a past day only
+        saved pages are read.
 
         Raises GpufareError, without asking, if live prices and sample pages would be mixed.
         """
-        replay = self.resource.replay_server()
-        if not configs or (self.is_past and not replay):
+        pages = self.resource.saved_pages()
+        if not configs or (self.is_past and not pages):
             return {}
         archive = Archive(self.home.archive)
-        if not replay:
+        if not pages:
             reject_demo_home(self.home)
         elif live := [config.name for config in configs if _has_live_prices(config, archive)]:
             raise GpufareError(
-                f"{self.home.root} has live prices of {', '.join(live)}, and {replay} replays pages: set "
-                f"{HOME_VARIABLE} to a folder for sample pages, or unset {REPLAY_VARIABLE}"
+                f"{self.home.root} has live prices of {', '.join(live)}, and {pages} has saved pages: set "
+                f"{HOME_VARIABLE} to a folder for sample pages, or unset {PAGES_VARIABLE}"
             )
         try:
-            return capture_live(configs, self.day, archive, os.environ, replay_url=replay)
+            return capture_sources(configs, self.day, archive, os.environ, pages=pages)
         except Exception as problem:  # with the server or the client: no source can be asked
             failed = partial(Capture, day=self.day, capture_id=None, status="failed")
             return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}

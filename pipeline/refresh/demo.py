@@ -1,4 +1,4 @@
-"""The demonstration: the live path on sample pages. Only the address of the server differs."""
+"""The demonstration: a refresh from the sample pages."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME
-from pipeline.capture.replay import PagesServer
+from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import replacing
@@ -25,14 +25,16 @@ def demo_home(environment: Mapping[str, str]) -> Home:
 
 
 def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
-    """Serve the pages, refresh from them, and report the outcome and its place; ``step`` follows the work.
-    Raises GpufareError, also if the home has prices of other days."""
+    """Refresh from the pages of sources that need no key, and report the outcome and its place; ``step``
+    follows the work. Raises GpufareError, also if the home has prices of other days."""
     day, first, last = sample_days(pages)
     _require_unused_home(home, day)
     _mark(home, day)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
-    with PagesServer(pages) as server:
-        report = refresh(home, day=day, pages=server.base_url, environment={}, progress=step)
+    keyless = [
+        name for name, config in asked_configs().items() if (pages / name).is_dir() and not config.needs_key
+    ]
+    report = refresh(home, day=day, sources=keyless, pages=str(pages), environment={}, progress=step)
     for line in report.lines():
         report_line(line)
     if failure := report.failure():

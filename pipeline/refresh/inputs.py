@@ -93,10 +93,8 @@ def captures_of(
         _check_day_is_archived(archive, chosen, day)
         found = {config.name: archive.captures(config.name, day) for config in chosen}
         return {name: captures for name, captures in found.items() if captures or named}
-    if (folder := _folder(pages)) is not None:
-        return {config.name: [_capture_pages(folder, config, day, archive)] for config in chosen}
-    captures = capture_live(
-        chosen, day, archive, environment, replay_url=pages, progress=progress, limits=limits
+    captures = capture_sources(
+        chosen, day, archive, environment, pages=pages, progress=progress, limits=limits
     )
     return {name: [capture] for name, capture in captures.items()}
 
@@ -110,21 +108,26 @@ def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archi
         return Capture(source=config.name, day=day, capture_id=None, status="failed", error=reason)
 
 
-def capture_live(
+def capture_sources(
     chosen: Sequence[SourceConfig],
     day: date,
     archive: Archive,
     environment: Mapping[str, str],
     *,
-    replay_url: str | None = None,
+    pages: str | None = None,
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, Capture]:
-    """Ask the providers, or one replay server in their place. Raises PastDayError for a day not today."""
+    """Capture the sources from the providers, or from a folder of pages or a replay server in their place.
+
+    Raises PastDayError if the providers are to be asked for a day that is not today.
+    """
+    if (folder := _folder(pages)) is not None:
+        return {config.name: _capture_pages(folder, config, day, archive) for config in chosen}
     try:
-        replay = ReplayServer(replay_url) if replay_url else None
+        replay = ReplayServer(pages) if pages else None
     except ValueError as error:
-        raise GpufareError(f"--pages {replay_url}: {error}") from error
+        raise GpufareError(f"--pages {pages}: {error}") from error
     with Client(limits=limits, replay=replay, environment=environment) as client:
         return capture_all(
             chosen, environment=environment, day=day, archive=archive, client=client, progress=progress

@@ -19,11 +19,10 @@ import duckdb
 import polars as pl
 
 from pipeline.home import paths
-from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import Journal
-from pipeline.record.months import BY_SOURCE, TABLES, Month, SourceDay, days_of, file_of, months
+from pipeline.record.months import BY_SOURCE, TABLES, SourceDay, days_of, months
 from pipeline.warehouse.load_record import JOURNAL_KINDS, delete_days, given, load_days, place_of, places
 from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.sql_files import run
@@ -48,22 +47,12 @@ class _Key(NamedTuple):
     day: date
 
 
-class _Note(NamedTuple):
-    """A note on a loaded day: the hash of its rows, and the stamp of its file if all the file's days are
-    loaded."""
-
-    digest: str
-    bytes: int | None = None
-    mtime_ns: int | None = None
-
-
 @dataclass(slots=True)
 class _Changes:
-    """Days as they are ``recorded`` and as they are ``loaded``: all days of the journal, and the days of
-    months whose files were opened."""
+    """The hash of each day's rows as they are ``recorded`` and as they are ``loaded``."""
 
-    recorded: dict[_Key, _Note] = field(default_factory=dict)
-    loaded: dict[_Key, _Note] = field(default_factory=dict)
+    recorded: dict[_Key, str]
+    loaded: dict[_Key, str] = field(default_factory=dict)
     rows: Counter[SourceDay] = field(default_factory=Counter)
     damages: list[Damage] = field(default_factory=list)
     lost: set[_Key] = field(default_factory=set)
@@ -71,11 +60,8 @@ class _Changes:
 
     def days(self, *tables: str) -> set[SourceDay]:
         """Return the days that changed."""
-        recorded, loaded = (
-            {(key, note.digest) for key, note in notes.items() if key.table in tables}
-            for notes in (self.recorded, self.loaded)
-        )
-        return {SourceDay(key.source, key.day) for key, _ in recorded ^ loaded}
+        differing = self.recorded.items() ^ self.loaded.items()
+        return {SourceDay(key.source, key.day) for key, _ in differing if key.table in tables}
 
 
 def is_history(table: str) -> bool:
@@ -131,66 +117,37 @@ def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
-    """Compare the record with the loaded days.
-
-    A file with the stamp it had when all of it was loaded is not opened, so the work of a refresh does not
-    grow with the history. Rankings end on the previous day, as this build computes the day's own.
-    """
-    changes = _Changes(recorded={_Key("as_of_day", "", day): _Note("")})
+    """Compare the record with the loaded days. Rankings end on the previous day, as this build computes the
+    day's own."""
+    changes = _Changes({_Key("as_of_day", "", day): ""})
     known = {"", *_known_sources(connection)}
-    every = (month for table in TABLES for month in months(home, table))
-    here = [month for month in every if month.name <= f"{day:%Y-%m}" and month.source in known]
-    stamps = {month: stamp_of(file_of(home, month)) for month in here}
-    noted = _noted_stamps(connection)
-    unchanged = {month for month in here if month.name < f"{day:%Y-%m}" and noted.get(month) == stamps[month]}
-    for month in stamps.keys() - unchanged:
+    for month in (month for table in TABLES for month in months(home, table) if month.source in known):
         end = day - timedelta(days=1) if month.table == "rankings" else day
         try:
             days = days_of(home, month)
         except RecordError as error:
             changes.damages.append(error.damage)
             continue
-        stamp = stamps[month] if all(at <= end for at in days) else None
         for at, each in days.items():
             if at <= end:
-                changes.recorded[_Key(month.table, month.source, at)] = _Note(each.digest, *(stamp or ()))
+                changes.recorded[_Key(month.table, month.source, at)] = each.digest
                 changes.rows[SourceDay(month.source, at)] += each.rows
-    opened = noted.keys() - unchanged
+    rows = connection.execute("SELECT table_name, source, day, digest FROM history.loaded_days").fetchall()
+    changes.loaded = {_Key(*key): digest for *key, digest in rows}
     try:
         digests = {kind: Journal(home).digests(kind, day) for kind in JOURNAL_KINDS}
-        for kind, found in digests.items():
-            for (source, at), digest in found.items():
-                if source in known:
-                    changes.recorded[_Key(kind, source, at)] = _Note(digest)
     except RecordError as error:
         changes.damages.append(error.damage)
-        opened = {month for month in opened if month.table not in JOURNAL_KINDS}
-    changes.loaded = _loaded(connection, opened)
+        # Entries loaded from the journal while it could be read stay.
+        changes.loaded = {key: each for key, each in changes.loaded.items() if key.table not in JOURNAL_KINDS}
+    else:
+        changes.recorded |= {
+            _Key(kind, source, at): digest
+            for kind, found in digests.items()
+            for (source, at), digest in found.items()
+            if source in known
+        }
     return changes
-
-
-def _noted_stamps(connection: duckdb.DuckDBPyConnection) -> dict[Month, tuple[int | None, ...]]:
-    """Return the months with loaded days, each with its file's stamp if all of its days are loaded."""
-    rows = connection.execute(
-        "SELECT table_name, source, strftime(day, '%Y-%m'), min(bytes), min(mtime_ns)"
-        " FROM history.loaded_days GROUP BY ALL"
-    ).fetchall()
-    return {Month(*row[:3]): row[3:] for row in rows}
-
-
-_KEY_COLUMNS = {"table_name": pl.String, "source": pl.String, "day": pl.Date}
-_NOTE_COLUMNS = {**_KEY_COLUMNS, "digest": pl.String, "bytes": pl.Int64, "mtime_ns": pl.Int64}
-_MONTH_COLUMNS = {"table_name": pl.String, "source": pl.String, "month": pl.String}
-
-
-def _loaded(connection: duckdb.DuckDBPyConnection, opened: Collection[Month]) -> dict[_Key, _Note]:
-    """Return the notes on the days of some months."""
-    with given(connection, pl.DataFrame(list(opened), _MONTH_COLUMNS, orient="row")):
-        rows = connection.execute(
-            "SELECT d.* FROM history.loaded_days AS d SEMI JOIN given AS g ON g.table_name = d.table_name"
-            " AND g.source = d.source AND g.month = strftime(d.day, '%Y-%m')"
-        ).fetchall()
-    return {_Key(*row[:3]): _Note(*row[3:]) for row in rows}
 
 
 def _load(
@@ -207,27 +164,21 @@ def _load(
     changes.damages += (damage for damage in damages if damage.path not in named)
 
 
+_KEY_COLUMNS = {"table_name": pl.String, "source": pl.String, "day": pl.Date}
+
+
 def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
-    """Note the loaded days. The next build tries months with lost days again."""
-    loaded, recorded = changes.loaded, changes.recorded
-    outdated = {key for key, note in loaded.items() if recorded.get(key) != note} | changes.lost
-    new = [
-        (*key, *note) for key, note in recorded.items() if key not in changes.lost and loaded.get(key) != note
-    ]
-    with given(connection, pl.DataFrame(list(outdated), _KEY_COLUMNS, orient="row")):
+    """Note the loaded days. The next build tries lost days again."""
+    loaded = {key: digest for key, digest in changes.recorded.items() if key not in changes.lost}
+    outdated = [key for key, digest in changes.loaded.items() if loaded.get(key) != digest]
+    new = [(*key, digest) for key, digest in loaded.items() if changes.loaded.get(key) != digest]
+    with given(connection, pl.DataFrame(outdated, _KEY_COLUMNS, orient="row")):
         connection.execute(
             "DELETE FROM history.loaded_days AS d USING given AS g"
             " WHERE d.table_name = g.table_name AND d.source = g.source AND d.day = g.day"
         )
-    with given(connection, pl.DataFrame(new, _NOTE_COLUMNS, orient="row")):
+    with given(connection, pl.DataFrame(new, {**_KEY_COLUMNS, "digest": pl.String}, orient="row")):
         connection.execute("INSERT INTO history.loaded_days FROM given")
-    lost = {Month.of(*key) for key in changes.lost}
-    with given(connection, pl.DataFrame(list(lost), _MONTH_COLUMNS, orient="row")):
-        connection.execute(
-            "UPDATE history.loaded_days AS d SET bytes = NULL, mtime_ns = NULL FROM given AS g"
-            " WHERE d.table_name = g.table_name AND d.source = g.source"
-            " AND strftime(d.day, '%Y-%m') = g.month"
-        )
 
 
 # ------------------------------------------------------- offers, rejects and the tables derived from them

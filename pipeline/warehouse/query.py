@@ -108,9 +108,8 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     return Result(tuple(c[0] for c in described), tuple(str(c[1]) for c in described), rows)
 
 
-FIRST_ROWS = 100
-MORE_ROWS = 2_000
-"""Rows that a stream fetches at first, to show them at once, and then at a time."""
+FETCHED_ROWS = 1_000
+"""Rows that a stream fetches at a time."""
 
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
@@ -128,25 +127,11 @@ def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
 
 
 def _fetched(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
-    size = FIRST_ROWS
     try:
-        while rows := answer.fetchmany(size):
+        while rows := answer.fetchmany(FETCHED_ROWS):
             yield from rows
-            size = MORE_ROWS
     except duckdb.Error as error:
         raise QueryError(readable(error)) from error
-
-
-def count_rows(connection: duckdb.DuckDBPyConnection, query: str) -> int | None:
-    """Return the number of rows of the last statement; None if its rows cannot be counted. Ends a stream on
-    the same connection."""
-    try:
-        *_, last = connection.extract_statements(query)
-        text = re.sub(r";\s*$", "", last.query)
-        ((count,),) = connection.execute(f"SELECT count(*) FROM (\n{text}\n)").fetchall()  # noqa: S608
-    except (ValueError, duckdb.Error):
-        return None
-    return int(count)
 
 
 LONGEST_MESSAGE = 300

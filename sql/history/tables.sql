@@ -3,15 +3,12 @@
 CREATE SCHEMA history;
 
 -- The days of the record that are in the tables, with the hash of their rows or of their entries in the
--- journal; rankings and exchange rates have no source. A month's file that is loaded whole need not be opened
--- again while it has this size and time of change. The one day of as_of_day is that of the build.
+-- journal; rankings and exchange rates have no source. The one day of as_of_day is that of the build.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
     day DATE NOT NULL,
-    digest VARCHAR NOT NULL,
-    bytes BIGINT,
-    mtime_ns BIGINT
+    digest VARCHAR NOT NULL
 );
 
 -- The prices of the days that are no longer in offers, for cost_history.

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.replay import PagesServer, capture_pages
+from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture, capture_status, request_warnings
 from pipeline.contracts.listing import Request
 from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import bounded_warnings, record_day
+from tests.pages_server import PagesServer
 
 from .conftest import DAY, Capturing, module, source
 from .site import Reply, Site

@@ -20,7 +20,7 @@ from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Request
-from pipeline.refresh.inputs import capture_live
+from pipeline.refresh.inputs import capture_sources
 from tests.conftest import gpufare
 from tests.faulty_server import UNTRUSTED, refusing
 
@@ -331,7 +331,7 @@ def test_the_proxy_is_that_of_the_environment_that_is_given(
     refuses = b"HTTP/1.1 403 Forbidden\r\n\r\n"
     with ConnectProxy(answers=refuses) as other, ConnectProxy(answers=refuses) as given:
         monkeypatch.setenv("GPUFARE_PROXY", other.url)
-        captures = capture_live(
+        captures = capture_sources(
             [source_config("linode")], TODAY, archive, {"GPUFARE_PROXY": given.url}, limits=Limits(**FAST)
         )
         assert captures["linode"].status == "failed"

@@ -1,4 +1,4 @@
-"""Saved pages: read from a folder, filed in the archive, served over HTTP."""
+"""Saved pages: read from a folder, filed in the archive; and the tests' replay server."""
 
 import gzip
 import hashlib
@@ -12,12 +12,13 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.replay import PagesServer, capture_pages, main
+from pipeline.capture.replay import capture_pages
 from pipeline.capture.visit import capture_all, first_requests
 from pipeline.catalog.source_config import SourceConfig, configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.listing import Answer
 from pipeline.sources import source_module
+from tests.pages_server import PagesServer
 
 from .conftest import DAY, FAST, module, source
 
@@ -225,12 +226,6 @@ def test_first_requests_come_from_the_yaml_unless_the_module_makes_them() -> Non
     assert request.headers == {"content-type": "application/json", "x-a": "${KEY}"}
     made = first_requests(source(), module(requests=lambda config, environment: [request] * 2), {})
     assert made == [request, request]
-
-
-def test_serving_nothing_is_one_clear_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for directory, says in ((tmp_path / "nowhere", "does not exist"), (tmp_path, "contains no pages")):
-        assert main([str(directory)]) == 1
-        assert says in capsys.readouterr().err
 
 
 def test_a_source_of_the_past_is_read_with_its_own_day(tmp_path: Path, archive: Archive) -> None:

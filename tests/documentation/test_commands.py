@@ -47,7 +47,6 @@ ELSEWHERE = {
     "dagster-daemon": "tests/lake/test_code_server.py",
     "DAGSTER_HOME=": "tests/test_readme.py",
     "GPUFARE_HOME=~/gpufare-samples": "tests/test_orchestration.py",
-    "python -m pipeline.capture.replay": "tests/test_readme.py",
     "cp -r ": "tests/documentation/test_source_broke.py",
     "GPUFARE_HOME=saved/home": "tests/documentation/test_source_broke.py",
     "gunzip ": "tests/documentation/test_source_broke.py",

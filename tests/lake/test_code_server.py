@@ -17,10 +17,10 @@ import duckdb
 import pytest
 import yaml
 
-from pipeline.capture.replay import PagesServer
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.resources import REPLAY_VARIABLE
+from pipeline.orchestration.resources import PAGES_VARIABLE
 from tests.conftest import PAGES, with_plans
+from tests.pages_server import PagesServer
 
 COMPOSE = Path(__file__).parents[2] / "deploy" / "compose"
 BY_HAND = "GPUFARE_TEST_CODE_SERVER"
@@ -45,7 +45,7 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
             "DAGSTER_LOGS": str(home.root / "dagster"),
             "DAGSTER_POSTGRES_URL": postgres.replace("postgresql:", "postgresql+psycopg2:"),
             HOME_VARIABLE: str(home.root),
-            REPLAY_VARIABLE: pages.base_url,
+            PAGES_VARIABLE: pages.base_url,
             "GPUFARE_CODE": "127.0.0.1",
         }
         server = ["dagster", "api", "grpc", "-m", "pipeline.definitions", "-h", "127.0.0.1", "-p", str(port)]

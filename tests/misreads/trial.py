@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.listing import Listing
 from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
@@ -26,6 +25,7 @@ from tests.misreads.misreads import (
     times,
 )
 from tests.misreads.world import FIRST_DAY, World
+from tests.pages_server import PagesServer
 
 MAX_LABELS = 6
 

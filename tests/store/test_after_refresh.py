@@ -10,7 +10,6 @@ import dagster as dg
 import duckdb
 import pytest
 
-from pipeline.capture.replay import PagesServer
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
@@ -23,6 +22,7 @@ from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address
 from pipeline.store.publication import bucket_at, newest
 from tests.conftest import PAGES, gpufare, shared_folder
+from tests.pages_server import PagesServer
 from tests.store.conftest import DAY, S3, SECRET, objects, overwrite, sent
 from tests.stress.homes import Lab
 from tests.stress.market import Market

@@ -23,7 +23,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_live
+from pipeline.refresh.inputs import capture_sources
 from pipeline.refresh.refresh import refresh
 from tests.faulty_server import Fault, says
 from tests.stress.homes import LIMITS, Lab, bytes_of, litter, noon, published_problems, rows, use_catalogue
@@ -182,7 +182,7 @@ def _read_only(home: Home, url: str, day: date, trouble: Trouble | None) -> list
     """Capture and read every source, as each does in a separate run under Dagster, without publishing."""
     chosen = [configs()[name] for name in SOURCES]
     archive = Archive(home.archive)
-    captures = capture_live(chosen, day, archive, {}, replay_url=url, limits=LIMITS)
+    captures = capture_sources(chosen, day, archive, {}, pages=url, limits=LIMITS)
     outcomes = [record_day(config, day, [captures[config.name]], home) for config in chosen]
     return _refused(outcomes, day, trouble)
 
