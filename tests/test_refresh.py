@@ -209,9 +209,7 @@ def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp
     assert answer.returncode == 1
     assert "Unset GPUFARE_HOME, or set it to another folder" in answer.stderr
     assert sorted(home.root.rglob("*")) == before
-    (checked,) = (
-        each for each in examine(home, now=datetime.now(UTC), environment={}) if each.check == "home"
-    )
+    (checked,) = (each for each in examine(home, now=datetime.now(UTC)) if each.check == "home")
     assert checked.what.startswith("the demo's: sample prices")
 
 
