@@ -213,9 +213,7 @@ def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp
     assert checked.what.startswith("the demo's: sample prices")
 
 
-def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_day_is_read_again_from_the_archive(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
     records = Records(home)
@@ -225,9 +223,7 @@ def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(
         *published[1:],
     ]
     records.write_accepted(DAY, "crusoe", misread)
-    report = refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
-    assert report.changes == {"crusoe": 1}
-    assert "crusoe: 1 offers differ from the earlier reading of 2026-08-22" in report.lines()
+    refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
     assert records.offers("crusoe", DAY) == published
 
 
