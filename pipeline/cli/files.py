@@ -172,10 +172,10 @@ def normalize(file: Path, form: str, every: bool) -> None:
     if form == "csv":
         normalize_csv(file, sys.stdout)
         return
-    found = normalized(file)
-    rows = [tuple(row[name] for name in found.columns) for row in found.rows]
-    kinds = ("VARCHAR",) * len(found.columns)
-    show(Result(tuple(found.columns), kinds, rows), form, first=FIRST_OF_LABELS, every=every)
+    columns, found, _ = normalized(file)
+    rows = [tuple(row[name] for name in columns) for row in found]
+    kinds = ("VARCHAR",) * len(columns)
+    show(Result(tuple(columns), kinds, rows), form, first=FIRST_OF_LABELS, every=every)
 
 
 @click.command()

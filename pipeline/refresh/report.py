@@ -192,17 +192,7 @@ def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
-    covered = _coverage_text(outcome, config)
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
     what = "exchange rates" if config.kind == "exchange_rates" else "offers"
-    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}"
-
-
-def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:
-    """Return which share of the provider's offers was read: counted if its regions are known, else as the
-    yaml estimates."""
-    if config.coverage.regions is not None and outcome.regions:
-        return f", regions {outcome.regions} of {config.coverage.regions}"
-    share = config.coverage.share
-    return f", about {share:.0%} of what it sells" if share is not None and 0 < share < 1 else ""
+    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{partial}{warned}"
