@@ -108,11 +108,9 @@ def test_a_file_in_the_place_of_the_incidents_is_told(tmp_path: Path) -> None:
     assert lines_of(digest_of(home, SEVEN))["Incidents"].startswith("none can be read")
 
 
-def test_it_is_plain_text_or_a_markdown_list(two_days: Home) -> None:
+def test_it_is_plain_text(two_days: Home) -> None:
     found = digest_of(two_days, SEVEN)
-    heading, _, rest = found.lines[-1].partition(": ")
     assert found.text().splitlines() == ["gpufare 2026-08-23", *found.lines]
-    assert found.markdown().splitlines()[-1] == f"- **{heading}:** {rest}"
 
 
 def test_a_file_of_yesterday_and_a_missing_one_are_the_first_line(two_days: Home, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_the_command_fails_when_a_source_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("--source", "modal"), ("--live", "--fix"), ("--live", "--pages", "folder")],
+    [("--source", "modal"), ("--live", "--all"), ("--live", "--pages", "folder")],
 )
 def test_options_that_do_not_go_together(arguments: tuple[str, ...], tmp_path: Path) -> None:
     answer = gpufare("doctor", *arguments, home=tmp_path)

@@ -327,7 +327,7 @@ def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
     digest = dg.materialize(
         [morning_digest], resources={"home": GpufareHome(root=str(home.root))}, instance=instance
     )
-    assert "no pricing row" in str(metadata(digest, MORNING)["morning"])
+    assert "no pricing row" in str(metadata(digest, MORNING)["Broke"])
 
 
 def test_a_source_that_failed_is_asked_once_more_alone(

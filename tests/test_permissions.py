@@ -232,18 +232,6 @@ def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
     assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
 
 
-def test_terms_read_after_the_users_choice_are_reported(home: Home) -> None:
-    """The word still counts; a newer reading may say something else."""
-    choose(home, acme=True, other=False)
-    assert off_lines([acme()], home, {}) == []
-    read_later = acme().terms.model_copy(update={"read_on": date(2026, 11, 2)})
-    config = acme().model_copy(update={"terms": read_later})
-    assert off_lines([config], home, {}) == [
-        "terms read again since you enabled them: acme; gpufare sources enable NAME shows them and confirms "
-        "your choice"
-    ]
-
-
 def test_the_choices_belong_in_the_home(home: Home) -> None:
     enable(["vast"], home, TODAY, {})
     assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"

@@ -211,15 +211,11 @@ def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp
     assert answer.returncode == 1
     assert "Unset GPUFARE_HOME, or set it to another folder" in answer.stderr
     assert sorted(home.root.rglob("*")) == before
-    (checked,) = (
-        each for each in examine(home, now=datetime.now(UTC), environment={}) if each.check == "home"
-    )
+    (checked,) = (each for each in examine(home, now=datetime.now(UTC)) if each.check == "home")
     assert checked.what.startswith("the demo's: sample prices")
 
 
-def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(
-    home: Home, tmp_path: Path
-) -> None:
+def test_a_day_is_read_again_from_the_archive(home: Home, tmp_path: Path) -> None:
     with edited_pages(tmp_path, TWO) as pages:
         run(home, pages, sources=TWO)
     records = Records(home)
@@ -229,9 +225,7 @@ def test_a_day_is_read_again_from_the_archive_and_the_difference_is_reported(
         *published[1:],
     ]
     records.write_accepted(DAY, "crusoe", misread)
-    report = refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
-    assert report.changes == {"crusoe": 1}
-    assert "crusoe: 1 offers differ from the earlier reading of 2026-08-22" in report.lines()
+    refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
     assert records.offers("crusoe", DAY) == published
 
 

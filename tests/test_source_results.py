@@ -190,12 +190,11 @@ def test_the_report_has_a_line_per_source_under_its_class_fresh_ones_first(
     assert lines.index(headings[0]) + 1 == first_words.index("modal")
 
 
-def test_the_regions_that_are_seen_are_counted(bad_day: tuple[Home, dict[str, Outcome]]) -> None:
-    assert {name: bad_day[1][name].regions for name in ("modal", "exoscale")} == {"modal": 0, "exoscale": 0}
+def test_offers_and_exchange_rates_are_counted() -> None:
     fresh = {"day": DAY, "status": "captured", "result": SourceResult.FRESH, "accepted": True, "reason": None}
-    seen = Outcome(**fresh, source="gcp", rows=39, regions=1)  # type: ignore[arg-type]
+    seen = Outcome(**fresh, source="gcp", rows=39)  # type: ignore[arg-type]
     (line,) = RefreshReport(DAY, outcomes=[seen]).lines()
-    assert line == f"gcp  accepted  39 offers, regions 1 of {source_config('gcp').coverage.regions}"
+    assert line == "gcp  accepted  39 offers"
     rates = Outcome(**fresh, source="ecb", rows=5)  # type: ignore[arg-type]
     (line,) = RefreshReport(DAY, outcomes=[rates]).lines()
     assert line == "ecb  accepted  5 exchange rates"

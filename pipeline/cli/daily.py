@@ -133,50 +133,39 @@ def _from_here(path: Path) -> str:
 
 
 @click.command()
-@click.option("--fix", is_flag=True, help="Delete half-written files, and outdated and damaged caches.")
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
 @click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
 @FORMAT
 def doctor(
-    fix: bool,
     every: bool,
     live: bool,
     sources: tuple[str, ...],
     pages: str | None,
     form: str,
 ) -> None:
-    """Check the home: disk, locks, clock, archive, record, litter, keys. Exit code 1 if something fails.
+    """Check the home: disk, clock, archive, record, litter. Exit code 1 if something fails.
 
     With --live, check the sources instead: a refresh into a temporary home, with the pauses and terms of
     every refresh, judged as on a first day. Exit code 1 if a source that was asked gave no prices.
     """
     if live:
-        if fix or every:
-            raise click.UsageError("--fix and --all check the home: give them or --live, not both")
+        if every:
+            raise click.UsageError("--all checks the home: give either --all or --live")
         _examine_sources(sources, pages, form)
         return
     if sources or pages:
         raise click.UsageError("--source and --pages need --live")
-    _examine_home(fix, every, form)
+    _examine_home(every, form)
 
 
-def _examine_home(fix: bool, every: bool, form: str) -> None:
+def _examine_home(every: bool, form: str) -> None:
     from pipeline.cli.printing import show, texts
     from pipeline.health.doctor import examine
 
     with progress_shown("checking") as progress:
-        findings = list(
-            examine(
-                paths.home(),
-                now=datetime.now(UTC),
-                environment=os.environ,
-                fix=fix,
-                every=every,
-                progress=progress,
-            )
-        )
+        findings = list(examine(paths.home(), now=datetime.now(UTC), every=every, progress=progress))
     if form == "table":
         for finding in findings:
             tell(finding.line(), indent=FINDING_INDENT)

@@ -159,8 +159,8 @@ def normalize(file: Path, form: str, every: bool) -> None:
     if form == "csv":
         normalize_csv(file, sys.stdout)
         return
-    found = normalized(file)
-    show(texts(found.columns, found.rows), form, first=FIRST_OF_LABELS, every=every)
+    columns, rows, _ = normalized(file)
+    show(texts(columns, rows), form, first=FIRST_OF_LABELS, every=every)
 
 
 @click.command()

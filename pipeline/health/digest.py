@@ -1,6 +1,6 @@
 """The morning's digest, about ten lines: the publication, price moves, failed sources, held prices.
 
-Text of price pages is made harmless first, since a line may be shown as Markdown, as HTML or in a chat.
+Text of price pages is made harmless first, since a chat may show a line as Markdown or HTML.
 """
 
 import html
@@ -46,11 +46,6 @@ class Digest:
     def text(self) -> str:
         """Return it as plain text, for a log or a chat."""
         return "\n".join([f"gpufare {self.day}", *self.lines])
-
-    def markdown(self) -> str:
-        """Return it as a Markdown list."""
-        parts = (line.partition(": ") for line in self.lines)
-        return "\n".join(f"- **{heading}:** {rest}" for heading, _, rest in parts)
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:

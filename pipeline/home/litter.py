@@ -13,29 +13,26 @@ OLD_SECONDS = 3600.0
 """No file takes this long to write: an older one is litter, even if its process id is in use again."""
 
 DAYS_LOOKED_AT = 31
-"""Newest days per source that a sweep looks into; older ones were swept when they were new."""
+"""Newest days per source of the archive that are looked into; older ones were swept when they were new."""
 
 _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writing")
 
 
-def half_written(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
-    """Return files that no process will finish: theirs has ended, or they are older than OLD_SECONDS.
-
-    ``days`` is the number of days per source to look into; None means all.
-    """
+def half_written(home: Home) -> list[Path]:
+    """Return files that no process will finish: theirs has ended, or they are older than OLD_SECONDS."""
     old = time.time() - OLD_SECONDS
     left = []
-    for path, pid in _candidates(home, days):
+    for path, pid in _candidates(home):
         with suppress(OSError):  # another process swept it
             if path.lstat().st_mtime < old or (pid is not None and not _is_running(pid)):
                 left.append(path)
     return left
 
 
-def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
+def sweep(home: Home) -> list[Path]:
     """Delete those files and return them. Safe while other processes write; never raises."""
     swept = []
-    for path in half_written(home, days=days):
+    for path in half_written(home):
         try:
             path.unlink()
         except OSError:
@@ -44,11 +41,11 @@ def sweep(home: Home, *, days: int | None = DAYS_LOOKED_AT) -> list[Path]:
     return swept
 
 
-def _candidates(home: Home, days: int | None) -> Iterator[tuple[Path, int | None]]:
+def _candidates(home: Home) -> Iterator[tuple[Path, int | None]]:
     """Yield half-written files, with the id of the process that wrote each where its name has one."""
     for folder, subfolders, names in os.walk(home.root):
-        if days is not None and Path(folder).parent == home.archive:
-            subfolders[:] = sorted(subfolders)[-days:]
+        if Path(folder).parent == home.archive:
+            subfolders[:] = sorted(subfolders)[-DAYS_LOOKED_AT:]
         for found in filter(None, map(_HALF_WRITTEN.fullmatch, names)):
             yield Path(folder, found[0]), int(found["pid"]) if found["pid"] else None
 

@@ -1,7 +1,6 @@
 """``gpufare normalize``: adds the GPU of each label to a table of labels."""
 
 import csv
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TextIO
 
@@ -51,17 +50,8 @@ def _answer(identity: Identity) -> dict[str, str | None]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Normalized:
-    """A table of labels with its answers: the columns, the rows, and the separator of the file."""
-
-    columns: list[str]
-    rows: list[dict[str, str | None]]
-    separator: str
-
-
-def normalized(path: Path) -> Normalized:
-    """Return the rows of ``path`` with the answer columns, in their order.
+def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]:
+    """Return the columns of ``path`` and of the answer, the rows with both, and the file's separator.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
     An input column with the name of an answer column is overwritten. Raises CsvError.
@@ -79,7 +69,7 @@ def normalized(path: Path) -> Normalized:
             raise CsvError(f"{path}, line {row.line}: {problem}")
         rows.append({**row.values, **_answer(identify(**label.model_dump()))})
     answers = [name for name in ANSWER_COLUMNS if name not in table.columns]
-    return Normalized([*table.columns, *answers], rows, table.separator)
+    return [*table.columns, *answers], rows, table.separator
 
 
 def normalize_csv(path: Path, out: TextIO) -> int:
@@ -87,8 +77,8 @@ def normalize_csv(path: Path, out: TextIO) -> int:
 
     Returns the number of rows. Raises CsvError.
     """
-    found = normalized(path)
-    writer = csv.DictWriter(out, found.columns, lineterminator="\n", delimiter=found.separator)
+    columns, rows, separator = normalized(path)
+    writer = csv.DictWriter(out, columns, lineterminator="\n", delimiter=separator)
     writer.writeheader()
-    writer.writerows(found.rows)
-    return len(found.rows)
+    writer.writerows(rows)
+    return len(rows)

@@ -232,7 +232,8 @@ class _Run:
         if not outcome.accepted:
             self.fail(config, outcome.error or outcome.reason or "not accepted")
         elif makes_offers:
-            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=_offers_metadata(outcome))
+            rows = {"dagster/partition_row_count": outcome.rows}
+            yield dg.MaterializeResult(asset_key=offers_key(config.name), metadata=rows)
 
 
 def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
@@ -268,15 +269,6 @@ def _expectations(config: SourceConfig, outcome: Outcome, metadata: Mapping[str,
         description=markdown_of("; ".join([*reasons, *outcome.warnings]) or "as the source's yaml expects"),
         metadata=metadata,
     )
-
-
-def _offers_metadata(outcome: Outcome) -> dict[str, dg.MetadataValue]:
-    return {
-        "dagster/partition_row_count": dg.MetadataValue.int(outcome.rows),
-        "rejects": dg.MetadataValue.int(outcome.rejects),
-        "open GPU labels": dg.MetadataValue.int(outcome.ambiguous + outcome.unknown),
-        "warnings": dg.MetadataValue.text("; ".join(outcome.warnings)),
-    }
 
 
 def markdown_of(reason: str) -> str:

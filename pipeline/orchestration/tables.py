@@ -189,10 +189,9 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
     key=MORNING,
     deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
     group_name="morning",
-    kinds={"markdown"},
     owners=[PRICES_TEAM],
-    description="Price moves, failed sources and held prices: in the metadata `morning`. Posted once a day "
-    "to the webhook in GPUFARE_WEBHOOK_URL.",
+    description="Price moves, failed sources and held prices, in the metadata. Posted once a day to the "
+    "webhook in GPUFARE_WEBHOOK_URL.",
 )
 def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Post the digest after publishing, even if that failed: the digest reports it."""
@@ -201,8 +200,7 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
     context.log.info(f"{this_morning.text()}\n{digest}")
     return dg.MaterializeResult(
         metadata={
-            "morning": dg.MetadataValue.md(this_morning.markdown()),
-            **dict(line.split(": ", 1) for line in this_morning.lines),  # seen without opening the Markdown
+            **dict(line.split(": ", 1) for line in this_morning.lines),
             "Digest": digest,
         }
     )

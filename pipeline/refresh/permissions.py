@@ -79,25 +79,13 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
     by_terms = [each for each in off if each.name not in choices.by_source]
     by_choice = [each for each in off if each.name in choices.by_source]
     without_key = [each for each in live if each not in off and not is_asked(each, choices, environment)]
-    read_again = [each for each in live if _is_older_than_terms(choices, each)]
     enable = "gpufare sources enable NAME"
     return [
         *_line("off by their terms", by_terms, f"; {enable}{_or_set_keys(by_terms)}"),
         *_line("off because you disabled them", by_choice, f"; {enable}"),
         *_line("off without a key", without_key, f"; set {_keys(without_key)}"),
-        *_line(
-            "terms read again since you enabled them",
-            read_again,
-            f"; {enable} shows them and confirms your choice",
-        ),
         *_line("retired", retired),
     ]
-
-
-def _is_older_than_terms(choices: Choices, config: SourceConfig) -> bool:
-    """True if the user's choice is older than the last reading of the terms in the catalogue."""
-    choice, read_on = choices.by_source.get(config.name), config.terms.read_on
-    return choice is not None and choice.asked and read_on is not None and choice.since < read_on
 
 
 def off_sources(

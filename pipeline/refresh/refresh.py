@@ -5,7 +5,6 @@ published with their age.
 """
 
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
@@ -16,10 +15,8 @@ from pipeline.catalog.source_config import SourceConfig, asked_configs
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.contracts.offer import Offer
 from pipeline.contracts.progress import Progress, Step, no_progress
 from pipeline.gates.held import HELD_REASONS
-from pipeline.gates.prices import price_key
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.damage import RecordError
@@ -139,30 +136,12 @@ def read_captures(
 
 
 def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, report: RefreshReport) -> None:
-    """Read a source into the record, and report what changed where the day had accepted offers already."""
-    records = Records(home)
-    try:
-        earlier = records.offers(config.name, report.day)
-    except (FileNotFoundError, RecordError):
-        earlier = None
+    """Read a source into the record, and report its outcome and its held prices."""
     outcome = record_day(config, report.day, captures, home)
     report.outcomes.append(outcome)
-    # Failures to write or read are in the outcome or an incident.
-    with suppress(FileNotFoundError, RecordError):
-        if outcome.rejects and (held := _held(records, config.name, report.day)):
+    with suppress(RecordError):  # failures to write or read are in the outcome or an incident
+        if outcome.rejects and (held := _held(Records(home), config.name, report.day)):
             report.held[config.name] = held
-        again = records.offers(config.name, report.day) if earlier else []
-        if earlier and (changed := _differences(earlier, again)):
-            report.changes[config.name] = changed
-
-
-def _differences(before: Sequence[Offer], after: Sequence[Offer]) -> int:
-    """Return the number of offers by which two readings of a day differ."""
-    old, new = (
-        Counter((*price_key(o), o.gpu_id, o.native_price, o.usd_per_hour, o.flag_reason) for o in offers)
-        for offers in (before, after)
-    )
-    return max((old - new).total(), (new - old).total())
 
 
 def _held(records: Records, source: str, day: date) -> list[str]:

@@ -65,7 +65,6 @@ class RefreshReport:
 
     day: date
     outcomes: list[Outcome] = field(default_factory=list)
-    changes: dict[str, int] = field(default_factory=dict)
     published_day: date | None = None
     published: Report | None = None
     publish_error: str | None = None
@@ -102,14 +101,10 @@ class RefreshReport:
         return diagnosis(self.outcomes, self.replay_url)
 
     def lines(self) -> list[str]:
-        """Return the report: the sources by their result, then changes, problems and the publication."""
+        """Return the report: the sources by their result, then problems and the publication."""
         lines = [*self.source_lines(), *(line for line in self.off if line not in self.announced)]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
-        lines += [
-            f"{source}: {changed} offers differ from the earlier reading of {self.day}"
-            for source, changed in self.changes.items()
-        ]
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
         lines += [f"ignored: data of {day}, a future date" for day in self.future_days]
@@ -197,17 +192,7 @@ def _accepted_text(outcome: Outcome, config: SourceConfig) -> str:
     rejected = f", {outcome.rejects} rejected" if outcome.rejects else ""
     unidentified = outcome.ambiguous + outcome.unknown
     open_labels = f", {unidentified} with an open GPU" if unidentified else ""
-    covered = _coverage_text(outcome, config)
     partial = f"  PARTIAL {outcome.error}" if outcome.status == "partial" else ""
     warned = f"  warning: {'; '.join(outcome.warnings)}" if outcome.warnings else ""
     what = "exchange rates" if config.kind == "exchange_rates" else "offers"
-    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{covered}{partial}{warned}"
-
-
-def _coverage_text(outcome: Outcome, config: SourceConfig) -> str:
-    """Return which share of the provider's offers was read: counted if its regions are known, else as the
-    yaml estimates."""
-    if config.coverage.regions is not None and outcome.regions:
-        return f", regions {outcome.regions} of {config.coverage.regions}"
-    share = config.coverage.share
-    return f", about {share:.0%} of what it sells" if share is not None and 0 < share < 1 else ""
+    return f"accepted  {outcome.rows} {what}{rejected}{open_labels}{partial}{warned}"

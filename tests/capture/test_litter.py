@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.home.litter import OLD_SECONDS, half_written, sweep
+from pipeline.home.litter import DAYS_LOOKED_AT, OLD_SECONDS, half_written, sweep
 from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 
@@ -84,12 +84,11 @@ def test_a_home_that_is_not_there_has_no_litter(home: Home) -> None:
     assert sweep(home) == []
 
 
-def test_only_the_newest_days_are_looked_into_every_morning(home: Home, dead_pid: int) -> None:
-    """A year of captures is not searched each day; a sweep of everything is for asking."""
-    days = [f"2026-{month:02d}-01" for month in range(1, 13)]
+def test_only_the_newest_days_are_looked_into(home: Home, dead_pid: int) -> None:
+    """A year of captures is not searched each day."""
+    days = [f"2026-{month:02d}-{day:02d}" for month in range(1, 5) for day in range(1, 29)]
     litter = [put(home.archive / "runpod" / day / "x" / f".a.{dead_pid}.writing") for day in days]
-    assert sorted(half_written(home, days=None)) == litter
-    assert sorted(half_written(home, days=2)) == litter[-2:]
+    assert sorted(half_written(home)) == litter[-DAYS_LOOKED_AT:]
 
 
 WRITER = """

@@ -1,8 +1,4 @@
-"""Checks a home: disk, locks, clock, archive, record, litter, keys and the published file.
-
-Nothing is changed unless ``fix`` is given, and then only what is safe: half-written files, and outdated and
-damaged caches.
-"""
+"""Checks a home: disk, clock, archive, record, litter and the published file. Nothing is changed."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -20,16 +16,13 @@ MAX_LINES_PER_CHECK = 10
 CHECKS: Mapping[str, Check] = {
     "home": machine.home,
     "disk": machine.disk,
-    "lock": machine.lock,
     "clock": machine.clock,
     "archive": data.bodies,
     "record": data.files,
-    "cache": data.cache,
     "published": data.published,
     "litter": leftovers.litter,
     "stray": leftovers.stray,
     "own": leftovers.own_catalogue,
-    "keys": leftovers.keys,
     "incidents": leftovers.incidents,
 }
 
@@ -38,8 +31,6 @@ def examine(
     home: Home,
     *,
     now: datetime,
-    environment: Mapping[str, str],
-    fix: bool = False,
     every: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[Finding]:
@@ -47,7 +38,7 @@ def examine(
 
     ``now`` is in UTC; ``every`` reads all archived bodies instead of a sample.
     """
-    examination = Examination(home, now, environment, fix, every, progress)
+    examination = Examination(home, now, every, progress)
     for name, check in CHECKS.items():
         progress(Step(f"checking {name}"))
         found = [replace(finding, check=name) for finding in _findings(check, examination)]

@@ -9,7 +9,6 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Step
 from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.record.mending import damages
-from pipeline.warehouse.plan_cache import PREFIX, damage_of
 from pipeline.warehouse.query import ask, reader
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
@@ -63,27 +62,6 @@ def files(x: Examination) -> list[Finding]:
     remedy = "the next `gpufare refresh` sets it aside and reads its days again from the archive"
     found = [Finding("fail", each.reason, x.short(each.path), remedy) for each in damages(x.home)]
     return found or [Finding("ok", "every file can be read")]
-
-
-def cache(x: Examination) -> list[Finding]:
-    """Look for outdated and damaged results; missing ones are computed again."""
-    kept = sorted(path for path in x.home.cache.glob("*.*") if path.is_file())
-    prepared = [path for path in kept if path.match(f"{PREFIX}-*.duckdb")]
-    newest = max(prepared, key=lambda path: path.stat().st_mtime, default=None)
-    useless = {path: "outdated" for path in kept if path != newest}
-    if newest is not None and (problem := damage_of(newest)):
-        useless[newest] = problem
-    if not useless:
-        return [Finding("ok", f"{len(kept)} files can be read")]
-    if not x.fix:
-        remedy = "`gpufare doctor --fix` deletes it; it is computed again"
-        return [Finding("warn", problem, x.short(path), remedy) for path, problem in useless.items()]
-    for path in useless:
-        path.unlink(missing_ok=True)
-    return [
-        Finding("fixed", f"deleted ({problem}); it is computed again when it is needed", x.short(path))
-        for path, problem in useless.items()
-    ]
 
 
 def published(x: Examination) -> list[Finding]:

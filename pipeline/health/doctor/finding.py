@@ -1,6 +1,6 @@
 """The input and the result of the doctor's checks."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -10,7 +10,7 @@ from pipeline.contracts.progress import Progress
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 
-Level = Literal["ok", "fixed", "warn", "fail"]
+Level = Literal["ok", "warn", "fail"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 """From the best to the worst."""
 
@@ -38,8 +38,6 @@ class Examination:
 
     home: Home
     now: datetime
-    environment: Mapping[str, str]
-    fix: bool
     every: bool
     progress: Progress
 

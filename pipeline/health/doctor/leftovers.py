@@ -1,4 +1,4 @@
-"""Checks of litter, stray files, the user's own catalogue, keys and incidents."""
+"""Checks of litter, stray files, the user's own catalogue and incidents."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -12,7 +12,7 @@ from pipeline.catalog.source_config import configs
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.health.doctor.machine import MINUTE, used_bytes
-from pipeline.home.litter import half_written, sweep
+from pipeline.home.litter import half_written
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
 from pipeline.record.incidents import kept_incidents
@@ -23,19 +23,11 @@ INCIDENT_DAYS = 7
 
 def litter(x: Examination) -> list[Finding]:
     """Look for half-written files of killed processes."""
-    left = half_written(x.home, days=None)
+    left = half_written(x.home)
     if not left:
         return [Finding("ok", "no half-written files of killed processes")]
-    if not x.fix:
-        what = f"{len(left)} half-written files of killed processes, such as {x.short(left[0])}"
-        remedy = "the next `gpufare refresh` or `gpufare doctor --fix` deletes them"
-        return [Finding("warn", what, remedy=remedy)]
-    swept = sweep(x.home, days=None)
-    stay, remedy = set(left) - set(swept), "delete it by hand"
-    return [
-        Finding("fixed", f"{len(swept)} half-written files deleted"),
-        *(Finding("warn", "half-written, and cannot be deleted", x.short(path), remedy) for path in stay),
-    ]
+    what = f"{len(left)} half-written files of killed processes, such as {x.short(left[0])}"
+    return [Finding("warn", what, remedy="the next `gpufare refresh` deletes them")]
 
 
 def stray(x: Examination) -> list[Finding]:
@@ -62,33 +54,13 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
 
 
 def own_catalogue(x: Examination) -> list[Finding]:
-    """Show the user's own GPUs, models and workloads, and the rows that cannot be used."""
-    found = read_own_catalogue(x.home)
+    """Look for rows of the user's own GPUs, models and workloads that cannot be used."""
     remedy = "mend it: gpufare publishes without it"
     problems = [
         Finding("warn", problem.removeprefix(str(path)).lstrip(",: "), x.short(path), remedy)
-        for path, problem in found.problems
+        for path, problem in read_own_catalogue(x.home).problems
     ]
-    names = {
-        "GPUs": [gpu.gpu_id for gpu in found.gpus],
-        "models": [model.model for model in found.models],
-        "workloads": [job.workload for job in found.workloads],
-    }
-    listed = [f"{what}: {', '.join(each)}" for what, each in names.items() if each]
-    if problems and not listed:
-        return problems
-    return [*problems, Finding("ok", "; ".join(listed) or "no GPUs, models or workloads of your own")]
-
-
-def keys(x: Examination) -> list[Finding]:
-    """Show which keys are set; never their values."""
-    given, missing = list[str](), list[str]()
-    for config in configs().values():
-        for name in sorted(config.key_variables) if config.disabled is None else ():
-            needed = f"{name} ({config.name}{'' if config.needs_key else ', optional'})"
-            (missing if name in config.missing_keys(x.environment) else given).append(needed)
-    what = f"set: {', '.join(given) or 'none'}; not set: {', '.join(missing) or 'none'}"
-    return [Finding("ok", what)]
+    return problems or [Finding("ok", "every row of your own GPUs, models and workloads can be used")]
 
 
 def incidents(x: Examination) -> list[Finding]:

@@ -1,11 +1,10 @@
-"""Checks of the home, its disk, the lock and the clock."""
+"""Checks of the home, its disk and the clock."""
 
 import shutil
 import tempfile
 from datetime import timedelta
 from pathlib import Path
 
-from filelock import FileLock, Timeout
 from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive, began_at
@@ -91,18 +90,6 @@ def used_bytes(folder: Path) -> int:
     paths = [folder, *folder.rglob("*")]
     sizes = {(status.st_dev, status.st_ino): status.st_blocks * 512 for status in map(Path.lstat, paths)}
     return sum(sizes.values())
-
-
-def lock(x: Examination) -> list[Finding]:
-    """Check whether a process is publishing."""
-    if not x.home.lock.exists():
-        return [Finding("ok", "nothing was published here yet")]
-    try:
-        with FileLock(x.home.lock, timeout=0):
-            return [Finding("ok", "no process is publishing")]
-    except Timeout:
-        remedy = f"a build takes minutes; if this lasts, `fuser -v {x.home.lock}` names the process to end"
-        return [Finding("ok", "a process is publishing", str(x.home.lock), remedy)]
 
 
 def clock(x: Examination) -> list[Finding]:
