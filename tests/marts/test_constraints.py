@@ -25,6 +25,7 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
         "FROM cheapest_published('asked')",
         "FROM nearest_answers('asked', 'plans')",
         "FROM machine_ranks('asked', 'plans', 'ranked')",
+        "FROM cost_history('asked', 'ranked')",
     ]
     with from_folder(MARKET, tmp_path_factory.mktemp("market"), queries) as connection:
         yield connection
@@ -105,6 +106,23 @@ def test_offers_of_unknown_place_are_counted(market: duckdb.DuckDBPyConnection) 
         (row,) = cheapest(market, tokens=SHORT, gpus=1, **place)
         assert json.loads(row["assumptions"])["offers_without_place"] == 1
     assert "offers_without_place" not in cheapest(market, tokens=SHORT)[0]["assumptions"]
+
+
+def test_a_cost_history_has_prices_of_wanted_places_only(market: duckdb.DuckDBPyConnection) -> None:
+    """The day before, only a machine in the United States had a price."""
+    query = """, done AS (FROM completed_jobs('asked')), ranked AS (FROM cheapest_published('asked'))
+        SELECT day::VARCHAR AS day FROM cost_history('done', 'ranked')"""
+    market.begin()
+    market.execute(
+        "INSERT INTO main.offers SELECT * REPLACE (day - 1 AS day, usd_per_gpu_hour / 2 AS usd_per_gpu_hour)"
+        " FROM main.offers WHERE raw_label = 'alpha'"
+    )
+    days = {
+        place: [row["day"] for row in asked(market, query, tokens=SHORT, gpu="card", gpus=1, **{place: "us"})]
+        for place in ("country", "exclude_country")
+    }
+    market.rollback()
+    assert days == {"country": ["2026-08-21", "2026-08-22"], "exclude_country": ["2026-08-22"]}
 
 
 def test_a_quote_and_an_own_machine_are_ranked_with_the_market(market: duckdb.DuckDBPyConnection) -> None:
