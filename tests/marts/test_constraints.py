@@ -332,6 +332,7 @@ def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.
         ({"tokens": "100M"}, "tokens must be a number; 100M is not a number"),
         ({"metod": "qlora"}, r"Job job 1: no column 'metod'; did you mean method\?"),
         ({"countries": "us"}, "no column 'countries'; did you mean country"),
+        ({"jobs": "mine"}, "no column 'jobs'; did you mean job"),
         ({"MaxUSD": 0.5}, "no column 'MaxUSD'; did you mean max_usd"),
         ({"modle": "x"}, "no column 'modle'; did you mean model"),
         ({"lora_rnk": 8, "note": 1}, "no column 'lora_rnk'; did you mean lora_rank"),
