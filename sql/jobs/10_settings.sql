@@ -158,8 +158,12 @@ FROM (
     WHERE e.setting <> 'job'
 ) AS g
 CROSS JOIN (
-    SELECT list({'setting': setting, 'other_name': other_name}) AS settings
-    FROM main.job_settings
+    SELECT list(s) AS settings
+    FROM (
+        SELECT setting, other_name FROM main.job_settings
+        UNION ALL
+        VALUES ('job', NULL)
+    ) AS s
 ) AS k
 WHERE g.setting NOT IN (SELECT s.setting FROM main.job_settings AS s);
 COMMENT ON MACRO TABLE unknown_settings IS

@@ -25,6 +25,13 @@ CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
 COMMENT ON FUNCTION is_wanted IS
     'True if a value is wanted (null: any value is) and not unwanted; an unknown value is neither.';
 
+CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_countries, continents) AS
+    is_wanted(country, countries, excluded_countries)
+    AND (excluded_countries IS NULL OR country IS NOT NULL)
+    AND is_wanted(continent, continents, NULL);
+COMMENT ON FUNCTION is_place_wanted IS
+    'Whether a job may run in a place; an unknown place meets no constraint on places.';
+
 CREATE OR REPLACE MACRO is_planned(
     verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
     min_fit_probability, evidences, gpu_ids, excluded_gpu_ids, min_gpus, max_gpus, max_nodes
@@ -46,9 +53,7 @@ CREATE OR REPLACE MACRO is_rental_wanted(
     AND is_wanted(provider, providers, excluded_providers)
     AND is_wanted(source, sources, excluded_sources)
     AND is_wanted(tier_class, tier_classes, NULL)
-    AND is_wanted(country, countries, excluded_countries)
-    AND (excluded_countries IS NULL OR country IS NOT NULL)
-    AND is_wanted(continent, continents, NULL)
+    AND is_place_wanted(country, continent, countries, excluded_countries, continents)
     AND coalesce(term_days <= max_term_days, TRUE)
     AND coalesce(price_age_days <= max_age_days, TRUE)
     AND (size_evidence <> 'assumed' OR assumed_sizes);

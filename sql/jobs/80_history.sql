@@ -36,7 +36,7 @@ WITH _history_prices AS (
     FROM query_table(jobs) AS j
     JOIN recorded_prices() AS o
         ON list_contains(j.price_kinds, o.price_kind)
-        AND is_wanted(o.country, j.countries, NULL) AND is_wanted(o.continent, j.continents, NULL)
+        AND is_place_wanted(o.country, o.continent, j.countries, j.excluded_countries, j.continents)
     GROUP BY ALL
 ),
 

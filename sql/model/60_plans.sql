@@ -289,7 +289,7 @@ FROM (
         ((1024e0 * CASE
             WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
                 THEN 1e9 + tokens_per_second_per_gpu * gpu_count
-            ELSE -needed_gib
+            ELSE -least(needed_gib, 1e9)
         END)::BIGINT * 100 - variant) * 100 - micro_batch::BIGINT AS merit
     FROM judged_candidates(jobs)
 )

@@ -26,6 +26,7 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
         "FROM cheapest_published('asked')",
         "FROM nearest_answers('asked', 'plans')",
         "FROM machine_ranks('asked', 'plans', 'ranked')",
+        "FROM cost_history('asked', 'ranked')",
     ]
     with from_folder(MARKET, tmp_path_factory.mktemp("market"), queries) as connection:
         yield connection
@@ -106,6 +107,23 @@ def test_offers_of_unknown_place_are_counted(market: duckdb.DuckDBPyConnection) 
         (row,) = cheapest(market, tokens=SHORT, gpus=1, **place)
         assert json.loads(row["assumptions"])["offers_without_place"] == 1
     assert "offers_without_place" not in cheapest(market, tokens=SHORT)[0]["assumptions"]
+
+
+def test_a_cost_history_has_prices_of_wanted_places_only(market: duckdb.DuckDBPyConnection) -> None:
+    """The day before, only a machine in the United States had a price."""
+    query = """, done AS (FROM completed_jobs('asked')), ranked AS (FROM cheapest_published('asked'))
+        SELECT day::VARCHAR AS day FROM cost_history('done', 'ranked')"""
+    market.begin()
+    market.execute(
+        "INSERT INTO main.offers SELECT * REPLACE (day - 1 AS day, usd_per_gpu_hour / 2 AS usd_per_gpu_hour)"
+        " FROM main.offers WHERE raw_label = 'alpha'"
+    )
+    days = {
+        place: [row["day"] for row in asked(market, query, tokens=SHORT, gpu="card", gpus=1, **{place: "us"})]
+        for place in ("country", "exclude_country")
+    }
+    market.rollback()
+    assert days == {"country": ["2026-08-21", "2026-08-22"], "exclude_country": ["2026-08-22"]}
 
 
 def test_a_quote_and_an_own_machine_are_ranked_with_the_market(market: duckdb.DuckDBPyConnection) -> None:
@@ -315,6 +333,7 @@ def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.
         ({"tokens": "100M"}, "tokens must be a number; 100M is not a number"),
         ({"metod": "qlora"}, r"Job job 1: no column 'metod'; did you mean method\?"),
         ({"countries": "us"}, "no column 'countries'; did you mean country"),
+        ({"jobs": "mine"}, "no column 'jobs'; did you mean job"),
         ({"MaxUSD": 0.5}, "no column 'MaxUSD'; did you mean max_usd"),
         ({"modle": "x"}, "no column 'modle'; did you mean model"),
         ({"lora_rnk": 8, "note": 1}, "no column 'lora_rnk'; did you mean lora_rank"),

@@ -206,3 +206,8 @@ def test_a_plan_has_the_precision_of_its_own_sharding(model: duckdb.DuckDBPyConn
     ).fetchall()
     assert {sharding for sharding, _ in rows} > {"fsdp"}
     assert all((precision == "deepspeed_bf16") == sharding.startswith("zero") for sharding, precision in rows)
+
+
+def test_a_micro_batch_beyond_any_memory_does_not_fit(model: duckdb.DuckDBPyConnection) -> None:
+    plans = _plans(model, model="llama-3.1-8b", method="full", seq_len=10**9, micro_batch=10**6, max_gpus=1)
+    assert {plan["verdict"] for plan in plans} == {"does_not_fit"}
