@@ -34,7 +34,7 @@ PRICES = "prices.acme.example"
 API = "api.acme.example"
 PASSWORD = "p@ss/wörd-1"
 PASSWORD_IN_ADDRESS = "p%40ss%2Fw%C3%B6rd-1"
-VARIABLES = ("GPUFARE_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY")
+VARIABLES = ("GPUFARE_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
 @pytest.fixture(autouse=True)
@@ -339,48 +339,14 @@ def test_the_proxy_is_that_of_the_environment_that_is_given(
         assert set(given.asked) == {"api.linode.com:443"}
 
 
-# --- the usual variables ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "HTTP_PROXY"])
-def test_the_usual_variables_are_used_on_request(
-    archive: Archive, variable: str, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
+def test_a_proxy_set_for_other_programs_is_not_used(
+    archive: Archive, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("GPUFARE_PROXY")
-    monkeypatch.setenv(variable, proxy.url.removeprefix("http://"))
+    for name in ("HTTPS_PROXY", "ALL_PROXY", "HTTP_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
     assert codes(live(archive)) == ["dns_error"]
     assert proxy.asked == []
-    monkeypatch.setenv("GPUFARE_PROXY", "environment")
-    assert live(archive).status == "captured"
-
-
-def test_hosts_of_no_proxy_are_asked_directly(
-    archive: Archive, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUFARE_PROXY", "environment")
-    monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-    for excepted in ("*", "::1, 10.0.0.0/8, [::1]:443, Prices.Acme.Example ,x.example"):
-        monkeypatch.setenv("NO_PROXY", excepted)
-        assert codes(live(archive)) == ["dns_error"], excepted
-    assert proxy.asked == []
-    monkeypatch.setenv("NO_PROXY", "localhost")
-    assert live(archive).status == "captured"
-    config = source(requests=[{"url": "https://localhost/gpus"}], api_hosts=["localhost"])
-    assert codes(live(archive, config)) == ["address_refused"]  # asked directly, it keeps the guard
-
-
-def test_which_hosts_no_proxy_names(
-    archive: Archive, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUFARE_PROXY", "environment")
-    monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-    for named in (PRICES, ".acme.example", "acme.example", f"{PRICES}:443", f" {PRICES} ", f", ,{PRICES},,"):
-        monkeypatch.setenv("NO_PROXY", named)
-        assert codes(live(archive)) == ["dns_error"], named
-    assert proxy.asked == []
-    for other in ("", ", ,", ".", ":443", "me.example", f"eu.{PRICES}", f"{PRICES}:8443", f"{PRICES}:99999"):
-        monkeypatch.setenv("NO_PROXY", other)
-        assert live(archive).status == "captured", other
 
 
 # --- settings that cannot be used ---------------------------------------------------------------------------
@@ -411,8 +377,6 @@ def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value() -> None:
         assert "s3cret" not in error, value
         assert "someone" not in error, value
         assert "not SOCKS" in error, value
-    with pytest.raises(NetworkSettingError, match="none of HTTPS_PROXY, ALL_PROXY and HTTP_PROXY is set"):
-        proxy_in({"GPUFARE_PROXY": "environment", "HTTPS_PROXY": " "})
 
 
 def test_certificates_that_cannot_be_read_stop_the_command(

@@ -153,9 +153,9 @@ class Client:
         self.limits = limits or (Limits() if replay is None else REPLAY_LIMITS)
         self.replay = replay
         proxy = proxy_in(environment) if replay is None else None
-        direct = GuardedTransport(replay.endpoint if replay else None)
+        endpoint = replay.endpoint if replay else None
         self._http = httpx.Client(
-            transport=ProxyTransport(proxy, direct) if proxy else direct,
+            transport=ProxyTransport(proxy) if proxy else GuardedTransport(endpoint),
             trust_env=False,
             follow_redirects=False,
             headers={

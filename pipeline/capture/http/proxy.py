@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]  # requests uses it, too
 
 import httpcore
 import httpx
@@ -16,7 +15,6 @@ import httpx
 from pipeline.capture.http.network import (
     KEPT_SECONDS,
     GuardedBackend,
-    GuardedTransport,
     seconds_left,
     trusted_certificates,
 )
@@ -43,9 +41,9 @@ def is_name_of_the_internet(host: str) -> bool:
 
 class ProxyTransport(httpx.HTTPTransport):
     """httpx's transport through a proxy, which gets a CONNECT for each host; TLS is with the host, and
-    verified. The hosts of ``proxy.no_proxy`` are asked over ``direct``."""
+    verified."""
 
-    def __init__(self, proxy: Proxy, direct: GuardedTransport) -> None:
+    def __init__(self, proxy: Proxy) -> None:
         context = trusted_certificates()
         super().__init__(verify=context, trust_env=False)
         # httpx has no argument for the network backend; its pool is replaced by one that has it.
@@ -59,16 +57,11 @@ class ProxyTransport(httpx.HTTPTransport):
             network_backend=GuardedBackend((proxy.host, proxy.port)),
         )
         self._proxy = proxy
-        self._direct = direct
         self._door = ProxyDoor()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Send the request. Raises RequestFailedError for a failure of the proxy, httpx.TransportError for
         one of the host."""
-        if proxy_bypass_environment(
-            f"{request.url.host}:{request.url.port or 443}", {"no": self._proxy.no_proxy}
-        ):
-            return self._direct.handle_request(request)
         if not is_name_of_the_internet(request.url.host):
             detail = f"{request.url} is not on a public name, and a proxy is asked for no others"
             raise RequestFailedError(OutcomeCode.HOST_REFUSED, detail)
@@ -78,11 +71,6 @@ class ProxyTransport(httpx.HTTPTransport):
         except TimeoutError:
             detail = f"{self._proxy} has not opened its first tunnel, for which the others wait"
             raise RequestFailedError(OutcomeCode.PROXY_FAILED, detail) from None
-
-    def close(self) -> None:
-        """Close all connections."""
-        super().close()
-        self._direct.close()
 
     def _tunnelled(self, request: httpx.Request, tunnel_is_there: Callable[[], None]) -> httpx.Response:
         if self._door.refusal is not None:

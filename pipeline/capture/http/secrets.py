@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from urllib.parse import quote, quote_plus
 
-from pipeline.capture.http.proxy_settings import secrets_of_proxies
+from pipeline.capture.http.proxy_settings import PROXY_VARIABLE, secrets_of_proxy
 from pipeline.capture.http.response import RequestFailedError
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
@@ -50,7 +50,7 @@ class Secrets:
             (spelling, f"${{{name}}}")
             for name, value in (
                 *self._values.items(),
-                *((variable, text) for text, variable in secrets_of_proxies(environment)),
+                *((PROXY_VARIABLE, text) for text in secrets_of_proxy(environment)),
             )
             if len(value) >= _SHORTEST_SECRET
             for spelling in _spellings(value)
