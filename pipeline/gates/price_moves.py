@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.gates.held import Before, Doubt
 from pipeline.gates.history import History
 from pipeline.gates.prices import (
@@ -26,17 +26,19 @@ from pipeline.gates.thresholds import THRESHOLDS
 
 
 class EarlierPrices:
-    """The prices of the last accepted reading, and those accepted before the prices now held."""
+    """The prices of the last accepted reading, except conflicting ones, and those accepted before the prices
+    now held."""
 
     def __init__(self, history: History) -> None:
         self._held = history.held
         self._prices: dict[PriceKey, list[Before]] = defaultdict(list)
         self._by_card: dict[PriceKey, list[Decimal]] = defaultdict(list)
-        for offer in history.last:
+        last = [each for each in history.last if each.flag_reason != FlagReason.CONFLICTING_PRICES]
+        for offer in last:
             usd, day = offer.usd_per_gpu_hour, history.last_day or date.min
             before = Before(offer.native_price, offer.native_currency, usd, day)
             self._prices[price_key(offer)].append(before)
-        listed = [each for each in history.last if each.gpu_id and each.usd_per_gpu_hour]
+        listed = [each for each in last if each.gpu_id and each.usd_per_gpu_hour]
         self._listed = sorted((each for each in listed if not each.is_marketplace), key=usd_of)
         for offer in self._listed:
             self._by_card[_card(offer)].append(usd_of(offer))

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
 from pipeline.contracts.offer import Offer
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.gates import price_bounds
 from pipeline.gates.held import Before, HeldPrice
 from pipeline.gates.history import History, moves_at_other_sources, read_history
@@ -473,3 +473,10 @@ def test_a_held_price_is_read_back_with_the_price_before_it(tmp_path: Path) -> N
     assert held == {
         price_key(offer()): HeldPrice(RejectReason.PRICE_JUMP, Decimal("8.00"), YESTERDAY, 1, before)
     }
+
+
+def test_one_of_two_conflicting_prices_is_judged_like_a_first_price() -> None:
+    conflict = [offer(price, flag_reason=FlagReason.CONFLICTING_PRICES) for price in ("2.00", "0.20")]
+    result = screen([offer("0.20")], History(conflict, YESTERDAY), config(), DAY)
+    assert reasons(result) == reasons(screen([offer("0.20")], History(), config(), DAY)) != []
+    assert screen([offer("2.00")], History(conflict, YESTERDAY), config(), DAY).rejects == []
