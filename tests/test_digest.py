@@ -221,6 +221,7 @@ def test_a_failing_webhook_is_an_incident_without_its_address(
     [
         ("http://chat.example/hooks/SECRET", "https://"),
         ("http://10.0.0.1/hooks/SECRET", "https://"),
+        ("http://localhost:x@chat.example/hooks/SECRET", "https://"),
         ("ftp://127.0.0.1/hooks/SECRET", "https://"),
         ("https://[::SECRET", "InvalidURL"),
         ("SECRET", "https://"),

@@ -39,14 +39,14 @@ class Workload(_Entry):
     title: str
     model: str
     method: Method
-    tokens: Amount
+    tokens: Annotated[Amount, Field(ge=1)]
     examples: Amount | None = None
     tokens_per_example: Amount | None = None
     epochs: Amount | None = None
     seq_len: int = _count("seq_len", default_count("seq_len"))
     lora_rank: int | None = _count("lora_rank", None)
     max_gpus: int = _count("gpus", default_count("gpus"))
-    max_hours: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    max_hours: float | None = Field(default=None, ge=0.01, allow_inf_nan=False)
     scenario: bool = True
     note: str | None = None
 

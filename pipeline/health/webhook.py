@@ -52,12 +52,13 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
 
 def _post(address: str, text: str) -> str | None:
     """Post ``{"text": text}`` without reading the answer's body; return why it failed, None if it did not."""
-    if not address.startswith(("https://", "http://127.0.0.1:", "http://localhost:")):
-        return f"{WEBHOOK_VARIABLE} must begin with https://"
     try:
+        url = httpx.URL(address)
+        if url.scheme != "https" and (url.scheme != "http" or url.host not in ("127.0.0.1", "localhost")):
+            return f"{WEBHOOK_VARIABLE} must begin with https://"
         with (
             httpx.Client(verify=trusted_certificates(), trust_env=False, timeout=TIMEOUT_SECONDS) as client,
-            client.stream("POST", address, json={"text": text}) as answer,
+            client.stream("POST", url, json={"text": text}) as answer,
         ):
             return None if answer.is_success else f"the webhook answered {answer.status_code}"
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
