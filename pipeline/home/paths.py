@@ -57,7 +57,7 @@ class Home:
     workloads = _Place("workloads.csv")
     """The user's own workloads; see pipeline/catalog/own.py."""
     permissions = _Place("permissions.json")
-    """Which sources the user enabled and disabled; see pipeline/capture/permissions.py."""
+    """The file of sources that the user enabled and disabled; see pipeline/capture/permissions.py."""
     permissions_lock = _Place("permissions.lock")
     """Held while they are changed."""
     own_runs = _Place("measured_runs.csv")

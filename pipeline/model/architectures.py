@@ -201,7 +201,7 @@ _LINEAR = ("linear_attention", "mamba", "conv", "lightning")
 
 
 def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
-    """How many layers attend to all, to a window, or have a mixer in linear time."""
+    """Number of layers that attend to all tokens, to a window, or have a mixer in linear time."""
     listed = text.get("layer_types") or text.get("layers_block_type")
     if listed is None:
         full = _full_among_linear(text, base.layers)

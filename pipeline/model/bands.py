@@ -20,14 +20,14 @@ from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
 
 GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
 COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
-"""Of model_bands.csv."""
+"""Columns of model_bands.csv."""
 
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
 """Logarithms of the band that the widest group is mixed with, as if it were of one family more."""
 PARENT_FAMILIES = 4
-"""A group of n families counts n parts, its parent group so many: with two, bands of few families were too
+"""Weight of the parent group, where a group of n families weighs n: with two, bands of few families were too
 narrow for unseen ones."""
 LEAST_FAMILIES = 3
 """With fewer families of one evidence level the widening of all levels is taken."""
@@ -134,7 +134,7 @@ def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
 
 
 def _inside(runs: Residuals, widening: float | pl.Series) -> Mask:
-    """Which runs are inside their bands, stretched about their middle."""
+    """Return a mask of the runs inside their bands, stretched about their middle."""
     middle, half = (runs["low"] + runs["high"]) / 2, (runs["high"] - runs["low"]) / 2
     return ((runs["value"] - middle).abs() <= half * widening).to_numpy()
 
@@ -168,7 +168,7 @@ def _band_rows(
 
 
 def _record(runs: Residuals) -> dict[str, Any]:
-    """How often the bands of the runs hold, each stretched by its ``widening``."""
+    """Return the share of runs inside their bands, each stretched by its ``widening``."""
     inside, families = _inside(runs, runs["widening"]), runs["family"].to_numpy()
     by_evidence = {
         evidence: round(coverage(inside[mask], families[mask]), 4)

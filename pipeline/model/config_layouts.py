@@ -1,4 +1,4 @@
-"""What the model types of transformers mean by their config.json: catalog/config_layouts.yaml."""
+"""The meaning of config.json by model type of transformers: catalog/config_layouts.yaml."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from pipeline.home import paths
 
 
 class Layouts(BaseModel):
-    """What a config.json's fields do not say, by its model type."""
+    """Facts of a model type that its config.json does not state."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,6 +1,6 @@
-"""What a user's own measured runs say of the model's estimates: a factor per card, method and software.
+"""Corrections of the model's estimates by a user's measured runs: a factor per card, method and software.
 
-Only where it is asked for, and always beside the estimate itself; no published table knows of it.
+Applied on request only, and always shown beside the estimate; no published table has them.
 """
 
 import math
@@ -17,7 +17,7 @@ from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
 
 PRIOR_RUNS = 2
-"""How many runs of a user the model's own estimate is worth.
+"""Weight of the model's own estimate, in runs of a user.
 
 Among held-out runs the sources' mean errors are 12% apart in memory and 14% in speed, and the runs of one
 source scatter by 12 and 17% around its mean: the best weight of the estimate is the ratio of the variances, 1
@@ -40,13 +40,13 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What to multiply an estimate by, and how many runs say so."""
+    """The factor of an estimate, and the number of runs that it rests on."""
 
     factor: float
     runs: int
 
     def sentence(self, quantity: str) -> str:
-        """What was done to an estimate, in words."""
+        """Return the correction in a sentence."""
         some = "1 run" if self.runs == 1 else f"{self.runs} runs"
         return f"{SAID[quantity]} corrected by x {self.factor:.3f} from {some} of yours"
 

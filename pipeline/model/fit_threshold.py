@@ -26,7 +26,7 @@ PLATEAU = 0.002
 """Thresholds whose balanced accuracy is this close to the best count as equally good."""
 
 MOST_DEATHS = 0.05
-"""Of runs that are said to fit on their own card so many may die, in the mean over families."""
+"""Acceptable share of runs that die on their own card although predicted to fit, averaged over families."""
 
 GIVEN_BACK = 0.93
 """Short of memory the caching allocator gives back what it reserved and does not use: a run surely dies only

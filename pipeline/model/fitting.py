@@ -31,7 +31,7 @@ RESIDUAL_SCALE = 0.1
 """A residual of this size (in the logarithm) still counts as a square; larger ones count linearly."""
 
 RUN_WEIGHT = 0.1
-"""How much all the runs together weigh against the priors."""
+"""Weight of all runs together against the priors."""
 
 DIFFERENCE = 0.02
 """Half the step of the central differences, in units of a parameter's relative width."""
@@ -62,7 +62,7 @@ class Parameter(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What is fitted: a macro's column against a measured column."""
+    """A fitted quantity: a macro's column against a measured column."""
 
     name: str
     macro: str
@@ -201,7 +201,7 @@ class Fitter:
         return at
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
-        """How much of its prior's width each free constant keeps after all runs: 1 where they say nothing."""
+        """Return each free constant's posterior width as a share of its prior's: 1 if the runs do not constrain it."""
         weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
         scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
         slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes
@@ -248,7 +248,7 @@ def _soft_slope(scaled: Array) -> Array:
 
 
 def in_first_half(run_id: str) -> bool:
-    """Whether a run is in the calibration half of the fixed split."""
+    """Return True if a run is in the calibration half of the fixed split."""
     return hashlib.sha256(run_id.encode()).digest()[0] % 2 == 0
 
 
@@ -274,7 +274,7 @@ class Calibrations:
     held_out: Array
     """Each run's prediction (logarithm) by the constants fitted without its family."""
     posterior_widths: dict[str, float]
-    """Of the free constants, as shares of their priors' widths."""
+    """Posterior widths of the free constants, as shares of their priors' widths."""
 
 
 def fit_quantity(fitter: Fitter) -> Calibrations:

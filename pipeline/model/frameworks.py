@@ -13,7 +13,7 @@ from pipeline.model.run_settings import RunRow
 
 
 class Framework(BaseModel):
-    """How a framework is recognized, and its own defaults. None: it has none, or they differ by recipe."""
+    """A framework's names and defaults; a default is None if there is none, or if it differs by recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -22,7 +22,7 @@ class Framework(BaseModel):
     """Found in the framework's name in lower case."""
     stack: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    """Where the defaults are documented."""
+    """Address of the documentation of the defaults."""
     loss_kernel: str | None = None
     checkpointing: Literal["none", "sac", "full"] = "none"
     offload: Literal["act", "cpu"] | None = None

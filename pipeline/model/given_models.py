@@ -13,7 +13,7 @@ from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
 MAX_BYTES = 1 << 20
-"""Of a config.json; the longest published are some 100 kB."""
+"""Largest config.json that is read; the longest published ones have some 100 kB."""
 
 
 def model_of_config(

@@ -25,7 +25,7 @@ class Architecture:
     params_active: float | None = None
     experts_active: int = 1
     expert_params: float = 0.0
-    """Of one expert in all layers."""
+    """Parameters of one expert in all layers."""
     hf_id: str | None = None
     is_decoder: bool = True
     """Not an encoder with a decoder, whose shape is no likeness of today's models."""
@@ -72,7 +72,7 @@ def canonical(name: str) -> str:
 
 
 def named_size(name: str) -> tuple[float | None, float | None]:
-    """What a canonical name says of all and of the active parameters, in 10^9: ``30b-a3b``, ``135m``.
+    """Return all and the active parameters that a canonical name states, in 10^9: ``30b-a3b``, ``135m``.
 
     Effective sizes (``e4b``) and those of each expert (``8x7b``) are not a count of parameters.
     """
@@ -95,7 +95,7 @@ _NO_LIKENESS = re.compile(
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
-"""How far in size a likeness of the same family may be: depth alone is scaled to the size."""
+"""Largest distance in size (log) of a similar model of the same family: only depth is scaled to the size."""
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:

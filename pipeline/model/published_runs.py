@@ -26,7 +26,7 @@ PUBLISHED_COLUMNS = {
 
 
 def is_published_layout(columns: list[str]) -> bool:
-    """Whether a file's columns are those of the published compilation."""
+    """Return True if a file's columns are those of the published compilation."""
     return set(columns) >= _MARKS
 
 
@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """What the first pattern that is found in a text means, None where none is."""
+    """Return the meaning of the first pattern found in a text, None if none is."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -124,7 +124,7 @@ def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_paral
 
 
 def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
-    """Whether every GPU works on samples of its own: the global batch is that of all GPUs and micro-steps."""
+    """Return True if each GPU works on different samples: the global batch counts all GPUs and micro-steps."""
     total, steps = re.search(r"\bglobal=(\d+)", text), re.search(r"\bGA=(\d+)", text)
     return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 

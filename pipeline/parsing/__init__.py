@@ -1,1 +1,1 @@
-"""What readers share: HTML, text, prices, units, tables and JSON lists."""
+"""Parts that readers share: HTML, text, prices, units, tables and JSON lists."""
