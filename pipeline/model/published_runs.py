@@ -124,7 +124,7 @@ def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_paral
 
 
 def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
-    """Return True if each GPU works on different samples: the global batch counts all GPUs and micro-steps."""
+    """Return True if each GPU has its own samples: the global batch counts all GPUs and micro-steps."""
     total, steps = re.search(r"\bglobal=(\d+)", text), re.search(r"\bGA=(\d+)", text)
     return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
