@@ -201,7 +201,7 @@ class Fitter:
         return at
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
-        """Return each free constant's posterior width as a share of its prior's: 1 if no run constrains it."""
+        """Return each free constant's posterior width as a share of its prior's; 1 if unconstrained."""
         weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
         scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
         slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes
