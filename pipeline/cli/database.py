@@ -12,7 +12,7 @@ from pipeline.home import paths
 
 
 class _Sql(click.Command):
-    """Takes a query that begins with a comment as a query, not as an option."""
+    """A command whose query may begin with a comment, which is not an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move such a query after the options."""

@@ -15,7 +15,7 @@ DIGITS = 3
 """Significant digits of estimates without cents: hours, speeds, memory."""
 
 BAND_DIGITS = 2
-"""Significant digits of the ends of a band, beyond which one in ten runs is; none is finer than a cent."""
+"""Significant digits of a band's ends, the 10th and 90th percentile; none is finer than a cent."""
 
 WHOLE_DOLLARS = 1000
 """Amounts in US dollars from which cents are not shown."""

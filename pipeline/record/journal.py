@@ -1,6 +1,6 @@
 """Outcomes, exchange rates and incidents: the entries of one SQLite file, ``record/journal.sqlite``.
 
-Any process may write at any time: SQLite lets one after the other. The file also marks the home as one of
+Any process may write at any time: SQLite serializes the writes. The file also marks the home as one of
 this layout.
 """
 

@@ -160,4 +160,4 @@ FROM _traced_runs AS r
 JOIN traced_coefficients() AS c ON c.recipe = r.recipe
 GROUP BY ALL;
 COMMENT ON MACRO TABLE traced_of IS
-    'Bytes of each term of the traced recipes that runs are: fixed, and per token of a micro-batch.';
+    'Bytes of each term of the traced recipe of a run: fixed, and per token of a micro-batch.';

@@ -58,13 +58,13 @@ def _of_catalogue(model: str) -> Architecture:
 
 @cache
 def catalogue_configs() -> dict[str, dict[str, Any]]:
-    """What shapes the catalogue's newer models, by their ids: fields of their config.json."""
+    """Return the fields of config.json that shape the catalogue's newer models, by id."""
     text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
     return {row["model"]: row["config"] for row in map(json.loads, text.splitlines())}
 
 
 def is_without_vision(model: str) -> bool:
-    """Whether a catalogue model is the language model of one that has a vision tower, too."""
+    """Return True if a catalogue model is the language model of one with a vision tower."""
     return "without its vision tower" in _catalogue()[model]["source"]
 
 

@@ -112,7 +112,7 @@ class CachingAllocator:
 
 @dataclass(slots=True)
 class ReplayedPeak:
-    """Of one phase: the most in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
+    """Return a phase's peak in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
 
     block_bytes: int = 0
     reserved_bytes: int = 0

@@ -1,4 +1,4 @@
-"""Whether a traced step fits a card, and the largest micro-batch that does."""
+"""Fits a traced step on a card, and finds its largest micro-batch."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gpufare_tracer.timeline import Category, Phase
 
 GIB = 1 << 30
 LARGE_TRANSIENTS = (Category.LOGITS, Category.WORKING_SET, Category.TEMPORARIES, Category.HIDDEN_TEMPORARIES)
-"""What comes and goes in large pieces, between which the caching allocator loses memory."""
+"""Categories in large pieces, between which the caching allocator loses memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Card:
         return (phase.block_bytes + self.transient_share * transient) / GIB
 
     def holds(self, trace: Trace) -> bool:
-        """Whether the step fits."""
+        """True if the step fits."""
         return self.needed_gib(trace) <= self.usable_gib
 
 
@@ -59,7 +59,7 @@ COMPUTE_CAPABILITIES = {
     "Blackwell": (10, 0),
     "Blackwell Ultra": (10, 3),
 }
-"""Of each generation's data-centre cards: NVIDIA's CUDA C++ programming guide."""
+"""By generation, for data-centre cards: NVIDIA's CUDA C++ programming guide."""
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
@@ -119,7 +119,7 @@ MISSES = 4
 
 
 def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:
-    """Where the line through two sizes meets the limit; 0 where it does not rise."""
+    """Return the point where the line through two sizes meets the limit; 0 if it does not rise."""
     one, other = sizes[0], sizes[-1]
     rise = needed[other] - needed[one]
     return int(one + (usable_gib - needed[one]) * (other - one) / rise) if rise > 0 else 0

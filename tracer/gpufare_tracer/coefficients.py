@@ -66,7 +66,7 @@ TraceRow = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What a run's bytes are linear in: one column per feature, those per token times the tokens."""
+    """Return a run's features, a column each; those per token are times the tokens."""
 
     names: tuple[str, ...]
     values: Array

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
-"""What a user's own step leaves to the loop around it."""
+"""Settings that a user's own step leaves to the loop around it."""
 
 
 @click.command()
@@ -334,7 +334,7 @@ def _verdict(traced: "Trace", card: "Card") -> str:
 def _show_estimate(
     connection: "duckdb.DuckDBPyConnection", recipe: "Recipe", shape: "TraceShape", gpu: str
 ) -> None:
-    """What the SQL model says of the same run."""
+    """Return the SQL model's estimate of the same run."""
     from gpufare_tracer.settings import run_settings
 
     settings = run_settings(recipe, shape, gpu)

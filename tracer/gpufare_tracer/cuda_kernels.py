@@ -1,4 +1,4 @@
-"""What CUDA kernels do that a CPU build of torch does not show.
+"""Effects of CUDA kernels that a CPU build of torch does not show.
 
 Four things differ from what a fake step sees by itself, each found on measured runs and audited against the
 pinned torch by tests/tracing/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
@@ -257,7 +257,7 @@ LARGE_WORKSPACE_MAJORS = (9, 10, 12)
 
 
 def workspace_bytes(compute_capability: tuple[int, int]) -> int:
-    """What the first matrix product of a thread allocates for cuBLAS, and keeps.
+    """Allocate the workspace that cuBLAS keeps from a thread's first matrix product on.
 
     aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB and 128 KiB, 32 MiB on Hopper and
     Blackwell. The forward pass and autograd run in a thread each.

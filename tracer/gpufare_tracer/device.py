@@ -1,4 +1,4 @@
-"""What the fake device answers when a framework asks about it: torch.cuda and torch.accelerator, patched."""
+"""Answers of the fake device to a framework's questions: torch.cuda and torch.accelerator, patched."""
 
 import contextlib
 import types

@@ -1,4 +1,4 @@
-"""What a trace can fail with, in words for the person whose step it is."""
+"""Errors of a trace, worded for the person whose step it is."""
 
 import logging
 import traceback
@@ -9,7 +9,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.parsing.printable import printable
 
 MAX_CHARACTERS = 600
-"""Of a message; what a config.json or a library says may be of any length."""
+"""Longest message, in characters: texts from a config.json or a library can have any length."""
 
 
 class CannotTraceError(GpufareError):

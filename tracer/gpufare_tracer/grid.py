@@ -80,7 +80,7 @@ class GridError(GpufareError):
 
 @dataclass(frozen=True)
 class Traced:
-    """What tracing a cell gave: a row with its packages, or the reason why there is none."""
+    """The result of tracing a cell: a row with its packages, or the reason for the failure."""
 
     cell: Cell
     digest: str

@@ -1,4 +1,4 @@
-"""What traces keep on disk: the digest of what was traced, a journal of finished traces, and tables.
+"""Files that traces keep on disk: the digest of what was traced, a journal of finished traces, and tables.
 
 catalog/traces.csv (grid.py) and catalog/traced_runs.csv (traced_runs.py) are kept alike.
 """
@@ -55,7 +55,7 @@ class Journal:
         self.path = path
 
     def lines(self) -> Iterator[Any]:
-        """What was added; a line that was being written when its process ended is left out."""
+        """Return the added entries; an unfinished last line of a killed process is skipped."""
         if not self.path.exists():
             return
         for line in self.path.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""Which traced recipe a measured run is, by its source: catalog/traced_stacks.yaml.
+"""Maps measured runs to traced recipes by their source: catalog/traced_stacks.yaml.
 
 A run's columns say most of a recipe; what its publisher's own script, configuration and library versions add
 is the source's, with the evidence for it.
@@ -23,7 +23,7 @@ STACKS_FILE = "traced_stacks.yaml"
 
 
 class Rule(BaseModel):
-    """What holds for some runs of a source."""
+    """A rule for some runs of a source."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -36,7 +36,7 @@ class Rule(BaseModel):
     """Why these runs cannot be traced; empty where they can."""
 
     def applies(self, run: Mapping[str, str]) -> bool:
-        """Whether it holds for a run."""
+        """Return True if the rule applies to a run."""
         if self.runs and not any(first <= run["run_id"] <= last for first, last in self.runs):
             return False
         return all(
@@ -54,7 +54,7 @@ class Stack(BaseModel):
     software: dict[str, str] = {}
     """Package to the version that the publisher ran, as far as it is known."""
     evidence: str
-    """Where switches and versions are known from."""
+    """Source of the switches and versions."""
     switches: dict[str, Any] = {}
     rules: tuple[Rule, ...] = ()
 

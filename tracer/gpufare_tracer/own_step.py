@@ -26,7 +26,7 @@ CONTRACT = (
 )
 
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
-"""What a user's module sees when it is imported; its function sees that of the card."""
+"""The device that a user's module sees on import; its function sees the card's."""
 
 LOOKS_FOR_A_DRIVER = "bitsandbytes"
 """Fails to import where torch says that CUDA is there and it is not; peft imports it, too."""
@@ -133,7 +133,7 @@ class SeveralOptimizers:
 
 @contextmanager
 def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
-    """What a user's code meets on a GPU: optimizers that default to foreach, streams and statistics.
+    """Surroundings of a user's code on a GPU: optimizers that default to foreach, streams and statistics.
 
     ``notes`` collects what is traced otherwise than it would run.
     """
@@ -225,5 +225,5 @@ def _code_of(reference: str) -> Iterator[None]:
 
 
 def takes(function: Callable[..., Any], name: str) -> bool:
-    """Whether a user's function has a parameter of this name."""
+    """Return True if a user's function has a parameter of this name."""
     return name in inspect.signature(function).parameters

@@ -58,7 +58,7 @@ def setting_rows(
 
 
 def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
-    """How many runs agree, and the family without which they would be too few."""
+    """Return the number of agreeing runs, and the family without which there would be too few."""
     total = sum(runs.values())
     largest = max(runs, key=lambda family: (runs[family], family), default="")
     is_alone = total >= LEAST_AGREEING_RUNS > total - runs.get(largest, 0)
@@ -84,7 +84,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 
 def _stands_for_its_stack(recipe: Recipe) -> bool:
-    """Whether a run that gives only its settings may be taken to be this recipe.
+    """True if a run that states only its settings may be taken for this recipe.
 
     Not what batches bring beside their tokens.
     """

@@ -46,7 +46,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         "method": "qlora", "quantization": "nf4", "kbit_upcast": True, "autocast": "bf16",
     },
 }  # fmt: skip
-"""What decides the work of a step of transformers and PEFT beside architecture, shape and attention kernel.
+"""Settings that decide the work of a step of transformers and PEFT, besides architecture, shape and kernel.
 
 Which weights train, their type, and the types in which adapters, norms and head compute."""
 
@@ -78,7 +78,7 @@ FLOP_FEATURES = (
 )  # fmt: skip
 COUNT_FEATURES = ("layers", "layer_adapters", "grouped_layers", "unadapted_down_layers", "once")
 FEATURES = (*BYTE_FEATURES, *FLOP_FEATURES, *COUNT_FEATURES)
-"""What a step's work is proportional to; ``unadapted_down`` is what the recompute of a layer leaves out."""
+"""Factors of a step's work; the recompute of a layer skips ``unadapted_down``."""
 NOT_REPEATED = frozenset({
     "token_hidden", "token_vocab", "head_weights", "tied_head_weights", "token_head_weights", "once",
 })  # fmt: skip
@@ -93,7 +93,7 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = {
     "attention_flops_16bit": ("layer_token_attention",), "attention_flops_fp32": ("layer_token_attention",),
     "kernels": COUNT_FEATURES, "python_operations": COUNT_FEATURES, "autograd_operations": COUNT_FEATURES,
 }  # fmt: skip
-"""What is counted per micro-step, and the features that it can depend on."""
+"""Quantities counted per micro-step, and the features that each can depend on."""
 ONLY_EAGER = frozenset({"layer_token_scores"})
 """Features of attention whose scores lie in memory."""
 LEAST_SHARE = 1e-4
@@ -142,7 +142,7 @@ def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Rec
 
 
 def work_of(trace: Trace, phase: str) -> dict[str, float]:
-    """What one phase of a trace does, by quantity; bytes of adapters' products count as moved."""
+    """Return the work of one phase of a trace, by quantity; bytes of adapters' products count as moved."""
     values = work_values(trace.work)
     moved = [kind for kind in WORK_KINDS if kind not in ("dequantization", "optimizer")]
     return {

@@ -30,7 +30,7 @@ class Recipe(BaseModel):
     emulates: str | None = None
     """The framework that is emulated with ``framework``'s code, and how; None for the real code."""
     source: str = ""
-    """Where the preset's switches are documented."""
+    """Address of the documentation of the preset's switches."""
 
     method: Literal["full", "lora", "qlora"] = "lora"
     quantization: Literal["none", "nf4", "nf4dq", "gptq", "int8"] = "none"
@@ -41,7 +41,7 @@ class Recipe(BaseModel):
     """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
 
     gptq_kernel: Literal["torch", "triton"] = "triton"
-    """How GPTQ's layers unpack their weights: by torch operations, or in one kernel that keeps nothing."""
+    """How GPTQ's layers unpack weights: by torch operations, or in one kernel that keeps nothing."""
 
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
@@ -50,7 +50,7 @@ class Recipe(BaseModel):
     """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
 
     shifted_logits: Literal["none", "model", "loss"] = "none"
-    """How older transformers made the loss of the next token, by a copy of the logits without the last one.
+    """True for older transformers' loss of the next token, by a copy of the logits without the last one.
 
     model: the model casts its logits to fp32 first, as up to transformers 4.45;
     loss: the loss function casts them, and the output keeps its own, as 4.46 did (``ForCausalLMLoss``);
@@ -59,7 +59,7 @@ class Recipe(BaseModel):
     gradient_scaling: bool = False
     """torch's GradScaler, as fp16 autocast needs it."""
     outputs_held: bool = False
-    """Whether the model's output, and so its logits, is kept until the optimizer has stepped.
+    """True if the model's output, and so its logits, is kept until the optimizer has stepped.
 
     A plain loop with ``out = model(...); out.loss.backward(); optimizer.step()`` does; Trainer does not.
     """
@@ -78,7 +78,7 @@ class Recipe(BaseModel):
     loss: Literal["framework", "fused_linear"] = "framework"
     """framework: its own loss; fused_linear: with the head, in one kernel (Liger, cut cross-entropy)."""
     attention_mask: bool = False
-    """Whether a batch brings a padding mask."""
+    """True if a batch has a padding mask."""
 
     checkpointing: Literal["none", "full"] = "none"
     checkpoint_reentrant: bool = False
@@ -95,7 +95,7 @@ class Recipe(BaseModel):
     """adamw is torch's foreach kernel."""
     gradient_clipping: bool = True
     gradient_accumulation: bool = False
-    """Whether gradients are kept over several micro-batches."""
+    """True if gradients are kept over several micro-batches."""
 
     sharding: Literal["none", "ddp", "fsdp"] = "none"
     gpu_count: int = Field(default=1, ge=1)

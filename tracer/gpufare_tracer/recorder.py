@@ -234,7 +234,7 @@ class Recorder(TorchDispatchMode):
 
 
 def is_wrapper(kind: Any) -> bool:
-    """Whether a class of tensors holds others and has no memory of its own, as DTensor."""
+    """Return True if a class of tensors holds others and has no own memory, such as DTensor."""
     return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
 
 

@@ -1,4 +1,4 @@
-"""What a trace says."""
+"""The request for a trace, and its result."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from gpufare_tracer.timeline import Category, Moment, Phase
 
 
 class TraceShape(BaseModel):
-    """What is trained, and in which pieces.
+    """The traced model and the pieces that it is trained in.
 
     ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place where given.
     ``layers`` cuts the model to fewer layers. ``compute_capability`` is the card's, e.g. (8, 0) for an A100.
@@ -36,7 +36,7 @@ class TensorAtPeak(BaseModel):
     """file:line of the code that made it; empty where lines were not recorded."""
     count: int
     size_bytes: int
-    """Of all of them."""
+    """Sum over all parameters."""
 
 
 class PhaseTrace(BaseModel):
@@ -99,7 +99,7 @@ class Attention(BaseModel):
 
 
 class Work(BaseModel):
-    """What one micro-step (forward and backward) and one optimizer step must do."""
+    """The work of one micro-step (forward and backward) and of one optimizer step."""
 
     matrix_products: tuple[MatrixProduct, ...] = ()
     attention: tuple[Attention, ...] = ()

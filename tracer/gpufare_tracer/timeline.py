@@ -1,4 +1,4 @@
-"""What a traced step allocated and freed, in order, and what was alive at the peak of each phase.
+"""Allocations of a traced step in order, and those alive at the peak of each phase.
 
 Knows nothing of torch: a timeline is a list of allocations and the order in which they came and went.
 """
@@ -53,7 +53,7 @@ _FIRST_MOMENT = {
 
 
 class Category(StrEnum):
-    """What a tensor is for."""
+    """Purpose of a tensor."""
 
     WEIGHTS = "weights"
     ADAPTERS = "adapters"
@@ -70,7 +70,7 @@ class Category(StrEnum):
     HIDDEN_TEMPORARIES = "hidden_temporaries"
     """Made inside a CUDA kernel's own code, which no framework shows."""
     WORKSPACE = "workspace"
-    """What cuBLAS keeps for itself, once per thread."""
+    """Workspace of cuBLAS, once per thread."""
     COMMUNICATION = "communication"
     """Buffers of collectives: DDP's buckets, gathered weights, gradients on their way."""
 
@@ -204,7 +204,7 @@ class Timeline:
         return {category: sizes[category] for category in Category if sizes[category]}
 
     def category(self, allocation: Allocation, peak: Peak) -> Category:
-        """What an allocation alive at a peak is for."""
+        """Return the purpose of an allocation alive at a peak."""
         return self._category(allocation, self._end_of_forward(peak.event))
 
     def _end_of_forward(self, event: int) -> int:

@@ -152,7 +152,7 @@ class _Traces:
         self.values |= dict(self.journal.lines())
 
     def has(self, key: str) -> bool:
-        """Whether a trace is known and would be the same today; one that failed is tried again."""
+        """Return True if a trace is known and would be the same today; a failed one is repeated."""
         values = self.values.get(key)
         if not values or values["problem"]:
             return False

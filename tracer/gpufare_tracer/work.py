@@ -56,8 +56,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "contiguous", "roll", "flip", "tril", "triu", *sorted(ONLY_WRITES),
     ),
 }  # fmt: skip
-"""What a kernel is for, by the start of its operation's name; the first that fits. ``copy`` becomes ``cast``
-where the type changes, and what nothing fits is ``elementwise``."""
+"""The purpose of a kernel by the start of its operation's name; the first match counts. ``copy`` becomes
+``cast`` if the type changes, and an unmatched operation is ``elementwise``."""
 
 KERNELS: Mapping[str, int] = {
     "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
@@ -78,7 +78,7 @@ KERNELS: Mapping[str, int] = {
 CHUNK = 65_536
 BLOCKS_PER_LAUNCH = 320
 TENSORS_PER_LAUNCH = (110, 64, 48, 36, 30)
-"""Of a multi-tensor kernel, by the number of lists: aten/src/ATen/native/cuda/MultiTensorApply.cuh."""
+"""Tensors per multi-tensor kernel, by the number of lists: aten/src/ATen/native/cuda/MultiTensorApply.cuh."""
 
 PRODUCTS: Mapping[str, tuple[str, str]] = {
     "mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2"),
@@ -90,7 +90,7 @@ PRODUCTS: Mapping[str, tuple[str, str]] = {
 
 
 class _Operation(NamedTuple):
-    """What is known of an operation before it is called."""
+    """Facts of an operation before it is called."""
 
     name: str
     """Without namespace and overload."""
@@ -100,7 +100,7 @@ class _Operation(NamedTuple):
     is_communication: bool
     arguments: tuple[str, ...]
     written: tuple[bool, ...]
-    """Which arguments it writes in place, in the order of ``arguments``."""
+    """True for each argument that it writes in place, in the order of ``arguments``."""
 
 
 @cache
@@ -227,7 +227,7 @@ class WorkCounter:
         )  # fmt: skip
 
     def result(self) -> Work:
-        """What was counted, in a fixed order."""
+        """Return the counts, in a fixed order."""
         return Work(
             matrix_products=_counted(self._products),
             attention=_counted(self._attention),

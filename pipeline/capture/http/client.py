@@ -397,7 +397,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3), or None.
 
-    In place of the header, one whose name ends in it counts, such as Azure's
+    A header whose name ends in -retry-after counts, too, such as Azure's
     ``x-ms-ratelimit-retailprices-retry-after``.
     """
     names = ["retry-after", *(name for name in headers if name.endswith("-retry-after"))]

@@ -35,19 +35,19 @@ LAYER_BY_LAYER = (
 """Fields of a config.json that say the kind of each layer, so that a cut model stands for no deeper one."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
-"""What transformers raises for sizes that do not go together; what fake tensors raise is a RuntimeError."""
+"""Errors of transformers for sizes that do not go together; fake tensors raise a RuntimeError."""
 
 Switches = Callable[[Architecture], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Family:
-    """How the models of a family are configured in transformers."""
+    """The configuration of a family's models in transformers."""
 
     config: str
     """Name of the config class."""
     switches: Switches = lambda _: {}
-    """What the config needs beside the sizes of Llama's layout."""
+    """Fields that the config needs besides the sizes of Llama's layout."""
     names: dict[str, str] | None = None
     """Sizes by the config's own names, where they are not Llama's: attribute to field of ``Architecture``."""
     dense_layers: int = 0

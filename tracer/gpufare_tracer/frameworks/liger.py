@@ -16,12 +16,12 @@ from gpufare_tracer.recipes import Recipe
 
 
 def wanted(recipe: Recipe) -> bool:
-    """Whether a recipe runs any of Liger's kernels, which are for transformers' models."""
+    """Return True if a recipe runs any of Liger's kernels, which are for transformers' models."""
     return recipe.kernels == "liger" or recipe.loss == "fused_linear"
 
 
 def load() -> None:
-    """Import Liger while the fake device answers: it asks once, when imported, for which device it is.
+    """Import Liger while the fake device answers: it asks for its device once, on import.
 
     Raises ``CannotTraceError`` where it was imported without a device.
     """

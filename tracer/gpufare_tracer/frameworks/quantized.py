@@ -183,7 +183,7 @@ def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str)
 
 
 INITIAL_DEVIATION = 0.02
-"""Of random weights: transformers' own, where a config says nothing else."""
+"""Standard deviation of random weights: transformers' default unless a config states another."""
 
 
 def _move_from_meta(model: Any, device: str) -> None:
@@ -238,7 +238,7 @@ def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
 
 
 def _in_4_bits(module: Any, value: Any) -> Any:
-    """What bitsandbytes.nn.Params4bit does when it is moved to a GPU, on a parameter that may be fake."""
+    """Quantize as bitsandbytes.nn.Params4bit does when moved to a GPU; the parameter may be fake."""
     old = module.weight
     packed, state = quantize_4bit(
         value, blocksize=old.blocksize, compress_statistics=old.compress_statistics,
@@ -253,7 +253,7 @@ def _in_4_bits(module: Any, value: Any) -> Any:
 
 
 def _in_8_bits(module: Any, value: Any) -> Any:
-    """What bitsandbytes.nn.Int8Params does when it is moved to a GPU, on a parameter that may be fake."""
+    """Quantize as bitsandbytes.nn.Int8Params does when moved to a GPU; the parameter may be fake."""
     half = value.to(torch.float16)
     packed, scales, _ = torch.ops.bitsandbytes.int8_vectorwise_quant.default(half)
     new = torch.nn.Parameter(packed, requires_grad=False)

@@ -41,7 +41,7 @@ class _Stream:
         return event or _Event()
 
     def query(self) -> bool:
-        """Whether all work is done."""
+        """Return True: all work is done."""
         return True
 
 
@@ -57,7 +57,7 @@ class _Event:
     wait = synchronize = record
 
     def query(self) -> bool:
-        """Whether it is past."""
+        """Return True: it has passed."""
         return True
 
 
@@ -193,7 +193,7 @@ class _NoLogger:
 
 
 def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """What DDP does without a hook; a fake work has no result for the reducer to read."""
+    """Reduce as DDP does without a hook; a fake work has no result for the reducer to read."""
     buffer = bucket.buffer()
     dist.all_reduce(buffer)
     future: Any = torch.futures.Future()

@@ -1,4 +1,4 @@
-"""What the code of a recipe meets on a machine with a GPU and a fake device lacks.
+"""Stubs for parts of a real GPU machine that recipes expect and a fake device lacks.
 
 A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
 compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and takes everything back afterwards.
@@ -22,13 +22,13 @@ aten = torch.ops.aten
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a step is built and run."""
+    """Surroundings in which a step is built and run."""
 
     undo: ExitStack
-    """What is taken back when it ends; a framework module adds what it patched."""
+    """Callbacks that undo patches at the end; each framework module adds those of its patches."""
     device: str = "cuda"
     is_real: bool = False
-    """Whether tensors have values: not in a trace."""
+    """True if tensors have values: not in a trace."""
 
 
 _surroundings: list[Surroundings] = []

@@ -1,4 +1,4 @@
-"""What nvidia-smi says of the cards of this machine: power limit, partitions, and who else uses them."""
+"""The cards of this machine by nvidia-smi: power limit, partitions, and other users."""
 
 import csv
 import subprocess
@@ -36,7 +36,7 @@ class Card:
 
     @property
     def power(self) -> str:
-        """How far the card's power is limited below what its maker set; empty where it is not."""
+        """Return a note on a power limit below the maker's; empty without one."""
         limit, default = self.power_limit_watts, self.default_power_limit_watts
         if limit is None or default is None or limit >= default:
             return ""

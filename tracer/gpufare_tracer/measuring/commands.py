@@ -116,7 +116,7 @@ def _as_json(report: "Report") -> dict[str, Any]:
 
 
 def _show(report: "Report") -> None:
-    """What was measured, the estimate beside it, and the row."""
+    """Print the measurement, the estimate beside it, and the row."""
     measured, shape = report.measured, report.request.shape
     known = "" if report.gpu == "unknown" else f" ({report.gpu})"
     versions = ", ".join(f"{name} {version}" for name, version in sorted(measured.versions.items()))

@@ -1,4 +1,4 @@
-"""What was measured beside the estimate of the same run, and the row of it."""
+"""The report of a measured run: the measurement beside the estimate, and its row."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ MIB_PER_GIB = 1024
 OWN_SOURCE = "own"
 UNKNOWN_GPU = "unknown"
 CONFIG_MODEL = "config"
-"""What the estimator calls the model of a config.json."""
+"""Name of the model of a config.json in the estimator."""
 MEMORY_TOLERANCE = 0.08
 """Error-correcting memory takes a sixteenth of some cards; a partition has half of its card or less."""
 
@@ -43,13 +43,13 @@ class Comparison:
 
     @property
     def is_inside(self) -> bool | None:
-        """Whether what was measured is inside the band of the estimate; None where nothing was measured."""
+        """True if the measurement is inside the estimate's band; None without a measurement."""
         return None if self.measured is None else self.low <= self.measured <= self.high
 
 
 @dataclass(slots=True)
 class Report:
-    """What was measured, what was estimated, and the row of it."""
+    """A measurement, its estimate, and its row."""
 
     request: Request
     measured: Measured
@@ -69,7 +69,7 @@ class Report:
     not_kept: str = ""
     """Why it was added to none."""
     is_to_fit: bool | None = None
-    """Whether the estimate says that the run fits; None where there is no estimate."""
+    """Return True if the run is estimated to fit; None without an estimate."""
 
     @property
     def step_seconds(self) -> float | None:
@@ -86,14 +86,14 @@ class Report:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Of the median step."""
+        """Speed of the median step."""
         shape = self.request.shape
         tokens = shape.micro_batch * shape.seq_len * micro_steps(self.request.recipe)
         return tokens / self.step_seconds if self.step_seconds else None
 
     @property
     def process_gib(self) -> float | None:
-        """What the whole process took of the card, by nvidia-smi; None where that is not known."""
+        """Memory of the whole process on the card, by nvidia-smi; None if unknown."""
         return float(self.row["process_gib"]) if self.row.get("process_gib") else None
 
 
@@ -204,7 +204,7 @@ def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]
 
 
 def _process_gib(measured: Measured, before: Card | None) -> float | None:
-    """What came into use on the card with the run: all memory of its process."""
+    """Return the memory that the run added on the card: all memory of its process."""
     used = _gib(measured.used_at_end_bytes)
     return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
 

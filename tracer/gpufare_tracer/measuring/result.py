@@ -1,4 +1,4 @@
-"""What a run is asked to do, and what it measured."""
+"""The request for a measured run, and its result."""
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -32,16 +32,16 @@ class PhasePeak(BaseModel):
 
 
 class Measured(BaseModel):
-    """What was seen; memory in bytes, None where nothing counted it."""
+    """The result of a run; memory in bytes, None if not counted."""
 
     model_config = ConfigDict(frozen=True)
 
     device: str
     """The GPU's name as its driver gives it, or cpu."""
     card_uuid: str = ""
-    """Of the GPU as nvidia-smi gives it, without its prefix."""
+    """UUID of the GPU as nvidia-smi gives it, without its prefix."""
     memory_bytes: int | None = None
-    """Of the GPU."""
+    """Memory of the GPU."""
     versions: dict[str, str] = {}
     trainable_parameters: int | None = None
     phases: tuple[PhasePeak, ...] = ()
@@ -52,9 +52,9 @@ class Measured(BaseModel):
     host_bytes: int | None = None
     """Largest memory of the process on the host."""
     step_seconds: tuple[float, ...] = ()
-    """Of the timed steps."""
+    """Seconds of each timed step."""
     out_of_memory: str = ""
-    """Where memory ran out and what torch said; empty where the steps were run."""
+    """The place where memory ran out, with torch's message; empty if the steps ran."""
     note: str = ""
 
 

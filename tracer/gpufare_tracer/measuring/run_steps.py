@@ -98,7 +98,7 @@ def _running_out_of_memory(seen: dict[str, Any], peaks: PhasePeaks) -> Iterator[
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error of torch, its CPU allocator or bitsandbytes says that memory ran out."""
+    """Return True if an error of torch, its CPU allocator or bitsandbytes reports exhausted memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
