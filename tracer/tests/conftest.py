@@ -1,5 +1,6 @@
 """Shared by all tests: a data home of their own, and the real catalogue and macros in memory."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import pytest
 
 from pipeline.home.paths import HOME_VARIABLE
 from pipeline.warehouse.database import in_memory
+
+# Parallel workers inherit the width of the terminal that started them, and some output depends on it.
+os.environ.pop("COLUMNS", None)
 
 
 @pytest.fixture(autouse=True)
