@@ -1,7 +1,7 @@
 """The shape of a model from its Hugging Face config.json: the columns of catalog/models.csv.
 
-The one reader of config.json, for estimates and traces alike. What changes the shape in a way that is not
-understood is refused by the name of its field.
+The one reader of config.json, for estimates and traces alike. A field that changes the shape in a way that is
+not modelled is an error with its name.
 """
 
 import re
@@ -31,12 +31,12 @@ EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token
 
 
 class ConfigError(GpufareError):
-    """A config.json that cannot be had, or gives no model: says of which model or file, and why."""
+    """A config.json that cannot be fetched or describes no model; names it and gives the reason."""
 
 
 @contextmanager
 def named(model: str) -> Iterator[None]:
-    """Raise what is wrong with the config.json of a model as a ConfigError that names the model."""
+    """Turn errors in the config.json of a model into a ConfigError that names the model."""
     try:
         yield
     except (ValueError, TypeError, OverflowError) as error:
@@ -47,13 +47,13 @@ def named(model: str) -> Iterator[None]:
 
 
 def shape_of(model: str, config: Config) -> Shape:
-    """The shape that a config.json describes: that of its language model.
+    """Return the shape of the language model in a config.json.
 
     Raises ConfigError naming what is missing, wrong or not understood.
     """
     with named(model):
         check_config(config)
-        _refuse_other_heads(config)
+        _reject_unsupported(config)
         kind, text = _layout_of(config)
         sizes = sizes_of(text)
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
@@ -64,7 +64,7 @@ def shape_of(model: str, config: Config) -> Shape:
 
 
 def _layout_of(config: Config) -> tuple[str, Config]:
-    """The type of a language model whose layers are like its own, and its fields with their defaults."""
+    """Return the model type whose layout applies, and the language model's fields with defaults."""
     text = language_model_of(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
     kind = layouts().like.get(kind, kind)
@@ -80,8 +80,8 @@ def _layout_of(config: Config) -> tuple[str, Config]:
     return kind, {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
 
 
-def _refuse_other_heads(config: Config) -> None:
-    """Quantized checkpoints, and classes that do not predict tokens: their shape is not what is trained."""
+def _reject_unsupported(config: Config) -> None:
+    """Raise ValueError for quantized checkpoints and classes that do not predict tokens."""
     if config.get("quantization_config") is not None:
         raise ValueError(
             "quantization_config is not read; remove it for the shape before quantization, and choose a "
@@ -172,7 +172,7 @@ def _shared_width(kind: str, text: Config, base: Shape, width: int) -> int:
 
 
 def _dense_layers(text: Config, layers: int) -> int:
-    """Layers of a mixture of experts that have none."""
+    """Return the number of dense layers in a mixture of experts."""
     if kinds := text.get("mlp_layer_types"):
         return _strings("mlp_layer_types", kinds, layers).count("dense")
     if isinstance(text.get("moe_layer_freq"), list):
@@ -222,7 +222,7 @@ def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _full_among_linear(text: Config, layers: int) -> int | None:
-    """The layers with attention of a config that says which they are among mixers in linear time."""
+    """Return the number of attention layers among mixers in linear time, None if the config has no list."""
     if isinstance(text.get("full_attn_idxs"), list):
         return len(text["full_attn_idxs"])
     interval = first(text, "full_attention_interval", default=0, least=0)
@@ -230,7 +230,7 @@ def _full_among_linear(text: Config, layers: int) -> int | None:
 
 
 def _window(kind: str, text: Config, layers: int) -> Config:
-    """The window of a config without a list of its layers."""
+    """Return the window's columns for a config without a list of its layers."""
     if kind == "llama4_text":
         interval = first(text, "no_rope_layer_interval", default=4)
         window = first(text, "attention_chunk_size")
@@ -252,7 +252,7 @@ def _window(kind: str, text: Config, layers: int) -> Config:
 
 
 def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
-    """Weights of one mixer in linear time."""
+    """Return the parameters of one mixer in linear time."""
     if not base.linear_attention_layers:
         return {}
     h = base.hidden
@@ -284,7 +284,7 @@ def _mamba_params(text: Config, hidden: int) -> int:
 
 
 def _extras(kind: str, text: Config, base: Shape) -> Config:
-    """Weights that the other columns do not say."""
+    """Return the parameters that the other columns do not count."""
     h, query = base.hidden, base.heads * base.head_dim
     attention_layers = base.layers - (base.linear_attention_layers or 0)
     linear, embedding = 0, 0
@@ -305,7 +305,7 @@ def _extras(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
-    """Full layers have heads of another width, keys that are also values, and some share both."""
+    """Count Gemma 4's full layers: wider heads, keys that are also values, shared keys and values."""
     h, full = base.hidden, base.full_attention_layers or 0
     said = text.get("per_layer_config")
     of_layer = next(iter(said.values())) if isinstance(said, dict) and said else {}
@@ -318,7 +318,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     of_local = 2 * base.heads * local + 2 * base.kv_heads * local
     extra = full * h * (of_full - of_local)
     if shared := first(text, "num_kv_shared_layers", default=0, least=0):
-        # Full layers come at the same rate among those that share; they have no keys and values of their own.
+        # Full layers come at the same rate among those that share; they compute no keys and values.
         wide_shared = shared * full // base.layers
         own = wide_shared * (of_full - 2 * base.heads * wide)
         extra -= h * (own + (shared - wide_shared) * 2 * base.kv_heads * local)
@@ -330,7 +330,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
 
 
 def _blocks(text: Config, sizes: Config) -> Shape:
-    """Nemotron-H: each block is a mixer or an MLP; a mixer and the MLP after it are one layer here."""
+    """Return Nemotron-H's shape: a block is a mixer or an MLP; a mixer and the MLP after it are one layer."""
     listed = text.get("layers_block_type")
     if listed is None:
         names = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
@@ -364,7 +364,7 @@ _ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "mar
 
 
 def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
-    """Layers of encoder and decoder are counted together; the decoder's attend twice."""
+    """Return the shape of an encoder with a decoder: layers counted together, the decoder's attend twice."""
     if kind not in _ENCODER_DECODERS:
         raise ValueError(f"model_type: encoder-decoders of type {shown(kind)} are not modelled")
     if kind == "t5":
@@ -388,7 +388,7 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """The part of a config.json that describes the language model; vision and audio towers have their own."""
+    """Return the part of a config.json for the language model, without vision and audio towers."""
     for name in ("text_config", "language_config", "llm_config"):
         if isinstance(config.get(name), dict):
             return {"tie_word_embeddings": config.get("tie_word_embeddings"), **_given(config[name])}
@@ -402,7 +402,7 @@ def _given(config: Config) -> Config:
 
 
 def towers_of(config: Config) -> list[str]:
-    """The parts of a config.json beside the language model: vision, audio."""
+    """Return the names of the towers beside the language model: vision, audio."""
     return [
         name.removesuffix("_config")
         for name in ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
@@ -411,7 +411,7 @@ def towers_of(config: Config) -> list[str]:
 
 
 def sizes_of(text: Config) -> Config:
-    """The sizes that every framework asks for, without what makes a layer unlike its neighbours.
+    """Return the sizes that all frameworks have in common, without differences between layers.
 
     Raises ValueError naming the field that is missing or wrong.
     """
@@ -429,13 +429,13 @@ def sizes_of(text: Config) -> Config:
 
 
 def _pattern_length(text: Config) -> int | None:
-    """The layers of a config that lists their kinds in place of their number."""
+    """Return the number of layers of a config that lists only their kinds, else None."""
     listed = text.get("hybrid_override_pattern") or text.get("layers_block_type")
     return len(listed) if isinstance(listed, str | list) else None
 
 
 def check_config(config: Config) -> None:
-    """Refuse a config.json, which anybody may have written, whose fields are not of the type of their names.
+    """Check the types of the fields of a config.json: the file is untrusted.
 
     Raises ValueError naming the field.
     """
@@ -455,7 +455,7 @@ def first(
     least: int = 1,
     most: int = MAX_SIZE,
 ) -> int:
-    """The first of some fields that is given. Raises ValueError where none is, and for no size."""
+    """Return the first given field of ``names``. Raises ValueError without one, and if it is no size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, config[name], least, most)
@@ -465,13 +465,13 @@ def first(
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) -> int:
-    """The value, if it is a whole number in range. Raises ValueError naming the field."""
+    """Return the value if it is a whole number in range. Raises ValueError naming the field."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f"{name} is {shown(value)}, not a whole number from {least} to {most}")
     return value
 
 
 def shown(value: Any) -> str:
-    """A value of somebody else's file, short and printable."""
+    """Return a value of an untrusted file, short and printable."""
     text = printable(repr(value))
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

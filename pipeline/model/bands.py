@@ -25,7 +25,7 @@ COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ra
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
-"""Logarithms of the band that the widest group is mixed with, as if it were of one family more."""
+"""Logarithms of the band that the widest group is mixed with: the parent of all groups."""
 PARENT_FAMILIES = 4
 """Weight of the parent group, where a group of n families weighs n: with two, bands of few families were too
 narrow for unseen ones."""
@@ -57,14 +57,14 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
 
 
 def family_weights(families: Names) -> Array:
-    """One weight per run, such that each family has the same in all."""
+    """Return one weight per run; the weights of each family have the same sum."""
     return group_weights(families, 1)
 
 
 def residuals_of(
     connection: duckdb.DuckDBPyConnection, quantity: str, calibrations: Calibrations
 ) -> Residuals:
-    """Held-out residuals with the groups that a band is looked up by, as an unseen run would meet them."""
+    """Return the held-out residuals with the groups in which the band of an unseen run is looked up."""
     fitter = calibrations.fitter
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
@@ -85,14 +85,14 @@ def residuals_of(
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """p10 and p90 of ln(measured / predicted), and the runs of the very group behind them."""
+    """p10 and p90 of ln(measured / predicted), and the number of runs in this group."""
 
     low: float
     high: float
     runs: int
 
     def widened(self, factor: float) -> "Band":
-        """Stretched about its middle."""
+        """Return the band stretched about its middle."""
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2 * factor
         return Band(middle - half, middle + half, self.runs)
 
@@ -109,7 +109,7 @@ def _quantiles(residuals: Residuals, parent: tuple[float, float]) -> tuple[float
 
 
 def band(residuals: Residuals, group: Group) -> Band:
-    """The band of a group: of few families it is mixed with the group's parents."""
+    """Return the band of a group, mixed with its parents' the more the fewer families it has."""
     method, gpu_class, evidence = group
     low, high = _quantiles(residuals, PRIOR_BAND)
     for column, value in (("evidence", evidence), ("gpu_class", gpu_class), ("method", method)):
@@ -119,12 +119,12 @@ def band(residuals: Residuals, group: Group) -> Band:
 
 
 def coverage(inside: Mask, families: Names) -> float:
-    """Share of runs inside their bands, the mean over families."""
+    """Return the share of runs inside their bands, averaged over families."""
     return float(np.average(inside, weights=family_weights(families))) if len(inside) else float("nan")
 
 
 def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
-    """The runs with the ``low`` and ``high`` end of their group's band, made of the runs seen."""
+    """Return the runs with the ends ``low`` and ``high`` of their group's band, from the seen runs."""
     groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
     return runs.with_columns(
@@ -146,7 +146,7 @@ def _best_widening(runs: Residuals) -> float:
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
-    """By evidence level: the stretch with which bands hold four fifths of the runs of unseen families."""
+    """Return by evidence level the factor with which bands hold four fifths of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
     everywhere = _best_widening(unseen)
     found = {}
@@ -186,12 +186,12 @@ def _record(runs: Residuals) -> dict[str, Any]:
 def calibrate_bands(
     connection: duckdb.DuckDBPyConnection, calibrations: Mapping[str, Calibrations], others: Sequence[str]
 ) -> tuple[list[list[Any]], dict[str, Any]]:
-    """Rows of model_bands.csv for every group that can be asked for, and how often the bands hold.
+    """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
-    For each calibration without a family there are bands without it, whose coverage of that family's runs is
-    what is recorded. Those runs' own residuals had no part in them; the other families' residuals are by
-    constants that each left out its own family, and only that. ``others`` are the calibrations beside all;
-    those that hold out no runs of a quantity take the bands of all.
+    Each calibration without a family has bands without it, and their coverage of that family's runs is
+    recorded. Those runs' residuals are not used in them; the residuals of each other family come from
+    constants fitted without that family alone. ``others`` are the calibrations beside all; those that hold
+    out no runs of a quantity take the bands of all.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

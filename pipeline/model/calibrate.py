@@ -1,4 +1,4 @@
-"""Fits everything that the model takes from measurements: constants, the fit threshold and error bands."""
+"""Calibration of the model on measured runs: constants, the fit threshold and error bands."""
 
 import hashlib
 from datetime import date
@@ -51,7 +51,7 @@ def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | 
 
 
 def summarize(calibrations: Calibrations) -> dict[str, Any]:
-    """Errors of one quantity: a stranger's (mean over sources), held out by family, in sample, by source."""
+    """Return one quantity's errors: for an unseen source, held out by family, in sample, by source."""
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
@@ -73,7 +73,7 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
     }
 
 
-# What the calibration depends on; facts of other GPUs and models may change without a new calibration.
+# Inputs of the calibration; facts of other GPUs and models may change without a new one.
 _DATA_QUERIES = (
     "SELECT * FROM main.measured_runs ORDER BY run_id",
     "SELECT source, family FROM main.measured_sources ORDER BY source",
@@ -88,7 +88,7 @@ _DATA_QUERIES = (
 
 
 def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
-    """SHA-256 over the runs, and over the facts of their models and GPUs, that the calibration reads."""
+    """Return the SHA-256 of the runs, models, GPUs and parameters that the calibration reads."""
     digest = hashlib.sha256((paths.CATALOG_DIR / PARAMETERS_FILE).read_bytes())
     for query in _DATA_QUERIES:
         digest.update(repr(connection.execute(query).fetchall()).encode())
@@ -134,7 +134,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """The constants of each calibration; a family without runs of a quantity changes none of it."""
+    """Return the constants of each calibration; without runs of a family, those of all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

@@ -53,19 +53,19 @@ class Correction:
 
 @dataclass(slots=True)
 class Corrections:
-    """The factors that were learned, and the runs that could not be used, in words."""
+    """The factors that were learned, and a sentence per run that could not be used."""
 
     of_kind: dict[Kind, Correction] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 def shrunken(ratios: Sequence[float]) -> Correction:
-    """The geometric mean of measured over estimated, drawn towards 1 as if ``PRIOR_RUNS`` runs had met it."""
+    """Return the geometric mean of measured / estimated, shrunk towards 1 by ``PRIOR_RUNS`` runs at 1."""
     return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
 
 
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """GPU, method and stack of the rows of the last estimate, by their place."""
+    """Return GPU, method and stack of the rows of the last estimate, by their place."""
     found = estimator.connection.execute(
         "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()
@@ -73,9 +73,9 @@ def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
 
 
 def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
-    """The factors that the user's runs say; runs with a reason in ``not_ready`` say nothing about others.
+    """Learn the factors from the user's runs, without those that have a reason in ``not_ready``.
 
-    Runs with the same settings count as one, by their geometric mean: repeated, they say nothing new. Runs
+    Runs with the same settings count as one, by their geometric mean: repetitions add no evidence. Runs
     that died for lack of memory have no ratio.
     """
     found = Corrections(problems=list(own.problems))
@@ -117,9 +117,9 @@ OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "c
 def corrected(
     answers: Iterable[Mapping[str, Any]], kinds: Mapping[int, tuple[str, str, str]], found: Corrections
 ) -> list[dict[str, Any]]:
-    """Answers of an ``Estimator`` with ``OWN_COLUMNS``: empty where no run of yours is like a row.
+    """Return the answers of an ``Estimator`` with ``OWN_COLUMNS``, empty for rows of a kind without runs.
 
-    ``kinds`` are those of the same rows. Estimates, bands and verdicts stay the model's own.
+    ``kinds`` are those of the same rows. Estimates, bands and verdicts remain the model's.
     """
     more = []
     for place, answer in enumerate(answers):

@@ -1,7 +1,7 @@
 """Estimates for a CSV of runs: peak memory, fit and tokens per second, row by row.
 
 Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of the published compilation;
-a row that cannot be estimated says why and never stops the rest.
+a row that cannot be estimated has its reason and never stops the rest.
 """
 
 import json
@@ -50,7 +50,7 @@ OUTPUT_COLUMNS = (
 Answers = list[dict[str, Any]]
 
 _PROBLEM = "_problem"
-"""The key of what is wrong with a row of the file."""
+"""Key of a row's problem with the CSV format."""
 
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
@@ -127,8 +127,8 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
-# The band of a row whose shape is a likeness, or whose framework is not known, is that of evidence far away,
-# or its own where that is wider.
+# A row whose shape is a likeness, or whose framework is unknown, has the wider of its own band and that of
+# extrapolated evidence.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -169,8 +169,7 @@ class Estimator:
     """Estimates rows on a throw-away database of catalogue and model."""
 
     def __init__(self, given: OwnModel | None = None) -> None:
-        """``given`` is the model of rows that name none. What cannot be read of the user's own models goes to
-        stderr."""
+        """``given`` is the model of rows that name none. Problems of the user's own models go to stderr."""
         self.connection = in_memory("memory_of", "speed_of")
         self.given = given
         if given is not None:
@@ -180,7 +179,7 @@ class Estimator:
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
         self.assumed: set[str] = set()
-        """The settings that a row of the last answers left open."""
+        """Settings that at least one row of the last answers left open."""
         self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}
         described = self.connection.execute(
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
@@ -193,7 +192,7 @@ class Estimator:
         self.connection.close()
 
     def gpu_of(self, label: str, read: RunRow) -> str:
-        """The catalogue's id of a GPU given by id or in free text. Raises RunError when there is none."""
+        """Return the catalogue's id of a GPU given by id or in free text. Raises RunError without one."""
         if label in self.gpus:
             return label
         identity = identify(label)
@@ -243,7 +242,7 @@ class Estimator:
         return [("ignored columns", ", ".join(ignored))] if ignored else []
 
     def estimate(self, rows: Iterable[Mapping[str, str]], columns: list[str]) -> Answers:
-        """One output row per input row, in order."""
+        """Return one output row per input row, in order."""
         published = is_published_layout(columns)
         ignored = self._ignored(columns, published)
         answers: Answers = []
@@ -258,7 +257,7 @@ class Estimator:
                 answer["error"] = str(error)
                 continue
             except (ArithmeticError, ValueError) as error:
-                # Free text that no reader foresaw: the row's error, not the file's.
+                # Unforeseen free text: the row's error, not the file's.
                 answer["error"] = f"the row cannot be read: {printable(str(error))[:200]}"
                 continue
             answer["assumptions"] = read.assumptions
@@ -271,11 +270,11 @@ class Estimator:
                 answer["error"] = "the settings give no estimate"
             texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
             answer["assumptions"] = "; ".join(texts)
-        # What people wrote goes to a terminal and to spreadsheets.
+        # Texts of the user's file go to a terminal and to spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
-        """The settings of a row, its model in the database. Raises RunError."""
+        """Return the settings of a row, with its model added to the database. Raises RunError."""
         if row.get(_PROBLEM):
             raise RunError(row[_PROBLEM])
         if self.given is not None and not (row.get("model") or "").strip():
@@ -287,7 +286,7 @@ class Estimator:
         return read
 
     def _shape(self, read: RunRow) -> None:
-        """Add a model of which no shape is known: its likeness, layers and experts scaled to its size."""
+        """Add a model of unknown shape as its likeness, with layers and experts scaled to its size."""
         if read.scaled_to is None:
             return
         size = read.scaled_to
@@ -300,10 +299,9 @@ class Estimator:
         read.settings["model"] = name
 
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Write the estimates of rows into their answers, or why there are none.
+        """Write the estimates of rows, or their errors, into their answers.
 
-        Where the model fails, the rows are halved until the one with which it does is alone, so that it does
-        not stop the others.
+        If the model fails, the rows are halved until the failing one is alone: it must not stop the others.
         """
         try:
             self._evaluate(answers, settings)
@@ -341,7 +339,7 @@ class Estimator:
 
 
 Ratios = dict[str, float]
-"""The low and the high end of a band, as multiples of what is estimated."""
+"""The low and the high end of a band, as multiples of the estimate."""
 
 
 _RULES = {
@@ -350,13 +348,13 @@ _RULES = {
     "lora_targets": "all linear layers",
     "sharding": "zero1 on stack te, else fsdp for full and pretrain, ddp for adapters",
 }
-"""Settings left open that no single value stands for."""
+"""Defaults that are a rule, not a value."""
 
 
 def _assume(
     answer: dict[str, Any], defaults: Mapping[str, Any], memory_is_far: bool, speed_is_far: bool
 ) -> None:
-    """Add the settings that the model filled in and the reader did not, and what no run near vouches for."""
+    """Add the defaults of the model that the reader did not state, and quantities far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
         (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
@@ -379,7 +377,7 @@ def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, 
 
 
 def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
-    """The wider of a band and that of evidence far away, twice as wide in logarithm."""
+    """Return the wider of a band and that of extrapolated evidence, doubled in logarithm."""
     return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 
@@ -388,7 +386,7 @@ def _text(value: float | str) -> str:
 
 
 class EstimateError(GpufareError):
-    """A file that cannot be estimated at all; the message says what is wrong with it."""
+    """A file that cannot be estimated at all; the message gives the reason."""
 
 
 def estimate_file(estimator: Estimator, path: Path) -> Answers:

@@ -1,7 +1,7 @@
 """The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
 
-Few runs are published that died, so a measured peak also says what the run would do on other cards: die on
-the next smaller one, and run on the next larger one.
+Few published runs died, so a measured peak also counts as a verdict on other cards: the run dies on the next
+smaller one, and fits on the next larger one.
 """
 
 import itertools
@@ -38,7 +38,7 @@ WITH _given AS (
     WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
 ),
 _held_out AS (SELECT *, 'without ' || family AS calibration FROM _given),
--- What the whole process took: what was read and, where that was less, what the model says is beside it.
+-- Memory of the whole process: the reading and, if it excludes some, the model's estimate of the rest.
 _peaks AS (
     SELECT
         t.run_id, t.usable_memory_gib,
@@ -49,7 +49,7 @@ _peaks AS (
             + CASE r.memory_metric WHEN 'smi' THEN 0e0 ELSE t.process_gib END AS least_gib
     FROM memory_terms_of('_held_out') t JOIN main.measured_runs r USING (run_id)
 ),
--- The cards that people publish runs on; those of 15, 16 or 22, 24 GiB count as one size.
+-- The cards of published runs; those of 15, 16 or 22, 24 GiB count as one size.
 _cards AS (
     SELECT max(usable_memory_gib) AS card_gib FROM main.gpus
     WHERE gpu_id IN (SELECT gpu FROM main.measured_runs) GROUP BY round(log2(memory_gb) * 4)
@@ -91,14 +91,14 @@ class _Verdicts:
         return _Verdicts(self.fits[:, mask], self.died[mask], self.is_real[mask], self.family[mask])
 
     def balanced_accuracy(self, weights_of: Callable[[Names], Array]) -> Array:
-        """By trial: the mean of the shares of deaths and of runs that are foreseen."""
+        """Return by trial the mean of the predicted shares of deaths and of survivals."""
         died, ran = self.died, ~self.died
         foreseen = np.average(~self.fits[:, died], axis=1, weights=weights_of(self.family[died]))
         allowed = np.average(self.fits[:, ran], axis=1, weights=weights_of(self.family[ran]))
         return np.asarray((foreseen + allowed) / 2)
 
     def deaths(self) -> Array:
-        """By trial: share of the verdicts "fits" that are wrong, the mean over families."""
+        """Return by trial the share of wrong verdicts "fits", averaged over families."""
         weights = family_weights(self.family)
         said = (self.fits * weights).sum(axis=1)
         return np.asarray((self.fits[:, self.died] * weights[self.died]).sum(axis=1) / np.maximum(said, 1e-9))
@@ -155,7 +155,7 @@ def _verdicts(
 
 
 def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
-    """The trial that is right most often, on own cards and on others, of those that let few runs die."""
+    """Return the most accurate trial, on own cards and on others, among those that let few runs die."""
     real, others = verdicts.where(verdicts.is_real), verdicts.where(~verdicts.is_real)
     # As in the fit of the constants a family counts by the root of its runs: two runs decide no threshold.
     scores = (real.balanced_accuracy(source_weights) + others.balanced_accuracy(source_weights)) / 2

@@ -102,13 +102,13 @@ def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) 
 
 
 def group_weights(groups: npt.NDArray[np.str_], exponent: float) -> Array:
-    """One weight per run: its group of n runs to the power of -exponent."""
+    """Return one weight per run: n ** -exponent for a run in a group of n."""
     _, index, counts = np.unique(groups, return_inverse=True, return_counts=True)
     return np.asarray(counts[index].astype(np.float64) ** -exponent)
 
 
 def source_weights(sources: npt.NDArray[np.str_]) -> Array:
-    """One weight per run: a source (or family) with n runs counts by the root of n: none drowns the rest."""
+    """Return one weight per run: a source (or family) with n runs has the total weight sqrt(n)."""
     return group_weights(sources, 0.5)
 
 
@@ -148,7 +148,7 @@ class Fitter:
         self.measured = np.log(np.array([row[3] for row in rows], dtype=np.float64))
 
     def constants_at(self, point: Array) -> dict[str, float]:
-        """The constants at a point of the search space (all of them, fixed ones included)."""
+        """Return all constants at a point of the search space, fixed ones included."""
         free = {
             p.name: float(p.prior * np.exp(z * p.relative_width))
             for p, z in zip(self.free, point, strict=True)
@@ -156,7 +156,7 @@ class Fitter:
         return self.constants | free
 
     def predict(self, points: Array) -> Array:
-        """Logarithm of the prediction of every run under every point: points x runs, in one query."""
+        """Return the logarithm of each run's prediction at each point, points x runs, in one query."""
         # Zero-padded names: their order is that of the points.
         sets = {f"{index:04d}": self.constants_at(point) for index, point in enumerate(points)}
         insert_constants(self.connection, sets)
@@ -169,16 +169,16 @@ class Fitter:
         return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
 
     def linearize(self, point: Array) -> Linearization:
-        """Predictions at a point and their slopes, by central differences, in one query."""
+        """Return predictions at a point and their slopes, by central differences, in one query."""
         steps = DIFFERENCE * np.eye(len(point))
         predicted = self.predict(np.vstack([point[None, :], point + steps, point - steps]))
         above, below = np.vsplit(predicted[1:], 2)
         return Linearization(point, predicted[0], (above - below).T / (2 * DIFFERENCE))
 
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
-        """The point that best explains the runs of the mask; deterministic to the last digit.
+        """Return the point that best explains the runs of the mask; deterministic to the last digit.
 
-        Between two queries the macros are taken to be linear: they nearly are, in logarithms.
+        Between two queries the macros are taken as linear: in logarithms they nearly are.
         """
         weights = self._weights(mask)
         at = start or self.linearize(np.zeros(len(self.free)))
@@ -217,7 +217,7 @@ class Fitter:
         return float(residuals @ residuals + point @ point)
 
     def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:
-        """The best point within the radius, were the macros linear."""
+        """Return the best point within the radius, with the macros taken as linear."""
         predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
 
         def scaled(point: Array) -> Array:
@@ -236,7 +236,7 @@ class Fitter:
 
 
 def _soft(scaled: Array) -> Array:
-    """Residuals whose squares are those of soft L1: quadratic below 1, linear above."""
+    """Return residuals whose squares are the soft L1 loss: quadratic below 1, linear above."""
     return np.asarray(np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)))
 
 
@@ -253,7 +253,7 @@ def in_first_half(run_id: str) -> bool:
 
 
 def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """Share of the dense 16-bit datasheet peak that measured products reach, by watts per datasheet TFLOP."""
+    """Fit the share of the dense 16-bit peak that measured products reach, by watts per datasheet TFLOP."""
     rows = connection.execute(
         "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) "
         "FROM main.gpus WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL "

@@ -1,4 +1,4 @@
-"""Training frameworks as people name them in free text, and what each does: catalog/frameworks.yaml."""
+"""Training frameworks by their names in free text, with their defaults: catalog/frameworks.yaml."""
 
 import re
 from functools import cache
@@ -38,7 +38,7 @@ class Framework(BaseModel):
 
 @cache
 def frameworks() -> list[Framework]:
-    """Every framework, in the order in which they are tried. Raises CatalogError naming row and value."""
+    """Return the frameworks in the order of matching. Raises CatalogError naming row and value."""
     return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
@@ -59,9 +59,9 @@ _LOSS_KERNELS = (
 )
 
 
-def refuse_other_methods(*texts: str) -> None:
-    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders,
-    which no formula here describes."""
+def reject_other_methods(*texts: str) -> None:
+    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders:
+    no formula describes them."""
     for text in texts:
         found = _NOT_FINE_TUNING.search(text.lower())
         if found:
@@ -72,7 +72,7 @@ def refuse_other_methods(*texts: str) -> None:
 
 
 def find_framework(text: str, source: str = "") -> Framework | None:
-    """The framework that free text names, None where it is not known. MLPerf's entries run fused engines."""
+    """Return the framework in a free text, None if it is unknown. MLPerf's entries run fused engines."""
     lowered = text.lower()
     for framework in frameworks():
         if framework.pattern.search(lowered):
@@ -83,7 +83,7 @@ def find_framework(text: str, source: str = "") -> Framework | None:
 
 
 def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
-    """Set stack and loss kernel from free text; one that is not known is an assumption. Returns it."""
+    """Set stack and loss kernel from free text, and return the framework; an unknown one is an assumption."""
     framework = find_framework(text, source)
     read.settings["stack"] = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None

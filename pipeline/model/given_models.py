@@ -19,9 +19,9 @@ MAX_BYTES = 1 << 20
 def model_of_config(
     config: dict[str, Any], name: str, source: str, hf_id: str | None = None
 ) -> tuple[OwnModel, list[str]]:
-    """The model that a config.json describes, and what is left out of it, in words.
+    """Return the model that a config.json describes, and a sentence per part that is not modelled.
 
-    Raises ConfigError naming the field, also where the name or the shape cannot be a model's.
+    Raises ConfigError naming the field, also if the name or the shape is impossible.
     """
     shape = shape_of(name, config)
     try:
@@ -32,14 +32,14 @@ def model_of_config(
     except ValidationError as error:
         problem = first_problem(error)
     else:
-        left_out = [f"its {tower} tower is left out: text alone is trained" for tower in towers_of(config)]
-        return model, left_out
-    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which it complains of.
+        skipped = [f"its {tower} tower is skipped: text alone is trained" for tower in towers_of(config)]
+        return model, skipped
+    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
     raise ConfigError(f"{printable(name)}: {problem}")
 
 
 def parse_config(body: bytes, name: str) -> dict[str, Any]:
-    """A config.json's fields. Raises ConfigError where it is no JSON object of at most MAX_BYTES."""
+    """Return a config.json's fields. Raises ConfigError if it is no JSON object of at most MAX_BYTES."""
     if len(body) > MAX_BYTES:
         raise ConfigError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
     try:
@@ -52,7 +52,7 @@ def parse_config(body: bytes, name: str) -> dict[str, Any]:
 
 
 def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[str]]:
-    """The model of a config.json on this machine, named after its file or folder. Raises ConfigError."""
+    """Return the model of a local config.json, named after its file or folder. Raises ConfigError."""
     try:
         with path.open("rb") as file:
             config = parse_config(file.read(MAX_BYTES + 1), str(path))
@@ -62,7 +62,7 @@ def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[s
 
 
 def name_of_file(path: Path) -> str:
-    """The name of a model from the path of its config: the folder's where the file is called config.json."""
+    """Return a model's name from the path of its config: the folder's if the file is called config.json."""
     absolute = path.absolute()
     stem = absolute.stem if absolute.stem.lower() != "config" else absolute.parent.name
     return canonical(stem) or "config"

@@ -1,4 +1,4 @@
-"""A model named in free text: one whose shape is known, or the size that its name says."""
+"""A model named in free text: one with a known shape, or else the size in its name."""
 
 import math
 import re
@@ -17,7 +17,7 @@ class RunError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The part of a model's shape that finding it by name and size needs."""
+    """The fields of a model's shape that are needed to find it by name and size."""
 
     model: str
     params_total: float
@@ -28,9 +28,9 @@ class Architecture:
     """Parameters of one expert in all layers."""
     hf_id: str | None = None
     is_decoder: bool = True
-    """Not an encoder with a decoder, whose shape is no likeness of today's models."""
+    """False for an encoder with a decoder, whose shape stands for no other model."""
     is_hybrid: bool = False
-    """Some layers mix tokens in linear time: a likeness only of its own family."""
+    """Some layers mix tokens in linear time: stands for models of the same family only."""
     is_plain: bool = True
     """A gated MLP, attention over the whole sequence, keys and values per head."""
 
@@ -60,7 +60,7 @@ _SIZES = re.compile(rf"-?{_START}(?:\d+x{_NUMBER}b|[ae]?{_NUMBER}[mbt]|\d+e){_EN
 
 
 def canonical(name: str) -> str:
-    """A name in lower case with dashes, without the words that leave the shape as it is."""
+    """Return a name in lower case with dashes, without words that do not change the shape."""
     text = re.sub(r"\(.*?\)", "", name.lower()).strip()
     text = re.sub(r"[\s_/]+", "-", text)
     text = re.sub(
@@ -91,7 +91,7 @@ _NO_LIKENESS = re.compile(
     r"|musicgen|audio|tts|(?:falcon-?|codestral-?)?mamba-?\d?|jamba|zamba\d?|rwkv\w*|retnet|xlstm|hyena|stripedhyena"
     r"|\w*bert(?:a\w*)?|deberta\w*|electra|\w*t5\w*|bart|ul2|pegasus|nllb)(?![a-z0-9])"
 )
-# Fine-tuned models whose names say two families.
+# Fine-tuned models whose names contain two families.
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
@@ -99,7 +99,7 @@ _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:
-    """The words of a name without its sizes, each with the version at its end: ``qwen2.5-vl``."""
+    """Return the words of a name without its sizes, each with its version: ``qwen2.5-vl``."""
     return [
         (word, float(version) if version else None) for word, version in _FAMILY_WORD.findall(_stem(name))
     ]
@@ -138,11 +138,11 @@ def find_model(
 
 
 def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
-    """The likeness of the family that a canonical name says, else the plain one nearest in size."""
+    """Return the likeness of the family in a canonical name, else the plain one nearest in size."""
     made_of = next((base for start, base in _MADE_OF if wanted.startswith(start)), wanted)
     brands = {words[0][0] for each in likenesses if (words := _family_words(each.model))}
     named = _family_words(made_of)
-    # The last family of a name is what the model was made of: DeepSeek-R1-0528-Qwen3.
+    # The last family in a name is that of the base model: DeepSeek-R1-0528-Qwen3.
     family, version = next((word for word in reversed(named) if word[0] in brands), ("", None))
     others = {word for word, _ in named}
 
@@ -222,7 +222,7 @@ def _size_of(
 
 
 def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> tuple[float, float]:
-    """Sizes of ``8x7b``: attention and embeddings are there once, as in the known mixture nearest to it."""
+    """Return the sizes of ``8x7b``; experts share attention and embeddings as in the nearest mixture."""
     named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
     if not named:
         raise RunError("no mixture of experts is known to take the shares of its parts from")

@@ -1,7 +1,7 @@
 """Rows of the published compilation of runs as settings of a run.
 
-The compilation names GPUs, models, frameworks and parallelism in free text. Whatever a row leaves open is
-listed in its assumptions.
+The compilation names GPUs, models, frameworks and parallelism in free text. Settings that a row leaves open
+are listed in its assumptions.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
 from pipeline.contracts.training import ADAPTER_METHODS, METHODS
-from pipeline.model.frameworks import Framework, refuse_other_methods, set_framework
+from pipeline.model.frameworks import Framework, reject_other_methods, set_framework
 from pipeline.model.model_names import Architecture, RunError
 from pipeline.model.run_settings import MOST, Row, RunRow, Settings, number, set_model
 
@@ -129,9 +129,8 @@ def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
     return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
 
-# Words for what is stored and what is computed again, and what is offloaded with it. Megatron's selective
-# recomputation of attention, norms and activation functions is what flash attention and fused kernels do
-# anyway.
+# Words to the form of checkpointing and its offload. Megatron's selective recomputation of attention, norms
+# and activation functions counts as none: flash attention and fused kernels do the same.
 _CHECKPOINTING: tuple[tuple[str, tuple[str | None, str | None]], ...] = (
     (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", (None, None)),
     (r"^selective: *(.*[+, ])?(mlp|moe)\b", ("sac", None)),
@@ -149,7 +148,7 @@ _FLASH_ATTENTION = (
 )
 _ALL_LINEAR = re.compile(r"^all([- ]linear)?$")
 
-# Names that model families and tools give the same layers.
+# Layers, and their names in model families and tools.
 _MODULES = {
     "qkv_fused": "qkv_fused c_attn w_pack query_key_value qkv_proj wqkv qkv attn.wqkv attention_qkv",
     "q_proj": "q_proj wq query q attn.q",
@@ -166,7 +165,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def lora_targets_of(text: str) -> str | None:
-    """The ``+``-joined targets in the model's names; None (all linear layers) where a name is not known."""
+    """Return the targets in the model's names, joined with +; None (all linear layers) if one is unknown."""
     names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
     names = [name for name in names if name]
     if {"output", "o"} <= set(names):
@@ -206,7 +205,7 @@ _OPTIMIZERS = (
 
 
 def _optimizer(text: str) -> str | None:
-    """The optimizer as the formulas know it. Raises RunError for one whose state they do not know."""
+    """Return the optimizer's name in the formulas. Raises RunError if they do not know its state."""
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
@@ -216,7 +215,7 @@ def _optimizer(text: str) -> str | None:
 
 
 def _policy(text: str, method: str, framework: Framework | None) -> str:
-    """The precision policy that a row's words, else its framework and method, mean."""
+    """Return the precision policy from a row's words, else from its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
     if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
@@ -261,13 +260,13 @@ def read_published(
 ) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises RunError where model, method or GPU are not given or not known, and where a row says something
-    that no setting here means: another method, another optimizer's state, layers spread over waiting GPUs.
+    Raises RunError if model, method or GPU is missing or unknown, and for a run that no setting describes:
+    another method, another optimizer's state, layers spread over waiting GPUs.
     """
     method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
     source, named, notes = row.get("source") or "", row.get("framework") or "", row.get("notes") or ""
-    refuse_other_methods(method, named, notes)
+    reject_other_methods(method, named, notes)
     if method not in METHODS:
         raise RunError(f"method '{method}' is not one of {', '.join(METHODS)}")
     bits = (row.get("quant_bits") or "").strip()
@@ -355,7 +354,7 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
 
 
 def _read_deepspeed(read: RunRow) -> None:
-    """DeepSpeed's engine casts the whole module, adapters and norms too, and keeps fp32 copies of its own.
+    """Set DeepSpeed's precision: it casts the whole module, adapters and norms too, and keeps fp32 copies.
 
     See deepspeed/runtime/engine.py, _configure_distributed_model.
     """

@@ -18,7 +18,7 @@ OPTIMIZERS = {
 }  # fmt: skip
 """Optimizers as people and the Transformers Trainer name them, to the names of sql/model."""
 MODEL_COLUMNS = ("params_b", "active_params_b")
-"""Columns that say the size of a model that the catalogue lacks, in 10^9 parameters."""
+"""Columns with the size of a model that the catalogue lacks, in 10^9 parameters."""
 TEXTS: Mapping[str, Collection[str]] = {
     "run_id": (),
     "model": (),
@@ -50,15 +50,15 @@ LORA_TARGETS = (
 )  # fmt: skip
 """The layers that ``adapter_width`` of sql/model knows, and the head."""
 MOST = 1e9
-"""No setting of a run is larger: more GPUs, tokens or steps would be a slip."""
+"""Largest value of a setting: more GPUs, tokens or steps would be a slip."""
 
 
 @dataclass(slots=True)
 class RunRow:
-    """Settings in the model's layout, and what had to be assumed to get there: settings, and what they are.
+    """Settings in the model's layout, and the assumptions made: names of settings and texts.
 
-    ``scaled_to`` is set where no shape of the model is known and ``settings['model']`` is its likeness;
-    ``extrapolated`` where something else is not known that no published run can vouch for.
+    ``scaled_to`` is set if the model's shape is unknown and ``settings['model']`` is its likeness;
+    ``extrapolated`` is True if another fact is unknown for which no published run is evidence.
     """
 
     settings: Settings
@@ -68,7 +68,7 @@ class RunRow:
 
 
 def number(row: Row, column: str) -> float | None:
-    """A positive number, None where the column is empty or absent. Raises RunError for anything else."""
+    """Return a positive number, None if the column is empty or absent. Raises RunError for anything else."""
     text = (row.get(column) or "").strip()
     if not text:
         return None
@@ -131,7 +131,7 @@ def _check_targets(text: str) -> None:
 
 
 def check_sharding(settings: Settings) -> None:
-    """Raise RunError where nothing says what a run has more GPUs for than its model is split over."""
+    """Raise RunError if a run without sharding has more GPUs than its model is split over."""
     gpus = float(settings.get("gpu_count") or 1)
     groups = ("tensor_parallel", "pipeline_parallel", "context_parallel")
     split = math.prod(float(settings.get(column) or 1) for column in groups)
@@ -143,7 +143,7 @@ def check_sharding(settings: Settings) -> None:
 
 
 def check_quantization(settings: Settings) -> None:
-    """Raise RunError for quantized weights with a method that has none, and for qlora without."""
+    """Raise RunError for quantized weights with a method other than qlora, and for qlora without them."""
     method, quantization = settings.get("method"), settings.get("quantization")
     if quantization not in (None, "none") and method != "qlora":
         raise RunError(f"quantization: {quantization} goes with method qlora, not with {method}")
