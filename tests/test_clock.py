@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.incidents import IncidentKind
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from pipeline.refresh.refresh import RefreshReport, refresh
@@ -110,7 +111,7 @@ def test_what_a_clock_400_days_ahead_left_is_ignored_and_named_once(
     for day in (DAY, DAY + timedelta(days=1)):
         report = run(home, server, day)
         assert (report.published_day, report.newest_price_day) == (day, day)
-        assert any(line == f"ignored: data of {AHEAD}, a future date" for line in report.lines())
+        assert [(each.kind, each.day) for each in report.incidents] == [(IncidentKind.FUTURE_DAY, AHEAD)]
         # Prices of days to come are compared with nothing: not one is held, none has changed.
         assert (report.outcomes[0].accepted, report.held) == (True, {})
     assert published(home, "SELECT max(day), max(native_price) FROM main.offers") == [
@@ -118,7 +119,7 @@ def test_what_a_clock_400_days_ahead_left_is_ignored_and_named_once(
     ]
     assert published(home, "SELECT max(day) FROM main.capture_outcomes") == [(DAY + timedelta(days=1),)]
     named = published(home, "SELECT day, reason FROM main.incidents WHERE kind = 'future_day'")
-    assert named == [(AHEAD, f"the home has data of {AHEAD}, a future date")]
+    assert named == [(AHEAD, "the home has data of this future date")]
 
 
 def test_clock_set_back_publishes_its_own_day_and_reports_ignored_files(
@@ -127,8 +128,8 @@ def test_clock_set_back_publishes_its_own_day_and_reports_ignored_files(
     run(home, server, DAY + timedelta(days=2))
     report = run(home, server, DAY)
     assert report.published_day == DAY
-    assert list(report.future_days) == [DAY + timedelta(days=2)]
+    assert [each.day for each in report.incidents] == [DAY + timedelta(days=2)]
     assert report.failure() is None
     # When the day has come, its data are those of any day.
     report = run(home, server, DAY + timedelta(days=2))
-    assert (report.published_day, report.future_days) == (DAY + timedelta(days=2), [])
+    assert (report.published_day, report.incidents) == (DAY + timedelta(days=2), [])

@@ -159,12 +159,7 @@ def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy, sampl
     assert report.asked == []
     assert not report.no_answers
     off = "off by their terms: crusoe; gpufare sources enable NAME"
-    assert (said.count(off), report.lines()) == (1, []), "said once, before anything is asked"
-    said.clear()
-    Records(home).write_accepted(TODAY, "modal", [])
-    lines = refresh(home, **asked, progress=said.append).lines()  # type: ignore[arg-type]
-    assert off not in said
-    assert [line for line in lines if "crusoe" in line] == [off], "from the second day on, said afterwards"
+    assert report.lines() == [off]
     enable(["crusoe"], home, TODAY, {})
     report = refresh(
         home, sources=["crusoe"], environment={"GPUFARE_PROXY": proxy.url}, limits=Limits(retries=0)

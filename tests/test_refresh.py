@@ -168,7 +168,7 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     assert f"as of {late} no price is ranked, the newest is from {DAY}: see `gpufare sources`" in asked.stderr
 
 
-def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> None:
+def test_the_report_names_what_is_held_and_what_went_wrong() -> None:
     problems = [
         Incident(
             at=datetime(2026, 8, 22, 7, tzinfo=UTC),
@@ -183,12 +183,10 @@ def test_the_report_names_what_is_held_what_went_wrong_and_what_is_ignored() -> 
         DAY,
         held={"lambda": ["from 1.55 to 3.55"]},
         incidents=problems,
-        future_days=[date(2062, 8, 22)],
     )
-    assert report.lines()[:5] == [
+    assert report.lines()[:4] == [
         "lambda: prices held until they are confirmed: 1",
         "  from 1.55 to 3.55",
-        "ignored: data of 2062-08-22, a future date",
         "incidents, kept in the table of that name: 22",
         "  offers/acme/0.parquet: it is cut; read again from the archive",
     ]

@@ -138,48 +138,29 @@ def first_error(entries: Sequence[Entry]) -> str | None:
     return f"{failed[0].outcome}: {failed[0].error or failed[0].outcome.sentence}{more}"
 
 
-MOST_WARNINGS = 3
-"""Beyond this number, warnings of one kind become one with their number and the first."""
-
-_LONGEST_URL = 150
-"""Longest address in a warning, in characters."""
-
-
 def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return warnings that the status does not show: optional requests without an answer, failed requests
-    that others made up for, and odd answers."""
+    """Return warnings that the status does not show, one for each kind with the number and the first:
+    optional requests without an answer, failed requests that others made up for, and odd answers."""
     made_up_for, failed = _unanswered(entries)
     optional, missing = (
         [entry for entry in some if entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY]
         for some in (entries, failed)
     )
-    replaced = [
-        f"{_short(entry)}; asked instead: {len(entry.instead)} request{'s' * (len(entry.instead) > 1)}"
-        for entry in made_up_for
-    ]
-    odd = [entry.warning for entry in entries if entry.warning]
+    odd = [entry for entry in entries if entry.warning]
     return (
-        *_grouped(
-            [_short(entry) for entry in missing],
-            _number_of_requests(missing),
-            "optional request failed",
-            f"of {_number_of_requests(optional)} optional requests failed",
-        ),
-        *_grouped(replaced, len(replaced), "request failed", "failed requests were made up for by others"),
-        *_grouped(odd, len(odd), "odd answer", f"of {len(entries)} answers were odd"),
+        *_counted(missing, f"of {_number_of_requests(optional)} optional requests failed"),
+        *_counted(made_up_for, "failed requests were made up for by others"),
+        *_counted(odd, f"of {len(entries)} answers were odd"),
     )
 
 
-def _short(entry: Entry) -> str:
-    url = entry.url if len(entry.url) <= _LONGEST_URL else f"{entry.url[:_LONGEST_URL]}…"
-    return f"{url}: {entry.outcome}, {entry.outcome.sentence}"
-
-
-def _grouped(texts: Sequence[str], number: int, one: str, many: str) -> list[str]:
-    """Return a warning for each text, or one for all. ``number`` includes requests without a text."""
-    if number > min(len(texts), MOST_WARNINGS):
-        return [f"{number} {many}, the first: {texts[0]}"]
-    return [f"{one}: {text}" for text in texts]
+def _counted(entries: Sequence[Entry], what: str) -> list[str]:
+    """Return a warning with the number of requests and the first of them."""
+    if not entries:
+        return []
+    first = entries[0]
+    reason = first.warning or f"{first.outcome}, {first.outcome.sentence}"
+    return [f"{_number_of_requests(entries)} {what}, the first: {reason} ({first.url})"]
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:

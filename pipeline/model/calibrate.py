@@ -22,7 +22,6 @@ from pipeline.model.fitting import (
     Fitter,
     fit_quantity,
     gemm_ratio,
-    in_first_half,
     insert_constants,
     read_parameters,
 )
@@ -55,8 +54,6 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
-    second_half = np.array([not in_first_half(run_id) for run_id in fitter.run_ids])
-    split = fitter.predict(calibrations.points["split"][None, :])[0]
     return {
         "of_a_stranger": {
             "sources": len(by_source),
@@ -67,7 +64,6 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
         },
         "leave_one_family_out": _errors(held_out, fitter.measured),
         "in_sample": _errors(in_sample, fitter.measured),
-        "fixed_split": _errors(split[second_half], fitter.measured[second_half]),
         "leave_one_family_out_by_source": by_source,
         "posterior_widths": {name: round(w, 2) for name, w in calibrations.posterior_widths.items()},
     }
@@ -138,7 +134,7 @@ def _constant_sets(
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()
-    names = sorted({"all", "split", *(f"without {family}" for (family,) in families)})
+    names = sorted({"all", *(f"without {family}" for (family,) in families)})
     sets: ConstantSets = {}
     for name in names:
         sets[name] = {}

@@ -10,7 +10,6 @@ Sources of one lab, or that share figures, are a family (catalog/measured_source
 of no family that the model has seen, so families are held out whole.
 """
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -247,11 +246,6 @@ def _soft_slope(scaled: Array) -> Array:
     return np.asarray(np.where(np.abs(scaled) < 1e-6, 1.0, slope))
 
 
-def in_first_half(run_id: str) -> bool:
-    """Return True if a run is in the calibration half of the fixed split."""
-    return hashlib.sha256(run_id.encode()).digest()[0] % 2 == 0
-
-
 def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
     """Fit the share of the dense 16-bit peak that measured products reach, by watts per datasheet TFLOP."""
     rows = connection.execute(
@@ -278,7 +272,7 @@ class Calibrations:
 
 
 def fit_quantity(fitter: Fitter) -> Calibrations:
-    """Fit on all runs, without each family of sources in turn, and on the first half of the fixed split."""
+    """Fit on all runs, and without each family of sources in turn."""
     everything = fitter.fit(np.ones(len(fitter.run_ids), dtype=bool))
     points = {"all": everything.point}
     held_out = np.empty(len(fitter.run_ids))
@@ -287,6 +281,4 @@ def fit_quantity(fitter: Fitter) -> Calibrations:
         fitted = fitter.fit(~mask, everything)
         points[f"without {family}"] = fitted.point
         held_out[mask] = fitted.predicted[mask]
-    first_half = np.array([in_first_half(run_id) for run_id in fitter.run_ids])
-    points["split"] = fitter.fit(first_half, everything).point
     return Calibrations(fitter, points, held_out, fitter.posterior_widths(everything))

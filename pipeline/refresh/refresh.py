@@ -33,7 +33,6 @@ from pipeline.refresh.inputs import (
 from pipeline.refresh.permissions import off_lines
 from pipeline.refresh.publishing import publish_day, store_published
 from pipeline.refresh.report import RefreshReport, announcement
-from pipeline.warehouse.build import Report
 from pipeline.warehouse.query import reader
 from pipeline.warehouse.replays import replays_text, unlike_live
 from pipeline.warehouse.sql_files import BuildError
@@ -71,40 +70,36 @@ def refresh(
         known = kept_incidents(home)
     if pages is None:
         report.off = off_lines(chosen, home, environment)
-        report.announced = announcement(chosen, home, environment) if report.day == now.date() else []
-        for line in report.announced:
+        for line in announcement(chosen, home, environment) if report.day == now.date() else ():
             progress(line)
     archive, named = Archive(home.archive), bool(sources)
     captures = captures_of(
         chosen, report.day, pages, archive, environment, named=named, progress=progress, limits=limits
     )
-    report.future_days = _future_days(home, now)
+    found = _future_days(home, now)
     read_captures(chosen, captures, home, report, progress)
     _publish(home, now, report, progress)
     report.stored = store_published(home, environment, progress)
+    found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
-    report.incidents = [*new, *unknown_sources_again(new, report.published)]
+    # A lasting cause is kept once, and every report names it.
+    named = {(incident.kind, incident.path, incident.day) for incident in new}
+    again = [each for each in found if (each.kind, each.path, each.day) not in named]
+    report.incidents = [*new, *again]
     return report
 
 
-def unknown_sources_again(new: Sequence[Incident], published: Report | None) -> list[Incident]:
-    """Return the incidents of sources missing from the catalogue that are not among the ``new`` ones: every
-    refresh reports them, since whole sources are missing from the answers."""
-    reported = {incident.path for incident in new}
-    every = published.incidents if published else ()
-    return [each for each in every if each.kind is IncidentKind.UNKNOWN_SOURCE and each.path not in reported]
-
-
-def _future_days(home: Home, now: datetime) -> list[date]:
-    """Return the days in the home after the day of ``now`` (UTC), which a clock that was ahead left. They are
-    neither read nor published; each is an incident once, and every report names it."""
+def _future_days(home: Home, now: datetime) -> list[Incident]:
+    """Return an incident for each day in the home after the day of ``now`` (UTC), which a clock that was
+    ahead left. Such days are neither read nor published."""
     archive = Archive(home.archive)
     archived = {day for name in archive.sources() for day in archive.days(name)}
-    found = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())
-    for day in found:
-        reason = f"the home has data of {day}, a future date"
-        remedy = "it is ignored until that day comes: check the clock of this machine"
-        incident = Incident(kind=IncidentKind.FUTURE_DAY, day=day, reason=reason, remedy=remedy)
+    days = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())
+    reason = "the home has data of this future date"
+    remedy = "it is ignored until that day comes: check the clock of this machine"
+    kind = IncidentKind.FUTURE_DAY
+    found = [Incident(kind=kind, day=day, reason=reason, remedy=remedy) for day in days]
+    for incident in found:
         report_incident(home, incident)
     return found
 

@@ -15,7 +15,7 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import short_addresses
 from pipeline.record.records import Records
 from pipeline.refresh.advice import Diagnosis, diagnosis, key_text, next_step_of
-from pipeline.refresh.permissions import is_asked, off_lines
+from pipeline.refresh.permissions import is_asked
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
@@ -26,13 +26,12 @@ MAX_SHOWN = 20
 
 
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Return a line on the number of sources asked, and before the first accepted day also lines on the
-    sources that are off and on what keys would add."""
+    """Return a line on the number of sources asked, and before the first accepted day also lines on what keys
+    would add."""
     choices = read_choices(home)
     asked = [config for config in chosen if is_asked(config, choices, environment)]
-    lines = [_asking_text(asked, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
-        return lines
+        return [_asking_text(asked, environment)]
     # off_lines names the keys of sources that are off by their terms.
     keys = [
         f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"
@@ -40,7 +39,7 @@ def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mappin
         if config.terms.automated != "forbidden" and config.disabled is None
         if config.coverage.with_key and not config.has_key(environment)
     ]
-    return [*lines, *off_lines(chosen, home, environment), *keys]
+    return [_asking_text(asked, environment), *keys]
 
 
 def _asking_text(asked: Sequence[SourceConfig], environment: Mapping[str, str]) -> str:
@@ -59,8 +58,8 @@ class RefreshReport:
     """The outcome of each source, and what was published.
 
     ``replay_url`` is the server that was asked instead of the providers. ``off`` has lines on the sources
-    that were not asked, which then have no line each; ``announced`` has the lines printed before the first
-    request. ``stored`` is a line on the bucket with the published file, None if no bucket is set.
+    that were not asked, which then have no line each. ``stored`` is a line on the bucket with the published
+    file, None if no bucket is set.
     """
 
     day: date
@@ -70,11 +69,9 @@ class RefreshReport:
     publish_error: str | None = None
     newest_price_day: date | None = None
     swept_files: int = 0
-    future_days: list[date] = field(default_factory=list)
     held: dict[str, list[str]] = field(default_factory=dict)
     incidents: list[Incident] = field(default_factory=list)
     off: list[str] = field(default_factory=list)
-    announced: list[str] = field(default_factory=list)
     replayed: str = ""
     replay_url: str | None = None
     stored: str | None = None
@@ -102,12 +99,11 @@ class RefreshReport:
 
     def lines(self) -> list[str]:
         """Return the report: the sources by their result, then problems and the publication."""
-        lines = [*self.source_lines(), *(line for line in self.off if line not in self.announced)]
+        lines = [*self.source_lines(), *self.off]
         if self.swept_files:
             lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
-        lines += [f"ignored: data of {day}, a future date" for day in self.future_days]
         if self.incidents:
             problems = [incident.line() for incident in self.incidents]
             lines += _shown(f"incidents, kept in the table of that name: {len(problems)}", problems)

@@ -1,13 +1,12 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run under the constants that answers use, under those fitted without its family of sources, and under
--- the fixed split.
+-- Every run under the constants that answers use, and under those fitted without its family of sources.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r
     JOIN main.measured_sources AS s ON s.source = r.source
-    JOIN _fits AS f ON f.calibration IN ('all', 'split', 'without ' || s.family)
+    JOIN _fits AS f ON f.calibration IN ('all', 'without ' || s.family)
 ),
 
 _predictions AS (
@@ -30,8 +29,7 @@ _by_run AS (
         any_value(low) FILTER (calibration LIKE 'without %') AS low_held_out,
         any_value(high) FILTER (calibration LIKE 'without %') AS high_held_out,
         any_value(fits) FILTER (calibration LIKE 'without %') AS fits_held_out,
-        any_value(evidence) FILTER (calibration LIKE 'without %') AS evidence_held_out,
-        any_value(predicted) FILTER (calibration = 'split') AS predicted_split
+        any_value(evidence) FILTER (calibration LIKE 'without %') AS evidence_held_out
     FROM _predictions
     GROUP BY run_id, quantity
 )
@@ -47,9 +45,6 @@ SELECT
     p.predicted_held_out, p.predicted_held_out / measured - 1 AS error_held_out,
     p.low_held_out, p.high_held_out, measured BETWEEN p.low_held_out AND p.high_held_out AS in_band,
     p.evidence_held_out,
-    -- The same half as the calibration's: the parity of the first byte of the hash of the run's id.
-    ('0x' || left(sha256(r.run_id), 2))::INTEGER % 2 = 1 AS in_test_half,
-    CASE WHEN in_test_half THEN p.predicted_split / measured - 1 END AS error_split,
     CASE p.quantity WHEN 'memory' THEN r.out_of_memory = 1 END AS ran_out_of_memory,
     CASE p.quantity WHEN 'memory' THEN p.fits_held_out END AS predicted_to_fit
 FROM _by_run AS p

@@ -49,7 +49,6 @@ _totals AS (
         median(abs(error_held_out)) AS median_error_held_out,
         avg(abs(error_held_out)) AS mean_error_held_out,
         median(error_held_out) AS bias_held_out,
-        median(abs(error_split)) AS median_error_split, avg(abs(error_split)) AS mean_error_split,
         avg(in_band::INTEGER) AS share_in_band,
         count(*) FILTER (ran_out_of_memory) AS died,
         count(*) FILTER (ran_out_of_memory AND NOT predicted_to_fit) AS died_as_predicted,

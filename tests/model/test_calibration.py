@@ -13,7 +13,7 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.model import bands
 from pipeline.model.calibrate import data_hash
-from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, in_first_half, read_parameters
+from pipeline.model.fitting import QUANTITIES, Fitter, gemm_ratio, read_parameters
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 
@@ -51,7 +51,7 @@ def test_a_family_is_held_out_whole(model: duckdb.DuckDBPyConnection) -> None:
         row[0] for row in model.execute("SELECT DISTINCT calibration FROM main.model_constants").fetchall()
     }
     families = model.execute("SELECT DISTINCT 'without ' || family FROM main.measured_sources").fetchall()
-    assert names == {"all", "split", *(name for (name,) in families)}
+    assert names == {"all", *(name for (name,) in families)}
 
 
 def test_runs_constrain_every_free_constant() -> None:
@@ -94,11 +94,6 @@ def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
     )
 
 
-def test_the_split_is_fixed() -> None:
-    # SHA-256 of "a" begins with ca (even), of "b" with 3e (even), of "d" with 18 (even), of "e" with 3f (odd).  # noqa: E501
-    assert [in_first_half(run) for run in ("a", "b", "d", "e")] == [True, True, True, False]
-
-
 def test_weighted_quantile_of_equal_weights() -> None:
     values = np.array([3.0, 1.0, 2.0, 5.0, 4.0])
     assert bands.weighted_quantile(values, np.ones(5), 0.5) == 3.0
@@ -113,7 +108,7 @@ def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
         "GROUP BY calibration"
     ).fetchall()
     families = model.execute("SELECT DISTINCT 'without ' || family FROM main.measured_sources").fetchall()
-    assert dict(calibrations) == dict.fromkeys(["all", "split", *(name for (name,) in families)], groups)
+    assert dict(calibrations) == dict.fromkeys(["all", *(name for (name,) in families)], groups)
     classes = model.execute(
         "SELECT DISTINCT gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus WHERE has_full_specs"  # noqa: E501
     ).fetchall()

@@ -97,13 +97,6 @@ def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> No
     ]
 
 
-def test_test_half_is_the_half_not_used_in_calibration(tables: duckdb.DuckDBPyConnection) -> None:
-    from pipeline.model.fitting import in_first_half
-
-    rows = tables.execute("SELECT run_id, in_test_half FROM main.model_accuracy").fetchall()
-    assert all(in_first_half(run_id) is not in_test for run_id, in_test in rows)
-
-
 def test_techniques_do_what_they_are_for(tables: duckdb.DuckDBPyConnection) -> None:
     rows = tables.execute(
         """SELECT technique, method, median(memory_saved_share), median(time_cost_share)

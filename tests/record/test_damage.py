@@ -30,7 +30,7 @@ from pipeline.record.months import Month, file_of, rows_of, write_days
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import read_again, record_day
 from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.refresh import refresh, unknown_sources_again
+from pipeline.refresh.refresh import refresh
 from pipeline.warehouse import plan_cache
 from pipeline.warehouse.build import Report
 from pipeline.warehouse.connection import connect
@@ -394,11 +394,10 @@ def test_rows_of_a_source_that_left_the_catalogue_are_skipped(home: Home) -> Non
     )
     for _ in range(2):  # it is reported each time, and kept once
         report = publish_day(home, SECOND, NOW)
-        assert [incident.line() for incident in unknown_sources_again([], report)] == [
+        assert [incident.line() for incident in report.incidents] == [
             "record/offers/acme: the catalogue has no source acme; its rows are skipped: bring back "
             "catalog/sources/acme.yaml and its reader"
         ]
-        assert unknown_sources_again(report.incidents, report) == []
     with reader(home.published) as connection:
         assert ask(connection, "SELECT kind, path, source FROM main.incidents").rows == [
             ("unknown_source", "record/offers/acme", None)
