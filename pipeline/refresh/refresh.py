@@ -83,8 +83,8 @@ def refresh(
     found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
     # A lasting cause is kept once, and every report names it.
-    named = {(incident.kind, incident.path, incident.day) for incident in new}
-    again = [each for each in found if (each.kind, each.path, each.day) not in named]
+    reported = {(incident.kind, incident.path, incident.day) for incident in new}
+    again = [each for each in found if (each.kind, each.path, each.day) not in reported]
     report.incidents = [*new, *again]
     return report
 
