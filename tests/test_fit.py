@@ -278,7 +278,7 @@ def test_own_runs_give_the_speed_on_the_users_machine(tmp_path: Path) -> None:
     )
     assert own_runs_note(home, [other]) is None
     home.own_runs.write_bytes(b"\xff\xfe")
-    assert "cannot be read" in str(own_runs_note(home, [row]))
+    assert "its runs are skipped" in str(own_runs_note(home, [row]))
 
 
 QLORA = {"model": "llama-3.1-8b", "method": "qlora", "tokens": 100e6}

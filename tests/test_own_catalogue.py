@@ -16,7 +16,7 @@ from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.build import build
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_catalogue
+from pipeline.warehouse.load import load_own
 from pipeline.warehouse.plan_cache import kept_file
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
@@ -100,7 +100,7 @@ def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) 
         "a,llama-3.1-8b,qlora,50K,800,3,\nb,llama-3.1-8b,full,1M,8000,1,200000\n"
     )
     found = read_own_catalogue(home)
-    (row,) = found.planned()["workloads"]
+    (row,) = found.rows()["workloads"]
     assert (row["tokens"], row["seq_len"], row["lora_rank"], row["max_gpus"]) == (120e6, 2048, 16, 8)
     assert (row["max_hours"], row["title"]) == (None, "a")
     ((_, problem),) = found.problems
@@ -130,7 +130,7 @@ def test_an_empty_home_has_the_state_of_the_catalogue_alone(home: Home) -> None:
 def test_own_gpus_have_a_row_of_each_column(home: Home) -> None:
     home.gpus.write_text(f"{GPUS}\n{gpu(usable_memory_gib='')}\n")
     with in_memory("gpus", "models") as connection:
-        assert load_own_catalogue(connection, home) == []
+        load_own(connection, read_own_catalogue(home))
         found = connection.execute(
             "SELECT usable_memory_gib, has_full_specs, confidence, source FROM main.gpus"
             " WHERE gpu_id = 'mine-48gb'"

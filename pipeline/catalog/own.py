@@ -5,10 +5,8 @@ Upgrades do not change them. An unusable row is reported with its file, line and
 catalogue has a row of the same name, now or after an upgrade, the catalogue's row is used.
 """
 
-import csv
 import difflib
 import hashlib
-import io
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +18,7 @@ from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.catalog.tables import catalog_rows, checked
 from pipeline.catalog.workloads import Workload, workloads
 from pipeline.contracts.errors import GpufareError
-from pipeline.home.csv_rows import CsvError, CsvTable, read_csv
-from pipeline.home.disk import replacing
+from pipeline.home.csv_rows import CsvError, CsvTable, append_row, read_csv
 from pipeline.home.paths import Home
 
 MAX_FILE_BYTES = 1 << 20
@@ -185,12 +182,11 @@ class OwnCatalogue:
     workloads: list[OwnWorkload] = field(default_factory=list)
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
-    def planned(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows that plans depend on, by table: GPUs, workloads, and the workloads' models."""
-        asked = {job.model for job in self.workloads}
+    def rows(self) -> dict[str, list[dict[str, Any]]]:
+        """Return the rows by table."""
         rows = {
             "gpus": [gpu.row() for gpu in self.gpus],
-            "models": [model.row() for model in self.models if model.model in asked],
+            "models": [model.row() for model in self.models],
             "workloads": [job.row() for job in self.workloads],
         }
         return {table: found for table, found in rows.items() if found}
@@ -200,8 +196,8 @@ class OwnCatalogue:
         return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
 
     def state(self) -> str:
-        """Return a hash of the rows that affect plans or matches; '' without such rows."""
-        decides = (self.planned(), self.labels())
+        """Return a hash of the rows and labels; '' without any."""
+        decides = (self.rows(), self.labels())
         return hashlib.sha256(repr(decides).encode()).hexdigest()[:16] if any(decides) else ""
 
 
@@ -233,22 +229,19 @@ def add_model(path: Path, model: OwnModel) -> None:
     """
     if model.model in model_names():
         raise OwnRowError(f"'{model.model}' is a model of the catalogue: give yours another name")
-    if not path.exists():
-        with replacing(path) as temporary:
-            temporary.write_bytes(_line(_columns(OwnModel), ","))
-    try:
-        table = _table(path, OwnModel)
-    except CsvError as error:
-        raise OwnRowError(f"{error}; mend it, or move it away") from error
-    if any(row.values["model"] == model.model for row in table.rows):
-        raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
     values = model.model_dump(exclude_none=True)
-    if missing := sorted(values.keys() - {*table.columns}):
-        raise OwnRowError(f"{path} has no column {', '.join(missing)}: add it to the heading and each line")
-    kept = path.read_bytes()
-    line = _line([values.get(name, "") for name in table.columns], table.separator)
-    with replacing(path) as temporary:
-        temporary.write_bytes((kept if kept.endswith(b"\n") else kept + b"\n") + line)
+    if path.exists():
+        try:
+            table = _table(path, OwnModel)
+        except CsvError as error:
+            raise OwnRowError(f"{error}; mend it, or move it away") from error
+        if any(row.values["model"] == model.model for row in table.rows):
+            raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
+        if missing := sorted(values.keys() - {*table.columns}):
+            raise OwnRowError(
+                f"{path} has no column {', '.join(missing)}: add it to the heading and each line"
+            )
+    append_row(path, values, _columns(OwnModel))
 
 
 def model_names() -> set[str]:
@@ -312,12 +305,3 @@ def _shared_labels(gpus: Collection[OwnGpu]) -> Iterator[str]:
         for label in gpu.names():
             if first.setdefault(label, gpu.gpu_id) != gpu.gpu_id:
                 yield f"label '{label}' belongs to {first[label]} and {gpu.gpu_id}: it means the latter"
-
-
-def _line(values: Collection[Any], separator: str) -> bytes:
-    """Return one line of CSV, with blanks for line breaks in texts."""
-    text = io.StringIO()
-    csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
-        [" ".join(str(value).split()) for value in values]
-    )
-    return text.getvalue().encode()

@@ -5,12 +5,14 @@ import csv
 import io
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from pipeline.contracts.errors import GpufareError
+from pipeline.home.disk import replacing
 
 MAX_FILE_BYTES = 50_000_000
 
@@ -79,6 +81,27 @@ def parse_csv(content: bytes, name: str, *, lower_case: bool = False) -> CsvTabl
         raise CsvError(f"{name} has the column {twice[0]!a} more than once: keep one")
     heading = "".join(lines[: reader.line_num])
     return CsvTable(columns, separator, heading, _rows(lines, reader.line_num, columns, separator))
+
+
+def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> None:
+    """Append a row without changing other lines, in the file's own columns and separator, or create the file
+    with ``columns``. Raises CsvError, OSError, and UnwritableError."""
+    kept, separator = row_text(columns).encode(), ","
+    if path.exists():
+        table, kept = read_csv(path), path.read_bytes()
+        columns, separator = table.columns, table.separator
+    line = row_text([row.get(name, "") for name in columns], separator).encode()
+    with replacing(path) as temporary:
+        temporary.write_bytes((kept if kept.endswith(b"\n") else kept + b"\n") + line)
+
+
+def row_text(values: Iterable[Any], separator: str = ",") -> str:
+    """Return one line of CSV, with blanks for line breaks in texts."""
+    text = io.StringIO()
+    csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
+        [" ".join(str(value).split()) for value in values]
+    )
+    return text.getvalue()
 
 
 def _text(content: bytes, name: str) -> str:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from pipeline.home.csv_rows import CsvRow
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Answers, Estimator
 from pipeline.model.model_names import RunError
-from pipeline.model.own_runs import OwnRun, OwnRuns, read_own_runs
+from pipeline.model.own_runs import OwnRuns, read_own_runs
 from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
 
@@ -79,23 +80,23 @@ def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
     that died for lack of memory have no ratio.
     """
     found = Corrections(problems=list(own.problems))
-    ready = [run for run in own.runs if not run.row.get("not_ready")]
-    answers = estimator.estimate([run.row for run in ready], list(SETTINGS))
+    ready = [run for run in own.runs if not run.values.get("not_ready")]
+    answers = estimator.estimate([run.values for run in ready], list(SETTINGS))
     kinds = kinds_of(estimator)
     logs: dict[Kind, dict[tuple[Any, ...], list[float]]] = defaultdict(lambda: defaultdict(list))
     for place, (run, answer) in enumerate(zip(ready, answers, strict=True)):
         if answer["error"]:
-            found.problems.append(_left_out(run, answer["error"]))
+            found.problems.append(_skipped(run, answer["error"]))
             continue
         for quantity, column in MEASURED.items():
             try:
-                measured = number(run.row, column)
+                measured = number(run.values, column)
             except RunError as error:
-                found.problems.append(_left_out(run, str(error)))
+                found.problems.append(_skipped(run, str(error)))
                 continue
             if measured is not None:
                 ratio = math.log(measured / float(answer[ESTIMATED[quantity]]))
-                logs[Kind(quantity, *kinds[place])][_settings(run.row)].append(ratio)
+                logs[Kind(quantity, *kinds[place])][_settings(run.values)].append(ratio)
     found.of_kind = {
         kind: shrunken([math.exp(math.fsum(each) / len(each)) for each in by_settings.values()])
         for kind, by_settings in logs.items()
@@ -103,8 +104,8 @@ def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
     return found
 
 
-def _left_out(run: OwnRun, reason: str) -> str:
-    return printable(f"line {run.line} of your measured_runs.csv is left out: {reason}")
+def _skipped(run: CsvRow, reason: str) -> str:
+    return printable(f"line {run.line} of your measured_runs.csv: skipped: {reason}")
 
 
 def _settings(row: Mapping[str, str]) -> tuple[Any, ...]:
@@ -137,7 +138,7 @@ def corrected(
 
 
 def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """The estimator's last answers corrected by the user's own runs, and which of those were left out."""
+    """Return the estimator's last answers corrected by the user's own runs, and the problems with these."""
     kinds = kinds_of(estimator)
     found = learn(estimator, read_own_runs(home))
     return corrected(answers, kinds, found), found.problems

@@ -15,7 +15,7 @@ from typing import Any
 
 import duckdb
 
-from pipeline.catalog.own import OwnCatalogue, OwnModel
+from pipeline.catalog.own import OwnModel, read_own_catalogue
 from pipeline.contracts.errors import GpufareError
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
@@ -33,7 +33,7 @@ from pipeline.model.run_settings import (
 )
 from pipeline.parsing.printable import printable
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_other_models, load_own_catalogue
+from pipeline.warehouse.load import load_own
 
 OUTPUT_COLUMNS = (
     "run_id",
@@ -172,9 +172,11 @@ class Estimator:
         """``given`` is the model of rows that name none. Problems of the user's own models go to stderr."""
         self.connection = in_memory("memory_of", "speed_of")
         self.given = given
+        own = read_own_catalogue(paths.home())
         if given is not None:
-            load_other_models(self.connection, OwnCatalogue(models=[given]))
-        for problem in load_own_catalogue(self.connection, paths.home()):
+            own.models = [given, *(model for model in own.models if model.model != given.model)]
+        load_own(self.connection, own)
+        for _, problem in own.problems:
             print(problem, file=sys.stderr)
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()

@@ -26,7 +26,9 @@ def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
     from pipeline.model.own_runs import read_own_runs
 
     own = read_own_runs(home)
-    measured = {(run.row["gpu"], run.row["method"]) for run in own.runs if not run.row.get("not_ready")}
+    measured = {
+        (run.values["gpu"], run.values["method"]) for run in own.runs if not run.values.get("not_ready")
+    }
     first: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for row in rows:
         if (row["gpu_id"], row["method"]) in measured:

@@ -53,12 +53,12 @@ def prices_of(
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
     """Add a model to the copy, in place of one with the same name and its plans."""
     from pipeline.catalog.own import OwnCatalogue
-    from pipeline.warehouse.load import load_other_models
+    from pipeline.warehouse.load import load_own
 
     try:
         for table in ("models", "plans", "plan_grid"):
             copy.execute(f"DELETE FROM main.{table} WHERE model = ?", [given.model])  # noqa: S608
-        load_other_models(copy, OwnCatalogue(models=[given]))
+        load_own(copy, OwnCatalogue(models=[given]))
     except duckdb.Error as error:
         raise JobError(
             f"the published file is of an earlier version: run `gpufare refresh` ({error})"

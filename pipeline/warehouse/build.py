@@ -25,7 +25,6 @@ from pipeline.warehouse.checks import CheckResult, run_checks
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.history import bring_up_to_date, is_history, unknown_sources
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_other_models
 from pipeline.warehouse.load_record import load_incidents, missing_days, set_own_labels
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.plan_cache import keep, start
@@ -114,7 +113,6 @@ def _build(
             if keeps:
                 connection.execute("CHECKPOINT gpufare")
                 add(keep(file, home, own))
-            load_other_models(connection, own)
             add([_own_catalogue_incident(home, *problem) for problem in own.problems])
             connection.execute("SET VARIABLE as_of_time = ?::TIMESTAMPTZ", [now])
             for table in Lineage(connection).marts():

@@ -8,13 +8,12 @@ from typing import Any
 import duckdb
 
 from pipeline.catalog.machine_sizes import machine_size_rows
-from pipeline.catalog.own import OwnCatalogue, read_own_catalogue
+from pipeline.catalog.own import OwnCatalogue
 from pipeline.catalog.schema import read_table
 from pipeline.catalog.source_config import CatalogError, SourceConfig, configs
 from pipeline.catalog.workloads import workloads
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.home import paths
-from pipeline.home.paths import Home
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -32,29 +31,14 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
         _insert(connection, table, _ROWS[table]())
 
 
-def load_planned(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
-    """Add the user's own rows that plans depend on to those catalogue tables that exist."""
-    for table in own.planned().keys() & _tables(connection):
-        _insert(connection, table, own.planned()[table])
+def load_own(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
+    """Add the user's own rows to those catalogue tables that exist."""
+    for table in own.rows().keys() & _tables(connection):
+        _insert(connection, table, own.rows()[table])
 
 
 def _tables(connection: duckdb.DuckDBPyConnection) -> set[str]:
     return {name for (name,) in connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-
-
-def load_other_models(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
-    """Add the user's own models that ``load_planned`` left out, as no published workload needs them."""
-    loaded = {name for (name,) in connection.execute("SELECT model FROM main.models").fetchall()}
-    if rows := [model.row() for model in own.models if model.model not in loaded]:
-        _insert(connection, "models", rows)
-
-
-def load_own_catalogue(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
-    """Add the user's own models and GPUs to the catalogue's. Return a line per row that cannot be used."""
-    own = read_own_catalogue(home)
-    load_planned(connection, own)
-    load_other_models(connection, own)
-    return [problem for _, problem in own.problems]
 
 
 def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

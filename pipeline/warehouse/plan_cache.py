@@ -25,7 +25,7 @@ from pipeline.home.paths import Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import prepare
 from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.load import load_planned
+from pipeline.warehouse.load import load_own
 from pipeline.warehouse.marts import fill, is_timeless
 from pipeline.warehouse.sql_files import MACRO_FOLDERS, BuildError
 
@@ -73,7 +73,7 @@ def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> li
 def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
     with connect(file) as connection:
         prepare(connection)
-        load_planned(connection, own)
+        load_own(connection, own)
         for table in filter(is_timeless, Lineage(connection).marts()):
             progress(Step(f"building {table}, which is kept until the catalogue or the model changes"))
             fill(connection, table)

@@ -15,7 +15,7 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.warehouse.connection import quoted
 from pipeline.warehouse.database import planner
-from pipeline.warehouse.load import load_planned
+from pipeline.warehouse.load import load_own
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.plan_cache import edit_kept, kept_file
 from pipeline.warehouse.sql_files import BuildError
@@ -33,7 +33,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     try:
         own = read_own_catalogue(home)
         with planner(TABLE, "plans_in_full", "grid_jobs") as connection:
-            load_planned(connection, own)
+            load_own(connection, own)
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
             planned = _models_kept(home, own, connection)
             missing = [model for model in models if model not in planned]

@@ -114,7 +114,7 @@ FETCHED_ROWS = 1_000
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
     """Run one or more queries and stream the rows of the last, without holding a long result in memory.
-    Raises QueryError, in one or two lines."""
+    Raises QueryError."""
     try:
         answer = connection.execute(query)
     except duckdb.Error as error:
@@ -134,23 +134,11 @@ def _fetched(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
         raise QueryError(readable(error)) from error
 
 
-LONGEST_MESSAGE = 300
-LONGEST_EXCERPT = 100
-
-
 def readable(error: duckdb.Error) -> str:
-    """Return DuckDB's message in one line, and the place in the query, if given, in a second."""
-    message, _, place = _without_class(error).partition("\nLINE ")
+    """Return DuckDB's message in one line, without candidate functions, and the place in the query."""
+    message, line, place = _without_class(error).partition("\nLINE ")
     message = " ".join(message.partition("\n\tCandidate functions")[0].split())
-    if len(message) > LONGEST_MESSAGE:
-        message = f"{message[:LONGEST_MESSAGE]}..."
-    number, _, shown = place.partition(": ")
-    source, _, below = shown.partition("\n")
-    if not source.strip():
-        return message
-    column = below.find("^") - len(f"LINE {number}: ")
-    begin = max(0, min(column - LONGEST_EXCERPT // 2, len(source) - LONGEST_EXCERPT))
-    return f"{message}\n  line {number}: {source[begin : begin + LONGEST_EXCERPT].strip()}"
+    return f"{message}{line}{place}"
 
 
 def _without_class(error: duckdb.Error) -> str:

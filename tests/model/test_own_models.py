@@ -17,7 +17,7 @@ from pipeline.model.architectures import ConfigError, shape_of
 from pipeline.model.given_models import MAX_BYTES
 from pipeline.model.hub import fetch_config, is_hub_id
 from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own_catalogue
+from pipeline.warehouse.load import load_own
 from tests.conftest import gpufare, with_plans
 
 CONFIG: dict[str, Any] = {
@@ -82,7 +82,7 @@ def test_a_config_is_the_model_of_rows_that_name_none(tmp_path: Path, home: Home
     assert not answers["mine"]["error"]
     assert not answers["named"]["error"]
     assert answers["mine"]["memory_gib"] != answers["named"]["memory_gib"]
-    assert "its vision tower is left out" in said
+    assert "its vision tower is skipped" in said
     refused = gpufare(
         "estimate", str(file), "--config", str(config_file(tmp_path, model_type="bert")), home=home
     )
@@ -96,8 +96,10 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
     assert "is a model of the catalogue" in refused.stderr
     home.models.write_text(f"{HEADER}\n{row('llama-3-8b')}\n")
     with in_memory("models") as connection:
-        (problem,) = load_own_catalogue(connection, home)
+        own = read_own_catalogue(home)
+        load_own(connection, own)
         layers = connection.execute("SELECT layers FROM main.models WHERE model = 'llama-3-8b'").fetchall()
+    ((_, problem),) = own.problems
     assert "'llama-3-8b' is the name of a model of the catalogue, which is used" in problem
     assert layers == [(32,)]
 
@@ -253,7 +255,7 @@ def test_a_file_of_fewer_columns_still_loads(home: Home) -> None:
     values = dict(zip(COLUMNS, row("old").split(","), strict=True))
     home.models.write_text(f"{','.join(names)}\n{','.join(values[name] for name in names)}\n")
     with in_memory("models") as connection:
-        assert load_own_catalogue(connection, home) == []
+        load_own(connection, read_own_catalogue(home))
         (total,) = connection.execute("SELECT params_total FROM main.models WHERE model = 'old'").fetchall()
     assert total == (1_590_790_144,)
 

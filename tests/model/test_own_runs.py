@@ -11,12 +11,12 @@ from click.testing import CliRunner
 
 from pipeline.cli.main import main
 from pipeline.home import paths
+from pipeline.home.csv_rows import CsvRow
 from pipeline.home.paths import Home
 from pipeline.model.corrections import Kind, corrected, kinds_of, learn, shrunken
 from pipeline.model.estimate import Estimator
 from pipeline.model.own_runs import (
     MORE_COLUMNS,
-    OwnRun,
     OwnRuns,
     add_own_run,
     catalogue_columns,
@@ -43,7 +43,7 @@ def estimator() -> Iterator[Estimator]:
 
 
 def names(home: Home) -> list[str]:
-    return [run.row["run_id"] for run in read_own_runs(home).runs]
+    return [run.values["run_id"] for run in read_own_runs(home).runs]
 
 
 def test_runs_are_added_and_read_again(home: Home) -> None:
@@ -52,8 +52,8 @@ def test_runs_are_added_and_read_again(home: Home) -> None:
     for run_id in ("a", "b"):
         assert add_own_run(home, RUN | {"run_id": run_id, "note": note}) == ""
     found = read_own_runs(home)
-    assert [(run.line, run.row["run_id"]) for run in found.runs] == [(2, "a"), (3, "b")]
-    assert found.runs[0].row["note"] == "shared; with a 'friend' and�[2J"
+    assert [(run.line, run.values["run_id"]) for run in found.runs] == [(2, "a"), (3, "b")]
+    assert found.runs[0].values["note"] == 'shared, with a "friend" and?[2J'
     assert found.problems == []
     assert [path.name for path in home.root.iterdir() if path.suffix == ".writing"] == []
 
@@ -65,10 +65,10 @@ def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
     lines[2] = 'b,"torn'
     home.own_runs.write_text("\n".join([*lines, "", "d,own"]))
     found = read_own_runs(home)
-    assert [run.row["run_id"] for run in found.runs] == ["a", "c"]
+    assert [run.values["run_id"] for run in found.runs] == ["a", "c"]
     assert found.problems == [
-        f"{home.own_runs}, line 3 is left out: 0 values for {len(COLUMNS)} columns",
-        f"{home.own_runs}, line 6 is left out: 2 values for {len(COLUMNS)} columns",
+        f"{home.own_runs}, line 3: skipped: a quote is opened and not closed",
+        f"{home.own_runs}, line 6: skipped: it has 2 values for {len(COLUMNS)} columns",
     ]
     add_own_run(home, RUN | {"run_id": "e"})
     assert names(home) == ["a", "c", "e"]
@@ -81,7 +81,8 @@ def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home, cont
     home.own_runs.write_bytes(content)
     found = read_own_runs(home)
     assert found.runs == []
-    assert f"{home.own_runs} cannot be read and is left out" in found.problems[0]
+    assert found.problems[0].startswith(str(home.own_runs))
+    assert found.problems[0].endswith("its runs are skipped")
     said = add_own_run(home, RUN)
     assert (home.damaged / "measured_runs.csv").read_bytes() == content
     assert str(home.damaged) in said
@@ -94,7 +95,7 @@ def test_a_file_with_a_column_of_the_users_own_keeps_it(home: Home) -> None:
     home.own_runs.write_text(f"{heading},mine\r\n{first},x\r\n{first}\r\n")
     add_own_run(home, RUN)
     old, new = read_own_runs(home).runs
-    assert (old.row["mine"], new.row["mine"]) == ("x", "")
+    assert (old.values["mine"], new.values["mine"]) == ("x", "")
     assert len(read_own_runs(home).problems) == 1
 
 
@@ -108,7 +109,9 @@ def test_two_runs_of_five_percent_move_an_estimate_by_half_of_it() -> None:
 
 
 def own(*rows: dict[str, Any]) -> OwnRuns:
-    return OwnRuns([OwnRun(line, dict.fromkeys(COLUMNS, "") | RUN | row) for line, row in enumerate(rows, 2)])
+    return OwnRuns(
+        [CsvRow(line, dict.fromkeys(COLUMNS, "") | RUN | row, "") for line, row in enumerate(rows, 2)]
+    )
 
 
 def estimated(estimator: Estimator, **changes: str) -> tuple[float, float]:
@@ -213,4 +216,4 @@ def test_estimate_answers_with_a_damaged_file_of_own_runs(home: Home, tmp_path: 
     assert answer.exit_code == 0
     (row,) = csv.DictReader(answer.stdout.splitlines())
     assert (row["error"], row["corrections"]) == ("", "")
-    assert "measured_runs.csv cannot be read and is left out: it is not text in UTF-8" in answer.stderr
+    assert "measured_runs.csv is UTF-16: save it as CSV in UTF-8; its runs are skipped" in answer.stderr

@@ -22,9 +22,10 @@ from gpufare_tracer.settings import run_settings
 from gpufare_tracer.timeline import Phase
 from pipeline.cli.main import main
 from pipeline.home import paths
+from pipeline.home.csv_rows import row_text
 from pipeline.home.paths import Home
 from pipeline.model.estimate import Estimator, estimate_file
-from pipeline.model.own_runs import MORE_COLUMNS, catalogue_columns, csv_line, read_own_runs
+from pipeline.model.own_runs import MORE_COLUMNS, catalogue_columns, read_own_runs
 
 NOW = datetime(2026, 8, 22, 12, 30, tzinfo=UTC)
 UUID = "5f1c8a3e-0001"
@@ -80,7 +81,7 @@ def test_the_row_is_in_the_layout_of_the_catalogue_and_is_estimated_as_it_was_be
     done = reported(estimator, home, seen())
     assert done.not_ready == []
     columns = catalogue_columns()
-    (tmp_path / "row.csv").write_text(f"{','.join(columns)}\n{csv_line(done.row, columns)}\n")
+    (tmp_path / "row.csv").write_text(row_text(columns) + row_text(done.row[name] for name in columns))
     with (tmp_path / "row.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert list(row) == list(columns)
@@ -169,7 +170,7 @@ def test_a_limited_or_shared_card_is_no_row_for_the_catalogue(
     done = reported(estimator, home, seen(), before=card_of(**changes))
     assert done.not_ready == [why]
     (kept,) = read_own_runs(home).runs
-    assert why == kept.row["not_ready"]
+    assert why == kept.values["not_ready"]
 
 
 def test_running_out_of_memory_is_a_row(estimator: Estimator, home: Home) -> None:
@@ -368,10 +369,10 @@ def test_json_names_the_file_of_the_kept_run(estimator: Estimator, home: Home) -
     assert list(said["row"]) == list(catalogue_columns())
     assert said["own_runs"] == str(home.own_runs)
     (kept,) = read_own_runs(home).runs
-    assert {name: kept.row[name] for name in catalogue_columns()} == said["row"]
-    assert set(kept.row) == {*catalogue_columns(), *MORE_COLUMNS}
-    assert kept.row["process_gib"] == "13.5"
-    assert kept.row["reserved_gib"] == "13"
+    assert {name: kept.values[name] for name in catalogue_columns()} == said["row"]
+    assert set(kept.values) == {*catalogue_columns(), *MORE_COLUMNS}
+    assert kept.values["process_gib"] == "13.5"
+    assert kept.values["reserved_gib"] == "13"
 
 
 def test_people_see_the_estimate_beside_what_was_measured(

@@ -191,7 +191,8 @@ def _show_estimates(report: "Report") -> None:
 
 
 def _show_row(report: "Report") -> None:
-    from pipeline.model.own_runs import catalogue_columns, csv_line
+    from pipeline.home.csv_rows import row_text
+    from pipeline.model.own_runs import catalogue_columns
 
     columns = catalogue_columns()
     if report.request.shape.layers:
@@ -199,7 +200,7 @@ def _show_row(report: "Report") -> None:
         return
     if report.not_ready:
         tell(f"not ready for the catalogue: {_printable('; '.join(report.not_ready))}")
-    click.echo(f"\n{','.join(columns)}\n{csv_line(report.row, columns)}")
+    click.echo(f"\n{row_text(columns)}{row_text(report.row[name] for name in columns)}", nl=False)
     kept = f"added to {report.own_runs}" if report.own_runs else f"not kept: {_printable(report.not_kept)}"
     tell(f"\n{kept}")
 

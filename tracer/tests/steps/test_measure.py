@@ -54,8 +54,8 @@ def test_a_qlora_step_is_measured_and_its_row_kept() -> None:
     assert done.measured.host_bytes > 50 << 20
     assert done.not_ready == ["the steps ran on the CPU", "the model is not one of the catalogue"]
     (kept,) = read_own_runs(paths.home()).runs
-    assert (kept.row["run_id"], kept.row["quantization"]) == ("own-20260822T123000Z", "nf4dq")
-    assert float(kept.row["measured_tokens_per_second_per_gpu"]) == pytest.approx(
+    assert (kept.values["run_id"], kept.values["quantization"]) == ("own-20260822T123000Z", "nf4dq")
+    assert float(kept.values["measured_tokens_per_second_per_gpu"]) == pytest.approx(
         done.tokens_per_second, rel=1e-4
     )
 
@@ -65,7 +65,7 @@ def test_memory_that_really_runs_out_is_a_result() -> None:
     assert "in the forward phase of a step: " in done.measured.out_of_memory
     assert "can't allocate memory" in done.measured.out_of_memory
     (kept,) = read_own_runs(paths.home()).runs
-    assert (kept.row["out_of_memory"], kept.row["measured_tokens_per_second_per_gpu"]) == ("1", "")
+    assert (kept.values["out_of_memory"], kept.values["measured_tokens_per_second_per_gpu"]) == ("1", "")
 
 
 @dataclass
