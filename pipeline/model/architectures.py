@@ -455,7 +455,7 @@ def first(
     least: int = 1,
     most: int = MAX_SIZE,
 ) -> int:
-    """Return the first given field of ``names``. Raises ValueError without one, and if it is no size."""
+    """Return the first given field of ``names``. Raises ValueError without one, and if it is not a size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, config[name], least, most)

@@ -50,7 +50,7 @@ OUTPUT_COLUMNS = (
 Answers = list[dict[str, Any]]
 
 _PROBLEM = "_problem"
-"""Key of a row's problem with the CSV format."""
+"""Key under which a row has its problem with the CSV format."""
 
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {

@@ -84,7 +84,7 @@ def named_size(name: str) -> tuple[float | None, float | None]:
     return float(total[1]) * _UNITS[total[2]] if total else None, active_b
 
 
-# Models that are no decoders of text, or whose layers no likeness in the catalogue has.
+# Models that are not text decoders, or whose layers are unlike those of every model in the catalogue.
 _NO_LIKENESS = re.compile(
     r"(?<![a-z0-9])(flux|sdxl|sd-?[1-4](?:\.\d)?|stable-?diffusion|diffusion|pixart|kandinsky|cogvideo\w*|ltx\w*|wan2\w*"
     r"|hunyuan-?(?:video|image|dit)|image|video|dalle?|clip|siglip\d?|vit|dinov?\d?|llada|whisper|wav2vec\d?|hubert"
@@ -120,7 +120,7 @@ def find_model(
 
     The likeness is the known model nearest in size, of the family that is named or else a plain decoder: a
     mixture of experts for a mixture of experts. Raises RunError where neither the name nor a size
-    says enough, and for models that are no decoders of text.
+    says enough, and for models that are not text decoders.
     """
     wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):

@@ -1,5 +1,5 @@
 """One policy for damage: a file that cannot be read is set aside, and its days are read again from the
-archive, which is never changed. An incident names the file, and the days that the archive lacks as lost.
+archive, which is never changed. An incident names the file and the lost days, which the archive lacks.
 """
 
 from collections import defaultdict
