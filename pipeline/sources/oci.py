@@ -34,8 +34,6 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
-    if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
-        raise products[0].answer.changed("no product has a metricName and a serviceCategory")
     gpus = [product for product in products if _is_gpu_hour(product)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     parts: dict[str, kit.Listing] = {}

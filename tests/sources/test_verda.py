@@ -185,7 +185,6 @@ def test_doubtful_offers_of_the_page_are_rejects(bad, reason):
         jsonld(offer(name=" spot")),
         json.dumps([instance_type(gpu={"description": "", "number_of_gpus": 0})]),
         json.dumps([instance_type()])[:100],
-        json.dumps([{"instance_type": "1V100.6V", "hourly": "0.17", "spot_price": "0.05"}]),
         '{"code": "unauthorized", "message": "Unauthorized"}',
         "[]",
     ],
