@@ -93,17 +93,6 @@ def gpu_hour_row(
     return price.listing(label, 1, answer, price_kind=kind, native_unit="gpu_hour", **columns)
 
 
-def gpu_hour_field(
-    label: str, kind: PriceKind, value: Any, currency: str, raw: Any, answer: Answer, **columns: Any
-) -> Listing | Reject:
-    """Return the price per GPU-hour in a field of a JSON answer as a listing of one GPU, or a reject."""
-    try:
-        price = CellPrice(price_of(value), currency)
-        return price.listing(label, 1, answer, price_kind=kind, native_unit="gpu_hour", **columns)
-    except RowError as error:
-        return Reject(error.reason, f"{label}, {kind}: {error}", raw, answer)
-
-
 def agreed(prices: Iterable[_T]) -> _T:
     """Return the price that a source states in several places (an amount, or amount and currency).
 

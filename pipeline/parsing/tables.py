@@ -10,7 +10,7 @@ from bs4 import BeautifulSoup, Tag
 
 from pipeline.contracts.listing import Answer, PriceKind, Reject
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.parsing.dates import Validity, is_superseded, validity
+from pipeline.parsing.dates import is_superseded, validity
 from pipeline.parsing.html import is_hidden, named, texts_of
 from pipeline.parsing.prices import RowError, cell_price
 from pipeline.parsing.terms import price_kind, term_days
@@ -45,6 +45,11 @@ class PriceColumn:
     effective_from: date | None = None
     flag_reason: FlagReason | None = None
 
+    @property
+    def terms(self) -> tuple[PriceKind, int | None, str | None]:
+        """Kind, term and tier: of two columns with the same, the later one supersedes the other."""
+        return self.kind, self.term_days, self.tier
+
 
 def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
     """Return the columns whose header names a kind of price or the term of a reservation, with their
@@ -52,26 +57,28 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
 
     Raises SourceChangedError for a header with a date that cannot be read.
     """
-    found: list[tuple[PriceColumn, Validity]] = []
+    found = []
     for at, header in enumerate(headers):
         kind, term = price_kind(header), term_days(header)
-        if kind is None and not term:
-            continue
-        try:
-            valid = validity(header, answer)
-        except UnreadableError as error:
-            raise answer.changed(str(error)) from error
-        reserved = kind is None or kind == "reserved"
-        found.append((PriceColumn(at, header, kind or "reserved", term if reserved else None), valid))
+        if kind or term:
+            reserved = kind is None or kind == "reserved"
+            found.append(PriceColumn(at, header, kind or "reserved", term if reserved else None))
+    return with_validity(found, answer)
 
-    def flag(price: PriceColumn, valid: Validity) -> FlagReason | None:
-        alike = [v for other, v in found if (other.kind, other.term_days) == (price.kind, price.term_days)]
-        return FlagReason.SUPERSEDED if is_superseded(valid, alike, answer) else None
 
-    return [
-        replace(price, effective_from=valid.first_day, flag_reason=flag(price, valid))
-        for price, valid in found
-    ]
+def with_validity(prices: Sequence[PriceColumn], answer: Answer) -> list[PriceColumn]:
+    """Return the columns with the days in their headers. Raises SourceChangedError for a date that cannot be
+    read."""
+    try:
+        stated = [(price, validity(price.header, answer)) for price in prices]
+    except UnreadableError as error:
+        raise answer.changed(str(error)) from error
+    found = []
+    for price, valid in stated:
+        alike = [other for each, other in stated if each.terms == price.terms]
+        flag = FlagReason.SUPERSEDED if is_superseded(valid, alike, answer) else None
+        found.append(replace(price, effective_from=valid.first_day, flag_reason=flag))
+    return found
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:

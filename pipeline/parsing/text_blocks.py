@@ -110,15 +110,6 @@ def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tu
     return label, found
 
 
-def prices_with_words(text: str, price: re.Pattern[str]) -> list[tuple[str, re.Match[str]]]:
-    """Return each price of a text, after the words between it and the price before."""
-    prices = list(price.finditer(text))
-    starts = [0, *(found.end() for found in prices)]
-    return [
-        (text[start : found.start()].strip(), found) for start, found in zip(starts, prices, strict=False)
-    ]
-
-
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
     """Return the smallest element around a piece of text that contains a whole mark."""
     for _ in range(MAX_MARK_DEPTH):

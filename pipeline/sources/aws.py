@@ -55,20 +55,24 @@ def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Return the rows of an answer. Raises SourceChangedError for one that is neither kind of list."""
     body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
-        return _read_on_demand(body["regions"], answer, audit)
+        regions = body["regions"].values()
+        rows = [
+            row for region in regions for row in (region.values() if isinstance(region, dict) else [region])
+        ]
+        return _read_on_demand(rows, answer, audit)
     if rows := _bare_rows(body):
-        return _read_on_demand({"": rows}, answer, audit)
+        return _read_on_demand(rows, answer, audit)
     config = body.get("config") if isinstance(body, dict) else None
     if isinstance(config, dict) and isinstance(config.get("regions"), list):
         return _read_spot(config["regions"], answer, audit)
     raise answer.changed("neither an on-demand list (regions) nor spot prices (config.regions)")
 
 
-def _bare_rows(body: Any) -> dict[str, Any]:
+def _bare_rows(body: Any) -> list[Any]:
     """Return the rows of an on-demand list without its envelope: by name, or as a list."""
-    rows = dict(enumerate(body)) if isinstance(body, list) else body if isinstance(body, dict) else {}
-    is_list = any(isinstance(row, dict) and "Instance Type" in row for row in rows.values())
-    return {str(name): row for name, row in rows.items()} if is_list else {}
+    rows = list(body.values()) if isinstance(body, dict) else body if isinstance(body, list) else []
+    is_list = any(isinstance(row, dict) and "Instance Type" in row for row in rows)
+    return rows if is_list else []
 
 
 def _is_gpu(instance_type: Any, config: kit.SourceConfig) -> bool:
@@ -76,7 +80,7 @@ def _is_gpu(instance_type: Any, config: kit.SourceConfig) -> bool:
 
 
 def _listing(
-    item: kit.JsonObject, instance_type: str, price: Decimal, region: str | None, **columns: Any
+    item: kit.JsonObject, instance_type: str, price: Decimal, region: str, **columns: Any
 ) -> kit.Listing:
     restricted = tuple(item.config.settings["restricted_region_prefixes"])
     return item.listing(
@@ -86,7 +90,7 @@ def _listing(
         instance_type=instance_type,
         label_kind="instance_type",
         region=region,
-        flag_reason=kit.FlagReason.RESTRICTED_REGION if region and region.startswith(restricted) else None,
+        flag_reason=kit.FlagReason.RESTRICTED_REGION if region.startswith(restricted) else None,
         **columns,
     )
 
@@ -94,44 +98,32 @@ def _listing(
 # On-demand lists
 
 
-def _read_on_demand(regions: Mapping[str, Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    for region, rows in regions.items():
-        if not isinstance(rows, dict):
-            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"{region} has no rows", rows, answer)
-            continue
-        known = [row for row in rows.values() if isinstance(row, dict)]
-        if rows and not any("Instance Type" in row and "price" in row for row in known):
-            raise answer.changed(f"no row of {region} has an Instance Type and a price")
-        for key, raw in rows.items():
-            if not isinstance(raw, dict):
-                yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, f"not a row of {region}", raw, answer)
-            elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
-                yield _on_demand(audit.item(raw, answer), key, region)
+def _read_on_demand(rows: Iterable[Any], answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
+    gpus = []
+    for raw in rows:
+        if not isinstance(raw, dict):
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, "not a row", raw, answer)
+        elif "Instance Type" not in raw or _is_gpu(raw["Instance Type"], audit.config):
+            gpus.append(audit.item(raw, answer))
+    yield from kit.read_rows(gpus, _on_demand, "Instance Type", "Location")
 
 
-def _on_demand(row: kit.JsonObject, key: str, region: str) -> kit.Listing | kit.Reject:
-    try:
-        if "Instance Type" not in row or "price" not in row:
-            raise kit.RowError(kit.RejectReason.MISSING_FIELD, "a row without an instance type or a price")
-        system = row.get("Operating System", "plc:OperatingSystem")
-        is_linux_list = "/Linux/" in unquote(row.answer.url) or key.endswith(" Linux")
-        if system != "Linux" and not (system is None and is_linux_list):
-            raise kit.RowError(kit.RejectReason.NOT_LINUX, f"the operating system is {system!r}")
-        if str(software := row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
-            raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
-        location = str(row.get("Location") or region or _region_of_url(row.answer))
-        return _listing(
-            row,
-            row.text("Instance Type"),
-            row.price("price"),
-            row.config.settings["regions"].get(location, location) or None,
-            vcpus=_leading_number(row.get("vCPU")),
-            ram_gib=_leading_number(row.get("Memory"), "GiB"),
-            local_disk_gb=_disk_gb(row.get("Storage")),
-            node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
-        )
-    except kit.RowError as error:
-        return row.reject(error, f"{row.raw.get('Instance Type')} in {region}")
+def _on_demand(row: kit.JsonObject) -> kit.Listings:
+    if (system := row.get("Operating System")) != "Linux":
+        raise kit.RowError(kit.RejectReason.NOT_LINUX, f"the operating system is {system!r}")
+    if str(software := row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
+        raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")
+    location = row.text("Location")
+    yield _listing(
+        row,
+        row.text("Instance Type"),
+        row.price("price"),
+        row.config.settings["regions"].get(location, location),
+        vcpus=_leading_number(row.get("vCPU")),
+        ram_gib=_leading_number(row.get("Memory"), "GiB"),
+        local_disk_gb=_disk_gb(row.get("Storage")),
+        node_network_gbps=_leading_number(row.get("Network Performance"), "Gigabit"),
+    )
 
 
 def _region_of_url(answer: kit.Answer) -> str:

@@ -66,8 +66,6 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     page = audit.envelope(answer, "Items")
     items = page.items("Items")
-    if items and not any(all(name in item.raw for name in _MANDATORY) for item in items):
-        raise answer.changed(f"no item has all of {', '.join(_MANDATORY)}")
     currency = page.optional_text("BillingCurrency") or audit.config.currency
     is_gpu_size = re.compile(audit.config.settings["gpu_sizes"]).fullmatch
     gpu_items = (item for item in items if is_gpu_size(str(item.peek("armSkuName"))))

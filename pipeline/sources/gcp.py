@@ -146,24 +146,9 @@ def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColu
         tiers = [tier for tier, words in DWS_TIERS.items() if re.search(words, headers[at], re.IGNORECASE)]
         if len(tiers) == 1:
             found.append(kit.PriceColumn(at, headers[at], "flex_start", tier=tiers[0]))
-    found = _dated(found, answer)
+    found = kit.with_validity(found, answer)
     kit.require_on_demand(found, headers, answer)
     return found
-
-
-def _dated(prices: list[kit.PriceColumn], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the columns with the days in their headers. Flexible commitments do not supersede others."""
-    try:
-        stated = [(price, kit.validity(price.header, answer)) for price in prices]
-    except kit.UnreadableError as error:
-        raise answer.changed(str(error)) from error
-    columns = []
-    for price, valid in stated:
-        thing = (price.kind, price.term_days, price.tier)
-        alike = [other for each, other in stated if (each.kind, each.term_days, each.tier) == thing]
-        flag = kit.FlagReason.SUPERSEDED if kit.is_superseded(valid, alike, answer) else None
-        columns.append(replace(price, effective_from=valid.first_day, flag_reason=flag))
-    return columns
 
 
 def _read_prices(

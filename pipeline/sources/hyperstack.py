@@ -149,11 +149,18 @@ def _read_pricebook(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     gpus = [item for item in items if is_gpu(item.peek("name"))]
     if not gpus:
         raise answer.changed("the pricebook names no GPU")
-    for item in gpus:
-        name, price = item.text("name"), _list_price(item)
-        kind: kit.PriceKind = "spot" if name.endswith(SPOT_SUFFIX) else "on_demand"
-        label = name.removesuffix(SPOT_SUFFIX)
-        yield kit.gpu_hour_field(label, kind, price, audit.config.currency, item.raw, answer)
+    yield from kit.read_rows(gpus, _read_listed, "name")
+
+
+def _read_listed(item: kit.JsonObject) -> kit.Listings:
+    name = item.text("name")
+    yield item.listing(
+        name.removesuffix(SPOT_SUFFIX),
+        1,
+        kit.price_of(_list_price(item)),
+        price_kind="spot" if name.endswith(SPOT_SUFFIX) else "on_demand",
+        native_unit="gpu_hour",
+    )
 
 
 def _list_price(item: kit.JsonObject) -> Any:

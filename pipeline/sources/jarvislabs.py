@@ -56,10 +56,18 @@ def _read_gpu(gpu: kit.JsonObject) -> kit.Rows:
         prices.append(("spot", "spot_price", gpu.get("spot_num_free_devices")))
     label = gpu.text("gpu_type")
     for kind, name, free in prices:
-        price, available = gpu.get(name), kit.is_available(free)
-        yield kit.gpu_hour_field(
-            label, kind, price, "USD", gpu.raw, gpu.answer, available=available, **machine
-        )
+        try:
+            yield gpu.listing(
+                label,
+                1,
+                gpu.price(name),
+                price_kind=kind,
+                native_unit="gpu_hour",
+                available=kit.is_available(free),
+                **machine,
+            )
+        except kit.RowError as error:
+            yield gpu.reject(error, f"{label}, {kind}")
 
 
 def _vram(stated: Any) -> dict[str, float]:
@@ -71,23 +79,7 @@ def _vram(stated: Any) -> dict[str, float]:
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     spec = _spec(tuple(audit.config.settings["generations"]))
     for _, text in kit.cards(kit.page(answer), spec, _CARD_END):
-        yield from _read_card(text, spec, answer, audit.config)
-
-
-def _read_price(
-    label: str,
-    words: str,
-    cell: str,
-    context: Mapping[str, Any],
-    answer: kit.Answer,
-    config: kit.SourceConfig,
-) -> kit.Listing | kit.Reject:
-    """Return the row of a price, whose terms are in the words before it."""
-    raw = {"label": label, "term": words, "price": cell}
-    if any(word in words.casefold() for word in config.settings["other_terms"]):
-        return kit.Reject(kit.RejectReason.UNKNOWN_TERMS, f"{label}: a price under {words!r}", raw, answer)
-    kind: kit.PriceKind = "spot" if kit.price_kind(words) == "spot" else "on_demand"
-    return kit.gpu_hour_row(label, kind, cell, raw, answer, context=context)
+        yield _read_card(text, spec, answer)
 
 
 @cache
@@ -97,16 +89,15 @@ def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{names}) ?[·•|] ?(?P<vram>\d{{1,4}}) ?GB\b")
 
 
-def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
+    """Return the row of a card. A text between its memory and its only price makes the price unreadable."""
     try:
         label, found = kit.label_before(text, spec, _PRICE)
-        rest, context = text[found.end() :], _vram(found["vram"])
-        prices = [(words, price[0]) for words, price in kit.prices_with_words(rest, _PRICE)]
-        prices = prices or [("", rest.strip() or "-")]
-        rows = [_read_price(label, words, cell, context, answer, config) for words, cell in prices]
-        kinds = [row.price_kind for row in rows if isinstance(row, kit.Listing)]
-        if len(kinds) != len(set(kinds)):
-            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices of the same kind")
+        rest = text[found.end() :].strip()
+        prices = list(_PRICE.finditer(rest))
+        if len(prices) > 1:
+            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{label}: several prices")
     except kit.RowError as error:
-        rows = [kit.Reject(error.reason, str(error), text, answer)]
-    yield from rows
+        return kit.Reject(error.reason, str(error), text, answer)
+    cell = rest[: prices[0].end()] if prices else rest or "-"
+    return kit.gpu_hour_row(label, "on_demand", cell, text, answer, context=_vram(found["vram"]))

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from decimal import Decimal
 
 from bs4 import Tag
 
@@ -27,8 +26,8 @@ _RAM = r"(?:system )?ram\b"
 _DISK = r"(?:local )?storage\b"
 
 _TAB = re.compile(r"(\d{1,3})\s?[x×]", re.IGNORECASE)
-_SIZE = re.compile(r"([\d,]{1,12}(?:\.\d{1,6})?)\s?(GB|GiB|TB|TiB)\b", re.IGNORECASE)
-_BYTES = {"gb": Decimal(10**9), "gib": Decimal(2**30), "tb": Decimal(10**12), "tib": Decimal(2**40)}
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([GT]i?B)\b", re.IGNORECASE)
+_BYTES = {"gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
 
@@ -119,37 +118,29 @@ def _read_row(
 ) -> kit.Rows:
     of_cluster = [_named(cells, pattern) is not None for pattern in (_DURATION, _GPU_COUNT)]
     in_cluster, in_instances = all(of_cluster), not any(of_cluster) and tab is not None
-    price_labels = [label for label in cells if re.search(_PRICE, label, re.IGNORECASE)]
-    if not price_labels or not (in_cluster or in_instances):
+    prices = [
+        kit.PriceColumn(at, label, "on_demand")
+        for at, label in enumerate(cells)
+        if re.search(_PRICE, label, re.IGNORECASE)
+    ]
+    if not prices or not (in_cluster or in_instances):
         raise answer.changed(f"a pricing row has unknown columns: {list(cells)}")
-    for label in price_labels:
+    prices = kit.with_validity(prices, answer)
+    kit.require_on_demand(prices, list(cells), answer)
+    has_dates = any(price.effective_from or price.flag_reason for price in prices)
+    announced_from = max(announced, default=None)
+    for price in prices:
         try:
-            validities = _validities(price_labels, answer)
-            listing = _listing(row, cells, label, tab if in_instances else None, answer, config)
+            listing = _listing(row, cells, price.header, tab if in_instances else None, answer, config)
         except kit.RowError as error:
             yield error.reject(str(row["data-plan"]), dict(cells), answer)
             continue
-        effective_from, flag = max(announced, default=None), listing.flag_reason
-        if any(stated != kit.Validity() for stated in validities.values()):
-            effective_from = validities[label].first_day
-            if kit.is_superseded(validities[label], validities.values(), answer):
-                flag = kit.FlagReason.SUPERSEDED
+        effective_from, flag = announced_from, listing.flag_reason
+        if has_dates:
+            effective_from, flag = price.effective_from, price.flag_reason or flag
         elif len(announced) > 1:
             flag = kit.FlagReason.SEVERAL_EFFECTIVE_DATES
         yield replace(listing, effective_from=effective_from, flag_reason=flag)
-
-
-def _validities(price_labels: Sequence[str], answer: kit.Answer) -> dict[str, kit.Validity]:
-    """Return the validity of each column's prices. Raises RowError for a date that cannot be read, and for
-    two columns that start on the same day."""
-    try:
-        found = {label: kit.validity(label, answer) for label in price_labels}
-    except kit.UnreadableError as error:
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, str(error)) from error
-    if len({stated.first_day for stated in found.values()}) < len(found):
-        detail = f"the columns {price_labels} do not say when each of their prices is valid"
-        raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, detail)
-    return found
 
 
 def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
@@ -199,7 +190,7 @@ def _listing(
     price = kit.cell_price(cells[price_label])
     count = tab if tab is not None else kit.gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
-    vram, ram, disk = (_size(_named(cells, kind)) for kind in (_VRAM, _RAM, _DISK))
+    vram_gb, ram_gib = (kit.gigabytes(_named(cells, kind)) for kind in (_VRAM, _RAM))
     return price.listing(
         kit.clean_text(str(row["data-plan"])),
         float(count),
@@ -208,15 +199,15 @@ def _listing(
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
         native_unit="gpu_hour",
-        context={"vram_gb": _vram_gb(vram)} if vram else {},
+        context=kit.known(vram_gb=vram_gb),
         term_days=days,
         billing_increment_seconds=None if tab is not None else config.settings["cluster_increment_seconds"],
         minimum_seconds=days * 86_400 if days else None,
         min_gpu_count=count if tab is None else None,
         tier=None if tab is not None else "cluster",
         vcpus=kit.optional_number(_named(cells, _VCPUS)),
-        ram_gib=float(ram / 2**30) if ram else None,
-        local_disk_gb=float(disk / 10**9) if disk else None,
+        ram_gib=ram_gib,
+        local_disk_gb=_disk_gb(_named(cells, _DISK)),
     )
 
 
@@ -230,19 +221,10 @@ def _term_days(text: str) -> int | None:
     return days
 
 
-def _size(text: str | None) -> Decimal | None:
-    """Return the size in bytes that a cell begins with ("22 TiB SSD"); None if it begins otherwise."""
+def _disk_gb(text: str | None) -> float | None:
+    """Return the size that a cell begins with ("22 TiB SSD"), in GB; None if it begins otherwise."""
     found = _SIZE.match(text or "")
-    try:
-        return kit.number(found[1]) * _BYTES[found[2].lower()] if found else None
-    except kit.UnreadableError:
-        return None
-
-
-def _vram_gb(size: Decimal) -> float:
-    """Return GPU memory in the units of its data sheet: pages write GB and GiB for the same card."""
-    in_gb = size / 10**9
-    return float(in_gb if in_gb == in_gb.to_integral_value() else size / 2**30)
+    return float(found[1]) * _BYTES[found[2].lower()] / 10**9 if found else None
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:

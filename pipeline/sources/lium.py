@@ -3,7 +3,7 @@
 Any number of a node's free GPUs from its smallest order on can be rented, each with its share of the host.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -21,23 +21,10 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
         raise answer.changed(f"the objects are not nodes: {sorted(nodes[0].raw)[:12]}")
-    by_id: dict[str, list[Mapping[str, Any]]] = {}
-    for node in nodes:
-        by_id.setdefault(node.name("id"), []).append(node.raw)
-    yield from kit.read_rows(nodes, lambda node: _read_once(node, by_id[node.name("id")]), "id")
+    yield from kit.read_rows(nodes, _read_node, "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed states {stated:g} nodes and lists {len(nodes)}"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
-
-
-def _read_once(node: kit.JsonObject, with_same_id: Sequence[Mapping[str, Any]]) -> kit.Listings:
-    """Yield a node once. Raises RowError for nodes that differ under one id, and for repetitions."""
-    if node.peek("id") is not None:
-        if any(other != node.raw for other in with_same_id):
-            raise kit.RowError(kit.RejectReason.CONFLICTING_PRICES, "nodes with the same id differ")
-        if with_same_id[0] is not node.raw:
-            raise kit.RowError(kit.RejectReason.DUPLICATE, "listed twice")
-    yield from _read_node(node)
 
 
 def _read_node(node: kit.JsonObject) -> kit.Listings:

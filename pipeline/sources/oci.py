@@ -9,7 +9,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 from typing import Any
 
 from pipeline.sources import kit
@@ -34,8 +33,6 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
-    if products and not any(_names_its_unit(item) or "pricetype" in item.raw for item in products):
-        raise products[0].answer.changed("no product has a metricName and a serviceCategory")
     gpus = [product for product in products if _is_gpu_hour(product)]
     shapes = [item for item in items if _is_shape(item) and item.peek("gpuQty")]
     parts: dict[str, kit.Listing] = {}
@@ -91,25 +88,19 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
 
 def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
     """Add a listing of each part with one price to ``parts``, by number; yield a reject for the others."""
-    read: list[tuple[kit.JsonObject, kit.Listing]] = []
-    prices: dict[str, list[Decimal]] = defaultdict(list)
+    by_number: dict[str, list[kit.JsonObject]] = defaultdict(list)
     for product in products:
+        by_number[product.name("partNumber")].append(product)
+    for number, same in by_number.items():
         try:
-            part = _part(product)
-            read.append((product, part))
-            prices[product.text("partNumber")].append(part.native_price)
+            price = kit.agreed([_price(product) for product in same])
+            parts[number] = _part(same[0], price)
         except kit.RowError as error:
-            yield product.reject(error, product.name("displayName", "partNumber"))
-    for product, part in read:
-        number = product.text("partNumber")
-        try:
-            kit.agreed(prices[number])
-            parts[number] = part
-        except kit.RowError as error:
-            yield product.reject(error, part.raw_label)
+            for product in same:
+                yield product.reject(error, product.name("displayName", "partNumber"))
 
 
-def _part(product: kit.JsonObject) -> kit.Listing:
+def _part(product: kit.JsonObject, price: kit.CellPrice) -> kit.Listing:
     """Return a part number that is billed per GPU-hour as a listing of one GPU."""
     part_number = product.text("partNumber")
     if _names_its_unit(product):
@@ -121,7 +112,7 @@ def _part(product: kit.JsonObject) -> kit.Listing:
         label = product.config.settings["gpu_parts"][part_number]
         if (unit := product.get("pricetype")) != "HOUR":
             raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
-    return _price(product).listing(label, 1, product.answer, native_unit="gpu_hour")
+    return price.listing(label, 1, product.answer, native_unit="gpu_hour")
 
 
 def _price(product: kit.JsonObject) -> kit.CellPrice:

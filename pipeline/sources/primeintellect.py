@@ -9,19 +9,8 @@ _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Every offer with GPUs; machines without (``CPU_NODE``) are skipped."""
     not_gpus = audit.config.settings["not_gpus"]
-    offers = [offer for offer in _offers(answer, audit) if offer.peek("gpuType") not in not_gpus]
+    offers = [offer for offer in audit.items(answer, "items") if offer.peek("gpuType") not in not_gpus]
     return kit.read_rows(offers, _read_offer, "provider", "cloudId")
-
-
-def _offers(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
-    """Return the list of offers; the older address answers an object with one list per GPU type."""
-    body = audit.envelope(answer, "items")
-    lists = list(body.raw.values())
-    if "items" not in body.raw and lists and all(isinstance(offers, list) for offers in lists):
-        offers = [offer for offers in lists for offer in offers]
-        if all(isinstance(offer, dict) and "gpuType" in offer for offer in offers):
-            return [audit.item(offer, answer) for offer in offers]
-    return body.items("items")
 
 
 def _read_offer(offer: kit.JsonObject) -> kit.Listings:

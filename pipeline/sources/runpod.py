@@ -76,7 +76,7 @@ def _without(query: str, fields: Iterable[str]) -> str:
     return query
 
 
-@kit.joint_reader()
+@kit.joint_reader("no GPU type with a price")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
     refusals = []
@@ -92,8 +92,6 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _read_gpus(gpus: Sequence[kit.JsonObject]) -> kit.Rows:
-    if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
-        raise kit.SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
     memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
     yield from kit.read_rows(gpus, lambda gpu: _read_gpu(gpu, memory), "id")
 

@@ -52,11 +52,13 @@ def _read_host(host: kit.JsonObject) -> kit.Rows:
 
 
 def _row(gpu: kit.JsonObject, label: str | None, price: str, **facts: Any) -> kit.Listing | kit.Reject:
-    raw = {"location": facts["region"], **gpu.raw}
-    if not label:
-        return gpu.reject(kit.RowError(kit.RejectReason.MISSING_FIELD, "no name"), "a GPU", raw)
-    facts["flag_reason"] = kit.FlagReason(gpu.config.settings["flag_reason"])
-    return kit.gpu_hour_field(label, "on_demand", gpu.get(price), "USD", raw, gpu.answer, **facts)
+    flag = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
+    try:
+        if not label:
+            raise kit.RowError(kit.RejectReason.MISSING_FIELD, "no name")
+        return gpu.listing(label, 1, gpu.price(price), native_unit="gpu_hour", flag_reason=flag, **facts)
+    except kit.RowError as error:
+        return gpu.reject(error, label or "a GPU", {"location": facts["region"], **gpu.raw})
 
 
 def _region(place: kit.JsonObject) -> str | None:

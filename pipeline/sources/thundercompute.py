@@ -1,4 +1,4 @@
-"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
+"""Thunder Compute: machines of its API, or else GPUs from the pricing page's cards.
 
 The API has three answers with the same machines as keys: prices per hour, specifications and availability.
 The page also shows other providers' prices.
@@ -12,14 +12,9 @@ from bs4 import Tag
 from pipeline.sources import kit
 
 _MARK = re.compile(r"\bVRAM:? ?(?P<vram>\d{2,3}) ?GB\b", re.IGNORECASE)
-_PRICE = re.compile(
-    rf"\bGPU ?/ ?(?:hr|hour)\b[\s():]{{0,6}}(?P<after>{kit.MONEY_IN_TEXT})"
-    rf"|(?P<before>{kit.MONEY_IN_TEXT}) ?/ ?GPU ?/ ?(?:hr|hour)\b",
-    re.IGNORECASE,
-)
+_PRICE = re.compile(rf"\bGPU ?/ ?(?:hr|hour)\b[\s():]{{0,6}}({kit.MONEY_IN_TEXT})", re.IGNORECASE)
 _END = re.compile(_PRICE.pattern + r"|\bcontact\b", re.IGNORECASE)
 _DOLLARS = re.compile(r"\$")
-_MODE_ATTRIBUTES = ("id", "aria-label", "aria-labelledby", "data-mode", "data-tier")
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
@@ -30,8 +25,8 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no GPU in the API or in a card")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """The machines of the API; without its prices and specifications, the GPUs of the page, per mode
-    (``tier``) if the page names it. Storage, vCPUs and snapshots are skipped."""
+    """The machines of the API; without its prices and specifications, the GPUs of the page. Storage, vCPUs
+    and snapshots are skipped."""
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
@@ -42,7 +37,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     else:
         for answer in answers:
             for element, text in () if answer.is_json else kit.cards(kit.page(answer), _MARK, _END):
-                yield from _read_card(element, text, answer, audit.config)
+                yield _read_card(element, text, answer, audit.config)
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
@@ -80,13 +75,11 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
     least_vcpus, gib_per_vcpu = min(vcpus), machine.optional_number("ramPerVCPUGiB")
     vram_gb = machine.optional_number("vramGB")
     is_capped = machine.optional_number("ramCapGiB") is not None
-    mode = machine.optional_text("mode")
     return machine.listing(
         machine.text("displayName"),
         machine.gpu_count("gpuCount"),
         kit.price_of(price),
         instance_type=key,
-        tier=mode if mode in machine.config.settings["modes"] else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
         # The price includes the fewest; a cap on the memory has an undocumented effect on them.
@@ -97,56 +90,23 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
 
 def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
     """Raise RowError for a text that names another provider, or another product than machines."""
-    names = [*config.settings["other_providers"], *config.settings["other_products"]]
-    for name in names:
-        if _is_named(name, text):
+    for name in (*config.settings["other_providers"], *config.settings["other_products"]):
+        if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
             raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {shown!r}")
-
-
-def _is_named(word: str, text: str) -> bool:
-    return re.search(rf"\b{re.escape(word)}\b", text, re.IGNORECASE) is not None
-
-
-def _mode(text: str, config: kit.SourceConfig) -> str | None:
-    """Return the mode that a text names; None if it names none or both."""
-    modes = config.settings["modes"]
-    found = [mode for mode in modes if any(_is_named(word, text) for word in modes[mode])]
-    return found[0] if len(found) == 1 else None
 
 
 def _read_card(
     element: Tag, text: str, answer: kit.Answer, config: kit.SourceConfig
-) -> list[kit.Listing | kit.Reject]:
+) -> kit.Listing | kit.Reject:
     heading = element.find_previous(["h1", "h2"])
     try:
         _reject_other_product(f"{text} {kit.text_of(heading) if heading else ''}", text[:80], config)
         label, mark = kit.label_before(text, _MARK, _DOLLARS)
-        prices = kit.prices_with_words(text, _PRICE)
-        if not prices:
-            reason = kit.RejectReason.NOT_OFFERED if "$" not in text else kit.RejectReason.UNREADABLE_ROW
-            raise kit.RowError(reason, f"{label}: no price per GPU-hour")
-        around = _mode_around(element, config)
-        tiers = [_mode(words, config) or around for words, _ in prices]
-        if len(set(tiers)) != len(prices):
-            detail = f"{label}: several prices of the same mode"
-            raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, detail)
+        prices = _PRICE.findall(text)
+        if len(prices) != 1:
+            reason = kit.RejectReason.UNREADABLE_ROW if "$" in text else kit.RejectReason.NOT_OFFERED
+            raise kit.RowError(reason, f"{label}: {len(prices)} prices per GPU-hour")
     except kit.RowError as error:
-        return [kit.Reject(error.reason, str(error), text, answer)]
+        return kit.Reject(error.reason, str(error), text, answer)
     context = {"vram_gb": float(mark["vram"])}
-    cells = [price["after"] or price["before"] for _, price in prices]
-    return [
-        kit.gpu_hour_row(label, "on_demand", cell, text, answer, tier=tier, context=context)
-        for tier, cell in zip(tiers, cells, strict=True)
-    ]
-
-
-def _mode_around(element: Tag, config: kit.SourceConfig) -> str | None:
-    """Return the mode in the names of the elements around a card, or else in the last heading with one."""
-    for part in (element, *element.parents):
-        named = " ".join(str(part.get(name) or "") for name in _MODE_ATTRIBUTES)
-        if mode := _mode(re.sub(r"[-_]", " ", named), config):
-            return mode
-    for heading in element.find_all_previous(["h1", "h2", "h3", "h4"]):
-        if mode := _mode(kit.text_of(heading), config):
-            return mode
-    return None
+    return kit.gpu_hour_row(label, "on_demand", prices[0], text, answer, context=context)

@@ -31,11 +31,20 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     ]
     kit.require_on_demand(prices, grid.headers, answer)
     yield from grid.other_rows(answer)
-    for cells, texts in grid.full_rows():
+    for _, texts in grid.full_rows():
         known = {label_at, *(price.at for price in prices)}
         yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
         for price in prices:
-            row = _read_price(texts[label_at], price, cells, texts, answer)
+            row = kit.gpu_hour_row(
+                texts[label_at],
+                price.kind,
+                texts[price.at],
+                texts,
+                answer,
+                term_days=price.term_days,
+                effective_from=price.effective_from,
+                flag_reason=price.flag_reason,
+            )
             yield _smallest_reservation(row, audit.config.settings["smallest_reservations"], answer)
 
 
@@ -47,25 +56,6 @@ def _cluster_tables(answer: kit.Answer) -> list[Tag]:
     following = anchor.find_next(lambda tag: tag.name == "div" and tag.get("class") == anchor.get("class"))
     end = set(map(id, following.find_all_next("table"))) if isinstance(following, Tag) else set()
     return [t for t in anchor.find_all_next("table") if id(t) not in end and not kit.is_hidden(t)]
-
-
-def _read_price(
-    label: str, price: kit.PriceColumn, cells: list[Tag], texts: list[str], answer: kit.Answer
-) -> kit.Listing | kit.Reject:
-    row = kit.gpu_hour_row(
-        label,
-        price.kind,
-        texts[price.at],
-        texts,
-        answer,
-        term_days=price.term_days,
-        effective_from=price.effective_from,
-        flag_reason=price.flag_reason,
-    )
-    if isinstance(row, kit.Listing) and sum(cell is cells[price.at] for cell in cells) > 1:
-        detail = f"{label}: the price {texts[price.at]!r} spans several columns"
-        return kit.Reject(kit.RejectReason.UNREADABLE_PRICE, detail, texts, answer)
-    return row
 
 
 def _smallest_reservation(

@@ -77,13 +77,11 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 def _read_asks(searches: _Searches) -> kit.Rows:
     seen: set[tuple[str, kit.PriceKind]] = set()
-    for answer, found in searches:
-        is_for_bids = _query_of(answer).get("type") == "bid"
+    for _, found in searches:
         for ask in found:
             if ask.peek("resource_type") not in (None, "gpu"):
                 continue
-            # An ask states whether it is for bidders; a trimmed one follows the search that showed it.
-            kind: kit.PriceKind = "spot" if ask.get("is_bid") is True or is_for_bids else "on_demand"
+            kind: kit.PriceKind = "spot" if ask.get("is_bid") is True else "on_demand"
             ask_id = ask.get("id")
             name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {len(seen)}"
             if (name, kind) in seen:

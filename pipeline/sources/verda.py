@@ -73,8 +73,6 @@ def _sort(
             if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
             mark = next((mark for mark in _MARKS if any(mark in item for item in document)), None)
-            if mark == "instance_type" and not any("price_per_hour" in item for item in document):
-                raise answer.changed("no instance type has a price_per_hour")
             if mark:
                 lists[mark] += [audit.item(item, answer) for item in document]
     return lists, offers
@@ -221,21 +219,14 @@ def _read_page_offer(offer: kit.JsonObject) -> kit.Listings:
     name = kit.clean_text(offer.optional_text("name") or "")
     if description == STORAGE:
         return
-    words, kind, tier = TIERS.get(description.capitalize(), (None, None, None))
-    label, suffix = _split_name(name)
-    if kind is None or suffix not in (words, ""):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"described as {description!r}")
+    if description not in TIERS or not name.endswith(TIERS[description][0]):
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, f"{name!r}, described as {description!r}")
+    words, kind, tier = TIERS[description]
+    label = name.removesuffix(words).strip()
     if not label or label.startswith("CPU"):
         return  # CPU machines mostly have no name on the page
     count = kit.gpu_count(kit.gpu_count_in(label))
     yield _page_price(offer).listing(label, count, offer.answer, price_kind=kind, tier=tier)
-
-
-def _split_name(name: str) -> tuple[str, str]:
-    """Return the machine's name and the words after it that name the kind of price, if any."""
-    suffixes = sorted((words for words, *_ in TIERS.values()), key=len, reverse=True)
-    suffix = next((words for words in suffixes if name.lower().endswith(words)), "")
-    return name[: len(name) - len(suffix)].strip(), suffix
 
 
 def _page_price(offer: kit.JsonObject) -> kit.CellPrice:

@@ -13,8 +13,6 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """
     page = audit.envelope(answer, "results")
     items = page.items("results")
-    if items and not any("specs_per_node" in item.raw or "compute_rate_hourly" in item.raw for item in items):
-        raise answer.changed(f"neither locations nor presets: {sorted(items[0].raw)[:12]}")
     yield from kit.read_rows(items, _read_item, "id")
     if page.get("has_next"):
         detail = "the list continues on pages whose addresses are unknown"

@@ -12,11 +12,12 @@ VIRGINIA = "US East (N. Virginia)"
 
 
 def row(**fields):
-    return {"Instance Type": "p5.48xlarge", "price": "55.04", "Operating System": "Linux", **fields}
+    usual = {"Instance Type": "p5.48xlarge", "price": "55.04", "Location": VIRGINIA}
+    return {**usual, "Operating System": "Linux", **fields}
 
 
-def on_demand(*rows, region=VIRGINIA):
-    return answer({"regions": {region: {str(at): r for at, r in enumerate(rows)}}})
+def on_demand(*rows):
+    return answer({"regions": {VIRGINIA: {str(at): r for at, r in enumerate(rows)}}})
 
 
 def short(listings):
@@ -69,6 +70,7 @@ def test_machines_of_other_kinds_are_skipped():
         ({"price": None}, "not_offered"),
         ({"price": "55,04 USD"}, "unreadable_price"),
         ({"price": "-1"}, "zero_price"),
+        ({"Location": None}, "missing_field"),
     ],
 )
 def test_what_is_no_plain_linux_price_is_refused(fields, reason):
@@ -84,7 +86,7 @@ def test_numbers_and_texts_and_unknown_regions():
 
 
 def test_a_government_region_is_flagged():
-    listings, _ = read("aws", on_demand(row(), region="AWS GovCloud (US-West)"))
+    listings, _ = read("aws", on_demand(row(Location="AWS GovCloud (US-West)")))
     assert (listings[0].region, listings[0].flag_reason) == ("us-gov-west-1", "restricted_region")
 
 
@@ -108,7 +110,6 @@ def test_windows_only_spot_is_refused():
         '{"regions": {"US East (N. Virginia)": {"p5',
         {"regions": {}},
         {"regions": []},
-        {"regions": {VIRGINIA: {"a": {"Type": "p5.48xlarge", "price": "55"}}}},
         {"regions": {VIRGINIA: {"a": row(**{"Instance Type": "m5.large"})}}},
         {"config": {"regions": [{"region": "us-east-1", "types": []}]}},
         {"config": {"regions": [{"instanceTypes": []}]}},
@@ -121,31 +122,23 @@ def test_another_shape_is_a_clear_failure(body):
         read("aws", answer(body))
 
 
-ROW = {"Instance Type": "p5.48xlarge", "price": "55.0400000000", "Location": "US West (Oregon)"}
-
-
 def test_rows_without_their_envelope_are_read_too():
-    keyed = {"p5 48xlarge US West Oregon Linux": ROW, "lastUpdated": "2026-10-01"}
+    oregon = row(Location="US West (Oregon)")
+    renamed = {"Type": "p5.48xlarge", "price": "55.04", "Operating System": "Linux"}
+    keyed = {"p5 48xlarge US West Oregon Linux": oregon, "lastUpdated": "2026-10-01", "p5": renamed}
     listings, rejects = read("aws", answer(keyed))
-    assert [(row.instance_type, str(row.native_price), row.region) for row in listings] == [
-        ("p5.48xlarge", "55.0400000000", "us-west-2")
-    ]
-    assert [reject.reason for reject in rejects] == ["unreadable_row"]
-    bare = {key: value for key, value in ROW.items() if key != "Location"} | {"Operating System": "Linux"}
-    listings, _ = read("aws", answer([bare]))
-    assert [row.region for row in listings] == [None]
-    named = answer([bare], url="https://b0.p.awsstatic.com/x/Asia%20Pacific%20(Tokyo)/Linux/index.json")
-    assert [row.region for row in read("aws", named)[0]] == ["ap-northeast-1"]
+    assert short(listings) == [("p5.48xlarge", "on_demand", "us-west-2", "55.04")]
+    assert [reject.reason for reject in rejects] == ["unreadable_row", "missing_field"]
+    assert short(read("aws", answer([oregon]))[0]) == short(listings)
 
 
 def test_software_left_open_is_none():
-    regions = {"US West (Oregon)": {"p5 48xlarge Linux": ROW | {"Pre Installed S/W": None}}}
-    assert len(read("aws", answer({"regions": regions}))[0]) == 1
+    assert len(read("aws", on_demand(row(**{"Pre Installed S/W": None})))[0]) == 1
 
 
 def test_one_region_that_answers_something_else_does_not_take_the_others_along():
-    listings, rejects = read("aws", answer("<html>busy</html>"), answer({"p5 48xlarge Linux": ROW}))
-    assert [row.region for row in listings] == ["us-west-2"]
+    listings, rejects = read("aws", answer("<html>busy</html>"), answer({"p5 48xlarge Linux": row()}))
+    assert [row.region for row in listings] == ["us-east-1"]
     assert [reject.reason for reject in rejects] == ["unreadable_answer"]
 
 

@@ -29,7 +29,6 @@ from pipeline.parsing.text_blocks import (
     items,
     label_before,
     leading_price,
-    prices_with_words,
     visible_texts,
 )
 
@@ -355,12 +354,6 @@ def test_a_label_is_no_longer_than_its_limit(length, is_label):
 def test_a_card_needs_a_label_before_its_mark(text):
     with pytest.raises(RowError):
         label_before(text, MARK, END)
-
-
-def test_prices_have_the_words_between_them():
-    found = prices_with_words("On-demand $2.00 Spot $1.00 later", END)
-    assert [(words, price[0]) for words, price in found] == [("On-demand", "$2.00"), ("Spot", "$1.00")]
-    assert prices_with_words("On request", END) == []
 
 
 @pytest.mark.parametrize(("max_texts", "rest"), [(1, "a"), (2, "a b"), (3, "a b"), (0, "")])

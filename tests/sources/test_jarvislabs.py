@@ -45,19 +45,13 @@ def test_a_card_without_a_price_does_not_take_the_next_one() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"] * 2
 
 
-def test_a_card_may_name_a_spot_price_too() -> None:
-    text = variant("<span>$0.44</span>", "<span>$0.44</span><small>Spot</small><span>$0.19</span>")
-    listings, _ = read("jarvislabs", answer(text))
-    assert prices(listings)["L4", "on_demand"] == Decimal("0.44")
-    assert prices(listings)["L4", "spot"] == Decimal("0.19")
-
-
 @pytest.mark.parametrize(
     ("shown", "reason"),
     [
         ("$0.44</span><span>$0.30", "unreadable_row"),
+        ("$0.44</span><small>Spot</small><span>$0.19", "unreadable_row"),
         ("$320.00 / month", "unreadable_price"),
-        ("Reserved $0.30", "unknown_terms"),
+        ("Reserved $0.30", "unreadable_price"),
         ("₹36", "unreadable_price"),
         ("$0.00", "zero_price"),
     ],

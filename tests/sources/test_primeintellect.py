@@ -51,11 +51,6 @@ def test_an_unknown_cloud_keeps_its_name_and_none_is_none() -> None:
     assert [row.upstream_provider for row in listings] == ["dc_roan", None]
 
 
-def test_the_older_shape_has_a_list_per_gpu_type() -> None:
-    listings, _ = read("primeintellect", answer({"H100_80GB": [OFFER, OFFER], "L4_24GB": []}))
-    assert len(listings) == 2
-
-
 def test_optional_fields_may_be_absent_and_numbers_may_be_text() -> None:
     bare = {"gpuType": "L40S_48GB", "gpuCount": "1", "prices": {"onDemand": "0.82"}}
     (row,), _ = read("primeintellect", answer([bare]))

@@ -169,7 +169,6 @@ def test_the_list_without_its_envelope(body):
         {"data": {"gpuTypes": []}},
         {"data": {"gpuTypes": None}},
         {"data": {"gpus": []}},
-        {"data": {"gpuTypes": [{"displayName": "H100", "securePrice": 3}]}},
         {"data": {"gpuTypes": [{"id": "NVIDIA H100", "price": 3}]}},
     ],
 )

@@ -1,7 +1,6 @@
-"""Salad's rows, tables, cards and gpu-classes: every price is interruptible."""
+"""Salad's tables and rows: every price is interruptible."""
 
 from decimal import Decimal
-from typing import Any
 
 import pytest
 
@@ -128,29 +127,6 @@ def test_rows_in_blocks() -> None:
     listings, rejects = read("salad", answer(blocks))
     assert not rejects
     assert prices(listings) == {("RTX 5090", None): Decimal("0.250"), ("RTX 4090", None): Decimal("0.160")}
-
-
-def test_gpu_classes_have_a_price_per_priority() -> None:
-    gpu: dict[str, Any] = {
-        "id": "0d2e",
-        "name": "RTX 4090 (24 GB)",
-        "prices": [{"priority": "high", "price": "0.30"}, {"priority": "batch", "price": "0.16"}],
-        "is_high_demand": True,
-    }
-    listings, rejects = read("salad", answer({"items": [gpu]}))
-    assert not rejects
-    assert prices(listings) == {
-        ("RTX 4090 (24 GB)", "high"): Decimal("0.30"),
-        ("RTX 4090 (24 GB)", "batch"): Decimal("0.16"),
-    }
-    broken = [
-        gpu | {"prices": [{"priority": "low", "price": "0"}, {"priority": "medium", "price": None}]},
-        gpu | {"gpu_count": 8},
-        gpu | {"name": None},
-    ]
-    listings, rejects = read("salad", answer(broken))
-    assert not listings
-    assert [r.reason for r in rejects] == ["zero_price", "not_offered", "unknown_gpu_count", "missing_field"]
 
 
 @pytest.mark.parametrize(

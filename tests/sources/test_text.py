@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from pipeline.contracts.listing import Listing, Reject
-from pipeline.parsing.prices import RowError, cell_price, gpu_hour_field, gpu_hour_row
+from pipeline.parsing.prices import RowError, cell_price, gpu_hour_row
 from pipeline.parsing.text import (
     UnreadableError,
     clean_text,
@@ -305,9 +305,6 @@ def test_a_price_per_gpu_hour_is_a_listing_of_one_gpu():
     floor = gpu_hour_row("H100", "on_demand", "from €2 /hr", {}, answer(""))
     assert isinstance(floor, Listing)
     assert floor.flag_reason == "starting_price"
-    field = gpu_hour_field("L4", "spot", "0.5", "USD", {}, answer(""), tier="batch")
-    assert isinstance(field, Listing)
-    assert (field.native_price, field.price_kind, field.tier) == (Decimal("0.5"), "spot", "batch")
 
 
 def test_a_row_without_a_price_says_what_it_is_for():
@@ -315,7 +312,3 @@ def test_a_row_without_a_price_says_what_it_is_for():
     assert isinstance(row, Reject)
     assert (row.reason, row.raw) == ("not_offered", ["x"])
     assert row.detail.startswith("H100, reserved for 30 days: ")
-    field = gpu_hour_field("L4", "spot", 0, "USD", {"a": 1}, answer(""))
-    assert isinstance(field, Reject)
-    assert (field.reason, field.raw) == ("zero_price", {"a": 1})
-    assert field.detail.startswith("L4, spot: ")

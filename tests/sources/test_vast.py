@@ -67,10 +67,8 @@ def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> Non
         Decimal("4.01"),
         4,
     )
-    (by_flag,), _ = read("vast", answer([BID | {"is_bid": True}]))
-    (by_search,), _ = read("vast", asked([BID], type="bid"))
-    for spot in (by_flag, by_search):
-        assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
+    (spot,), _ = read("vast", answer([BID | {"is_bid": True}]))
+    assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
 
 
 def test_price_is_without_the_disk_which_is_charged_apart() -> None:
@@ -81,7 +79,7 @@ def test_price_is_without_the_disk_which_is_charged_apart() -> None:
     assert listing.storage_usd_per_gb_month == Decimal("0.2")
     (only_total,), _ = read("vast", asked([ask | {"dph_base": None}]))
     assert (only_total.native_price, only_total.local_disk_gb) == (Decimal("4.0022"), 8)
-    (bid,), _ = read("vast", asked([ask | {"min_bid": 2.0}], type="bid"))
+    (bid,), _ = read("vast", asked([ask | {"min_bid": 2.0, "is_bid": True}]))
     assert (bid.native_price, bid.local_disk_gb) == (Decimal("2.0"), None)
 
 
@@ -134,7 +132,7 @@ def test_same_ask_of_two_searches_counts_once_but_two_alike_asks_count_twice() -
 @pytest.mark.parametrize("min_bid", [4.5, ASK["dph_total"]])
 def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged(min_bid: float) -> None:
     dear_bid = asked([ASK | {"min_bid": min_bid}])
-    other_ask = asked([ASK | {"id": 2, "min_bid": 4.5}], type="bid")
+    other_ask = asked([ASK | {"id": 2, "min_bid": 4.5, "is_bid": True}])
     for answers in ((dear_bid, other_ask), (other_ask, dear_bid)):
         listings, _ = read("vast", *answers)
         flags = {row.flag_reason: row.price_kind for row in listings if row.flag_reason}
@@ -143,7 +141,7 @@ def test_bid_not_below_the_fixed_price_of_the_same_ask_is_flagged(min_bid: float
 
 
 def test_an_ask_that_was_shown_to_bidders_first_has_one_spot_price() -> None:
-    listings, _ = read("vast", asked([BID], type="bid"), asked([BID | {"min_bid": 2.5}]))
+    listings, _ = read("vast", asked([BID | {"is_bid": True}]), asked([BID | {"min_bid": 2.5}]))
     assert [(row.price_kind, str(row.native_price)) for row in listings] == [
         ("spot", "2.0"),
         ("on_demand", "4.01"),

@@ -146,7 +146,6 @@ def test_next_page_keeps_the_query():
     "body",
     [
         '{"plans": []}',
-        json.dumps([{"id": "vbm-112c-2048gb-8-h100-gpu", "price_hourly": 23.92}]),
         json.dumps({"plans": [plan()]})[:-10],
         '{"plans": [1]}',
         "[]",
