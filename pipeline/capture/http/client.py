@@ -140,7 +140,7 @@ class Client:
 
     Providers are reached through the proxy that ``environment`` sets, if any; pass the environment that the
     captures are made with, so that the proxy's password is kept out of them. A replay server is reached
-    directly. Raises NetworkSettingError when the environment's settings cannot be used.
+    directly. Raises GpufareError when the environment's settings cannot be used.
     """
 
     def __init__(
