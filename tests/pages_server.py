@@ -88,11 +88,12 @@ class PagesServer(ThreadingHTTPServer):
 
 def _all_pages(directory: Path) -> list[_Page]:
     known = configs()
+    any_source = known["ecb"]  # for a made-up source, whose folder has an index
     folders = sorted(path for path in directory.iterdir() if path.is_dir() and any(path.iterdir()))
     return [
         _Page(folder.name, folder, entry)
         for folder in folders
-        for entry in page_entries(folder, known.get(folder.name))
+        for entry in page_entries(folder, known.get(folder.name, any_source))
         if entry.status is not None
     ]
 

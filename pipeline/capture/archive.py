@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from mimetypes import guess_extension
 from pathlib import Path
 from typing import Any, get_args
 
@@ -32,19 +33,6 @@ JOURNAL_NAME = "journal.jsonl"
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """Format of a capture id."""
-
-_ENDINGS = {
-    "application/json": "json",
-    "text/html": "html",
-    "text/csv": "csv",
-    "application/xml": "xml",
-    "text/xml": "xml",
-    "text/plain": "txt",
-}
-
-
-class ArchiveError(GpufareError):
-    """A capture has no folder, or one of its files would be overwritten."""
 
 
 class CaptureWriter:
@@ -63,7 +51,9 @@ class CaptureWriter:
     def add(self, entry: Entry, body: bytes | None) -> Entry:
         """Store one entry and return it with file, hash and size filled in. On return it is on disk."""
         if body:
-            name = f"{len(self._entries) + 1:04d}.{_ending(entry.headers)}.gz"
+            content_type = entry.headers.get("content-type", "").partition(";")[0].strip().lower()
+            ending = guess_extension(content_type) or ".bin"
+            name = f"{len(self._entries) + 1:04d}{ending}.gz"
             sha256 = sha256_of(body)
             if not self._linked(sha256, self.folder / name):
                 _write_once(self.folder / name, gzip.compress(body, compresslevel=6, mtime=0))
@@ -83,14 +73,14 @@ class CaptureWriter:
         The earlier file's hash is checked first, so that damage does not spread. Returns False if there is no
         such file or the file system has no hard links: the body is then written.
         """
-        folder, entry = self._stored.get(sha256, (None, None))
-        if folder is None or entry is None or entry.file is None or not entry.file.endswith(".gz"):
+        if sha256 not in self._stored:
             return False
+        folder, entry = self._stored[sha256]
         try:
             read_body(folder, entry)
-            os.link(folder / entry.file, path)
+            os.link(folder / str(entry.file), path)
         except FileExistsError as error:
-            raise ArchiveError(f"{path} already exists; the archive is never overwritten") from error
+            raise GpufareError(f"{path} already exists; the archive is never overwritten") from error
         except (PagesError, OSError):
             return False
         flush(path.parent)
@@ -144,20 +134,21 @@ class Archive:
         return CaptureWriter(folder, header, stored)
 
     def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Return the folder and the entry of each body of the source's latest capture, by hash."""
-        try:
-            latest = self.latest_capture(source)
-        except OSError:
-            latest = None  # a folder that cannot be listed costs space, not the capture
-        if latest is None:
-            return {}
-        folder = self.folder(latest)
-        return {entry.sha256: (folder, entry) for entry in latest.entries if entry.sha256}
+        """Return the folder and the entry of each body of the source's newest day with answers, by hash."""
+        for day in reversed(self.days(source)):
+            if bodies := {
+                entry.sha256: (self.folder(capture), entry)
+                for capture in self.captures(source, day)
+                for entry in capture.entries
+                if entry.usable and entry.sha256
+            }:
+                return bodies
+        return {}
 
     def folder(self, capture: Capture) -> Path:
         """Return the folder of an archived capture."""
         if capture.capture_id is None:
-            raise ArchiveError(f"a capture of {capture.source} on {capture.day} was not archived")
+            raise GpufareError(f"a capture of {capture.source} on {capture.day} was not archived")
         return self.root / capture.source / capture.day.isoformat() / capture.capture_id
 
     def sources(self) -> list[str]:
@@ -194,19 +185,6 @@ class Archive:
             for path in self.capture_folders(source, each)
             if path.name not in without
         ]
-
-    def latest_capture(self, source: str) -> Capture | None:
-        """Return the newest capture of the newest day with answers, None without one.
-
-        Within a day, a complete capture is preferred to a partial one.
-        """
-        for each in reversed(self.days(source)):
-            newest_first = list(reversed(self.captures(source, each)))
-            for status in ("captured", "partial"):
-                for capture in newest_first:
-                    if capture.status == status:
-                        return capture
-        return None
 
     def answers(self, capture: Capture) -> list[Answer]:
         """Return the answers that a reader may read (status 200, no error), in the order of the requests.
@@ -274,14 +252,10 @@ def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
     return path.is_dir()
 
 
-def _ending(headers: Mapping[str, str]) -> str:
-    return _ENDINGS.get(headers.get("content-type", "").split(";")[0].strip().lower(), "bin")
-
-
 def _write_once(path: Path, content: bytes) -> None:
     """Write under another name, flush to the disk, then take the final name, which must be free."""
     if path.exists():
-        raise ArchiveError(f"{path} already exists; the archive is never overwritten")
+        raise GpufareError(f"{path} already exists; the archive is never overwritten")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")
     try:
         with naming(path), temporary.open("wb") as file:

@@ -16,10 +16,10 @@ from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
 
 
-def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
+def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
     """Return the entries of a source's folder of pages. Raises PagesError.
 
-    ``config`` gives the addresses of a folder without index.json; without it, such a folder is an error.
+    ``config`` gives the addresses of a folder without index.json.
     """
     if not folder.is_dir():
         raise PagesError(f"{folder} does not exist; saved pages belong in DIR/<source>/")
@@ -28,10 +28,6 @@ def page_entries(folder: Path, config: SourceConfig | None) -> list[Entry]:
     files = sorted(path.name for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
     if not files:
         raise PagesError(f"{folder} is empty")
-    if config is None:
-        raise PagesError(
-            f"{folder} has no {INDEX_NAME}, and no source has that name to give the addresses of its files"
-        )
     asked = list(config.requests) or [RequestFacts(url=config.homepage)]
     asked += [asked[-1]] * (len(files) - len(asked))
     return [

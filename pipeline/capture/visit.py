@@ -25,10 +25,6 @@ MAX_PARALLEL = 8
 """Sources visited at the same time."""
 
 
-class PastDayError(GpufareError):
-    """A live capture was asked for a day other than today."""
-
-
 def capture_all(
     configs: Iterable[SourceConfig],
     *,
@@ -43,7 +39,7 @@ def capture_all(
 
     Failures of the network, the host or the source's code are in that source's capture and affect no other.
     Captures are in the order of ``configs``. A replay server on another machine gets no keys over plain http.
-    Raises PastDayError for a day other than today, unless the client replays.
+    Raises GpufareError for a day other than today, unless the client replays.
     """
     check_day(day, client)
     chosen = list(configs)
@@ -72,11 +68,11 @@ def capture_all(
 
 
 def check_day(day: date, client: Client) -> None:
-    """Raise PastDayError when ``day`` is not today (UTC) and the client asks live pages."""
+    """Raise GpufareError when ``day`` is not today (UTC) and the client asks live pages."""
     today = datetime.now(UTC).date()
     if client.replay is None and day != today:
         when = "past" if day < today else "in the future"
-        raise PastDayError(
+        raise GpufareError(
             f"{day} is {when}: a live price page shows today's prices ({today} UTC) and is never filed under "
             "another day; read the archive of that day, or replay saved pages with --pages"
         )

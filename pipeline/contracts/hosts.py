@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 _USUAL_PORTS = {"https": 443, "http": 80}
 _NAME = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
 _DECLARED = re.compile(rf"(?=[^:]{{1,253}}(?::|$)){_NAME}(?:\.{_NAME})*(?::[1-9]\d{{0,4}})?", re.ASCII)
-_WWW = "www."
 
 
 def host_of(url: str) -> str:
@@ -53,5 +52,5 @@ def host_with_port(name: str, port: int | None, scheme: str = "https") -> str:
 
 def without_www(name: str) -> str:
     """Return a host's name without a leading ``www.``."""
-    shorter = name.removeprefix(_WWW)
+    shorter = name.removeprefix("www.")
     return shorter if "." in shorter else name

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.prices import is_same_figure, is_same_price, price_key
@@ -106,14 +106,11 @@ def is_released(
 
 def is_reviewed(offer: Offer, config: SourceConfig) -> bool:
     """True if a person has confirmed this price of this offer in the source's yaml."""
-    return any(_confirms(reviewed, offer) for reviewed in config.reviewed_prices)
-
-
-def _confirms(reviewed: ReviewedPrice, offer: Offer) -> bool:
-    return (
+    return any(
         all(getattr(offer, name) == value for name, value in reviewed.offer.items())
         and reviewed.currency == offer.native_currency
         and is_same_figure(reviewed.price, offer.native_price)
+        for reviewed in config.reviewed_prices
     )
 
 

@@ -18,7 +18,7 @@ from pipeline.gpus.tokens import (
     split_words,
     tokens_of_word,
 )
-from pipeline.parsing.units import MIB_PER_GIB
+from pipeline.parsing.units import BYTES_PER_GIB
 
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _LONGEST_NAME = 5
@@ -298,7 +298,7 @@ _FORM_FACTOR_COLUMNS = frozenset(
 _NAME_COLUMNS = frozenset({"name", "model", "type", "accelerator", "gpu", "label", "description", "id"})
 _LOWEST_IN_MIB = 1000
 """A memory without a unit is in MiB from this number on, and in GB below it."""
-_BYTES_PER_GIB = 1 << 30
+_COLUMN_UNITS = ("bytes", "mib", "mb", "mi", "gb", "gib", "gi")
 
 
 def parse_columns(context: Mapping[str, str | float | Decimal] | str) -> Columns:
@@ -350,13 +350,8 @@ def _column_gigabytes(value: str, column_words: set[str]) -> float | None:
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         return None
-    number, unit = float(match[1].replace(",", ".")), (match[2] or "").lower()
-    if unit in {"b", "bytes"} or (not unit and "bytes" in column_words):
-        return number / _BYTES_PER_GIB
-    if unit:
-        return gigabytes(number, unit)
-    if column_words & {"mib", "mb", "mi"}:
-        return number / MIB_PER_GIB
-    if column_words & {"gb", "gib", "gi"} or number < _LOWEST_IN_MIB:
-        return number
-    return number / MIB_PER_GIB if number < _BYTES_PER_GIB else number / _BYTES_PER_GIB
+    number = float(match[1].replace(",", "."))
+    unit = match[2] or next((unit for unit in _COLUMN_UNITS if unit in column_words), "")
+    if not unit and number >= _LOWEST_IN_MIB:
+        unit = "mib" if number < BYTES_PER_GIB else "bytes"
+    return number / BYTES_PER_GIB if unit.lower().startswith("b") else gigabytes(number, unit.lower())

@@ -272,14 +272,7 @@ class JsonObject:
     def listing(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
         """Return the listing of a price: per hour of the whole machine, on demand and in the source's
         currency unless the columns say otherwise."""
-        usual = {
-            "native_unit": "instance_hour",
-            "price_kind": "on_demand",
-            "native_currency": self.config.currency,
-        }
-        return Listing(
-            raw_label=label, gpu_count=gpu_count, native_price=price, answer=self.answer, **(usual | columns)
-        )
+        return prices.CellPrice(price, self.config.currency).listing(label, gpu_count, self.answer, **columns)
 
     def name(self, *names: str) -> str:
         """Return the object's name in rejects: the values of these fields."""

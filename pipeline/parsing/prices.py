@@ -44,15 +44,18 @@ class CellPrice(NamedTuple):
     flag_reason: FlagReason | None = None
 
     def listing(self, label: str, gpu_count: float | None, answer: Answer, **columns: Any) -> Listing:
-        """Return the listing of the price: per hour of the whole machine and on demand unless the columns say
-        otherwise. Their ``flag_reason``, if any, comes before the price's own."""
-        usual = {"native_unit": "instance_hour", "price_kind": "on_demand"}
+        """Return the listing of the price: per hour of the whole machine, on demand and in its own currency
+        unless the columns say otherwise. Their ``flag_reason``, if any, comes before the price's own."""
+        usual = {
+            "native_unit": "instance_hour",
+            "price_kind": "on_demand",
+            "native_currency": self.currency,
+        }
         columns["flag_reason"] = columns.get("flag_reason") or self.flag_reason
         return Listing(
             raw_label=label,
             gpu_count=gpu_count,
             native_price=self.amount,
-            native_currency=self.currency,
             answer=answer,
             **(usual | columns),
         )

@@ -120,7 +120,7 @@ def capture_sources(
 ) -> dict[str, Capture]:
     """Capture the sources from the providers, or from a folder of pages or a replay server in their place.
 
-    Raises PastDayError if the providers are to be asked for a day that is not today.
+    Raises GpufareError if the providers are to be asked for a day that is not today.
     """
     if (folder := _folder(pages)) is not None:
         return {config.name: _capture_pages(folder, config, day, archive) for config in chosen}

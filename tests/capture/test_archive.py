@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.archive import Archive, ArchiveError, CaptureWriter
+from pipeline.capture.archive import Archive, CaptureWriter
 from pipeline.capture.index import PagesError, sha256_of
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.request import Entry
 
 DAY = date(2026, 8, 22)
@@ -81,7 +82,6 @@ def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None
     (interrupted,) = Archive(archive.root).captures("acme")
     assert interrupted.status is None
     assert [answer.body for answer in archive.answers(interrupted)] == [b"one", b"two"]
-    assert archive.latest_capture("acme") is None
 
 
 def test_truncated_line_is_skipped(archive: Archive) -> None:
@@ -105,31 +105,22 @@ def test_nothing_is_overwritten(archive: Archive) -> None:
     assert first.capture_id != second.capture_id
     writer: CaptureWriter = archive.start("acme", DAY)
     (writer.folder / "0001.json.gz").write_bytes(b"in the way")
-    with pytest.raises(ArchiveError, match="never overwritten"):
+    with pytest.raises(GpufareError, match="never overwritten"):
         writer.add(entry(), b"three")
     assert (writer.folder / "0001.json.gz").read_bytes() == b"in the way"
     assert (archive.folder(first) / "0001.json.gz").stat().st_mode & 0o222 == 0
 
 
-def test_the_newest_whole_capture_is_the_latest(archive: Archive) -> None:
-    assert archive.latest_capture("acme") is None
+def test_captures_are_listed_by_source_and_day(archive: Archive) -> None:
     written(archive, b"old", day=date(2026, 8, 20))
-    morning = written(archive, b"morning")
+    written(archive, b"morning")
     written(archive, b"noon", status="partial")
     written(archive, status="failed")
     archive.start("acme", DAY)  # interrupted
-    assert archive.latest_capture("acme") == morning
-    assert archive.latest_capture("nobody") is None
     assert archive.days("acme") == [date(2026, 8, 20), DAY]
     assert archive.sources() == ["acme"]
     assert len(archive.captures("acme")) == 5
     assert len(archive.captures("acme", DAY)) == 4
-
-
-def test_a_partial_capture_is_better_than_none(archive: Archive) -> None:
-    partial = written(archive, b"some", status="partial")
-    written(archive, status="failed")
-    assert archive.latest_capture("acme") == partial
 
 
 def test_a_changed_body_is_noticed(archive: Archive) -> None:
@@ -159,11 +150,10 @@ def test_a_missing_body_is_noticed(archive: Archive) -> None:
 
 
 def test_a_damaged_index_spoils_its_own_capture_only(archive: Archive) -> None:
-    good, bad = written(archive, b"good"), written(archive, b"bad")
+    bad = written(archive, b"bad")
     index = archive.folder(bad) / "index.json"
     index.chmod(0o644)
     index.write_text("{")
-    assert archive.latest_capture("acme") == good
     damaged = archive.captures("acme")[-1]
     assert (damaged.status, damaged.entries) == ("failed", ())
     assert "index.json is not an index of answers" in (damaged.error or "")

@@ -14,8 +14,9 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client
 from pipeline.capture.http.secrets import Secrets
-from pipeline.capture.visit import PastDayError, capture_all
+from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import configs
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
@@ -418,7 +419,7 @@ def test_a_live_capture_is_of_today_only(archive: Archive) -> None:
     with Client() as client:
         for offset in (-1, 1, -400):
             day = datetime.now(UTC).date() + timedelta(days=offset)
-            with pytest.raises(PastDayError, match=rf"{day} .*--pages"):
+            with pytest.raises(GpufareError, match=rf"{day} .*--pages"):
                 capture_all([source()], environment={}, day=day, archive=archive, client=client)
     assert archive.sources() == []
 

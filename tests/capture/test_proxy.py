@@ -15,10 +15,11 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits
 from pipeline.capture.http.proxy import ProxyDoor, is_name_of_the_internet
-from pipeline.capture.http.proxy_settings import NetworkSettingError, proxy_in
+from pipeline.capture.http.proxy_settings import proxy_in
 from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
 from pipeline.refresh.inputs import capture_sources
 from tests.conftest import gpufare
@@ -369,9 +370,7 @@ UNUSABLE_PROXIES = [
 
 def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value() -> None:
     for value in UNUSABLE_PROXIES:
-        with pytest.raises(
-            NetworkSettingError, match=r"^GPUFARE_PROXY .*docs/how-to/networks\.md\)$"
-        ) as found:
+        with pytest.raises(GpufareError, match=r"^GPUFARE_PROXY .*docs/how-to/networks\.md\)$") as found:
             proxy_in({"GPUFARE_PROXY": value})
         error = str(found.value)
         assert "s3cret" not in error, value
@@ -386,7 +385,7 @@ def test_certificates_that_cannot_be_read_stop_the_command(
         if content is not None:
             (tmp_path / name).write_bytes(content)
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / name))
-        with pytest.raises(NetworkSettingError, match=rf"{name} cannot be used: .*docs/how-to/networks\.md"):
+        with pytest.raises(GpufareError, match=rf"{name} cannot be used: .*docs/how-to/networks\.md"):
             Client()
 
 

@@ -125,7 +125,6 @@ def test_pages_are_filed_in_the_archive(tmp_path: Path, archive: Archive) -> Non
     assert [entry.outcome for entry in captured.entries] == ["ok", "http_5xx"]
     assert captured.day == DAY
     assert [answer.body for answer in archive.answers(captured)] == [b"[1]"]
-    assert archive.latest_capture("acme") == captured
 
 
 def test_pages_that_cannot_be_used_are_a_failed_capture(tmp_path: Path, archive: Archive) -> None:

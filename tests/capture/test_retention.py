@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.capture.archive import Archive, ArchiveError
+from pipeline.capture.archive import Archive
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 
 from .test_archive import DAY, entry, written
 
@@ -76,7 +77,7 @@ def test_a_name_that_is_taken_is_not_overwritten_by_a_link(archive: Archive) -> 
     written(archive, BODY)
     writer = archive.start("acme", NEXT)
     (writer.folder / "0001.json.gz").write_bytes(b"in the way")
-    with pytest.raises(ArchiveError, match="never overwritten"):
+    with pytest.raises(GpufareError, match="never overwritten"):
         writer.add(entry(), BODY)
     assert (writer.folder / "0001.json.gz").read_bytes() == b"in the way"
 

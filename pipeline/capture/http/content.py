@@ -22,11 +22,13 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body of an
     expected format is accepted with any type, and one of another format refused with any type. If the
-    beginning does not show the format (CSV, Markdown), the type decides.
+    beginning does not show the format (CSV, Markdown), or no expected type names one (octets), the type
+    decides.
     """
     if not expected_types:
         return None, None
-    found, expected = format_of(body), {_format_of_type(each) for each in expected_types} - {None}
+    found = format_of(body)
+    expected = {each.partition("/")[2] for each in expected_types} & _FORMAT_NAMES.keys()
     stated, wanted = stated_type or "no content type", " or ".join(expected_types)
     # A page without <html> is still a page if the host declares it.
     is_fragment = found == "markup" and bool(expected & {"html", "xml"})
@@ -52,14 +54,3 @@ def format_of(body: bytes) -> str | None:
     if _HTML.match(beginning, preamble.end() if preamble else 0):
         return "html"
     return "xml" if beginning.startswith(b"<?xml") else "markup"
-
-
-def _format_of_type(content_type: str) -> str | None:
-    """Return the format that a content type stands for; None if it leaves it open (JavaScript, octets)."""
-    subtype = content_type.partition("/")[2]
-    if subtype == "html" or subtype == "xhtml+xml":
-        return "html"
-    for name in ("json", "xml"):
-        if subtype == name or subtype.endswith(f"+{name}"):
-            return name
-    return None

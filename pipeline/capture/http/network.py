@@ -18,8 +18,9 @@ from typing import Any
 import httpcore
 import httpx
 
-from pipeline.capture.http.proxy_settings import DOCUMENT, NetworkSettingError
+from pipeline.capture.http.proxy_settings import DOCUMENT
 from pipeline.capture.http.response import RequestFailedError
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import OutcomeCode
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
@@ -107,7 +108,7 @@ class GuardedTransport(httpx.HTTPTransport):
 
 def trusted_certificates() -> ssl.SSLContext:
     """Return a context that verifies against the certificates that the environment names, else certifi's.
-    Raises NetworkSettingError when the file cannot be used."""
+    Raises GpufareError when the file cannot be used."""
     return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -116,7 +117,7 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         return httpx.create_ssl_context()
     except OSError as error:  # ssl.SSLError is one, too
-        raise NetworkSettingError(
+        raise GpufareError(
             f"SSL_CERT_FILE={file or ''} cannot be used: {error.strerror or error}; it must be "
             f"a file of certificates in PEM ({DOCUMENT})"
         ) from None

@@ -15,16 +15,12 @@ PROXY_VARIABLE = "GPUFARE_PROXY"
 
 DOCUMENT = "docs/how-to/networks.md"
 
+# The message never shows the variable's value, which may contain a password.
 _NOT_A_PROXY = (
     f"{PROXY_VARIABLE} cannot be used: it must be like http://proxy.example:3128 or "
     "http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port; special characters of "
     f"the password as %XX) ({DOCUMENT})"
 )
-
-
-class NetworkSettingError(GpufareError):
-    """A variable that describes the network cannot be used. The message names it but never shows its value,
-    which may contain a password."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +37,7 @@ class Proxy:
 
 
 def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that the environment sets, None without one. Raises NetworkSettingError."""
+    """Return the proxy that the environment sets, None without one. Raises GpufareError."""
     address = environment.get(PROXY_VARIABLE, "").strip()
     if not address:
         return None
@@ -49,11 +45,11 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
         parts = urlsplit(address)
         port = parts.port
     except ValueError:
-        raise NetworkSettingError(_NOT_A_PROXY) from None
+        raise GpufareError(_NOT_A_PROXY) from None
     # A password with /, ? or # ends the address before the proxy's name.
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
     if parts.scheme not in ("http", "https") or not parts.hostname or not port or not is_bare:
-        raise NetworkSettingError(_NOT_A_PROXY)
+        raise GpufareError(_NOT_A_PROXY)
     name, password = unquote(parts.username or "").encode(), unquote(parts.password or "").encode()
     credentials = (name, password) if "@" in parts.netloc else None
     return Proxy(f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}", parts.hostname, port, credentials)

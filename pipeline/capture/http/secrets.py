@@ -91,11 +91,9 @@ class Secrets:
         return text
 
     def redact_bytes(self, body: bytes) -> bytes:
-        """Return the bytes with every key replaced by its placeholder; the same object when they contain
-        none."""
+        """Return the bytes with every key replaced by its placeholder."""
         for spelling, place in self._places_by_spelling.items():
-            if spelling.encode() in body:
-                body = body.replace(spelling.encode(), place.encode())
+            body = body.replace(spelling.encode(), place.encode())
         return body
 
     def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
