@@ -23,9 +23,8 @@ from rich.cells import cell_len
 from pipeline.cli.main import main
 from pipeline.cli.printing import (
     CHEAPEST,
-    FIRST_OF_CHEAPEST,
     ROWS_SHOWN,
-    first_of_cheapest,
+    columns_of_cheapest,
     for_people,
     show,
 )
@@ -89,10 +88,10 @@ def test_headings_break_only_between_words(lines_of: Lines) -> None:
         assert set(re.findall(r"[^_]+_?", word)) <= pieces
 
 
-def test_columns_are_shown_by_importance_and_in_their_order(lines_of: Lines) -> None:
-    lines, note = lines_of(TABLE, 30, first=("day", "gpu"))
-    assert lines[0].split() == ["gpu", "day"]
-    assert note.startswith("columns that do not fit here: usd_per_hour, long_name_of_a_number, said ")
+def test_the_first_columns_are_shown_and_the_others_are_named(lines_of: Lines) -> None:
+    lines, note = lines_of(for_people(TABLE, ("gpu", "day", "usd_per_hour", "said")), 30)
+    assert lines[0].split() == ["GPU", "day"]
+    assert note.startswith("columns that do not fit here: USD/hour, said ")
 
 
 def test_cut_text_ends_in_an_ellipsis_and_a_pipe_gets_it_whole(lines_of: Lines) -> None:
@@ -133,11 +132,6 @@ def test_text_of_a_page_is_neither_markup_nor_steers_the_terminal(
     hostile = "[bold]x[/] :smile: \x1b[31mred\nline"
     lines, _ = lines_of(Result(("\x1b[2J",), ("VARCHAR",), [(hostile,)]), columns)
     assert lines == ["\ufffd[2J", "[bold]x[/] :smile: \ufffd[31mred line"]
-
-
-def test_the_importance_of_cheapest_names_its_columns() -> None:
-    names = for_people(Result(CHEAPEST, CHEAPEST, []), CHEAPEST).columns
-    assert set(FIRST_OF_CHEAPEST) <= set(names)
 
 
 def test_sentences_break_between_words_and_addresses_stay_whole() -> None:
@@ -374,8 +368,8 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
     labels = tmp_path / "labels.csv"
     labels.write_text("raw_label;note\nL40S;mine\n")
     heading, row, *_ = screen("normalize", str(labels), columns=80, home=tmp_path)
-    assert heading.split()[:3] == ["raw_label", "note", "status"]
-    assert row.split()[:4] == ["L40S", "mine", "matched", "l40s"]
+    assert heading.split()[:3] == ["raw_label", "status", "gpu_id"]
+    assert row.split()[:3] == ["L40S", "matched", "l40s"]
 
 
 def test_help_describes_each_command_in_a_whole_sentence(tmp_path: Path) -> None:
@@ -386,12 +380,14 @@ def test_help_describes_each_command_in_a_whole_sentence(tmp_path: Path) -> None
 
 
 def test_the_kind_of_price_decides_where_kinds_are_compared() -> None:
-    def first(*kinds: str) -> tuple[str, ...]:
-        return first_of_cheapest(Result(("price_kind",), ("VARCHAR",), [(kind,) for kind in kinds]))
+    def columns(*kinds: str) -> tuple[str, ...]:
+        return columns_of_cheapest(Result(("price_kind",), ("VARCHAR",), [(kind,) for kind in kinds]))
 
-    assert first("spot", "on_demand").index("kind") < first("spot", "on_demand").index("P(fits)")
-    assert first("spot", "spot") == first("spot", "on_demand")
-    assert first("on_demand", "on_demand") == FIRST_OF_CHEAPEST
+    mixed = columns("spot", "on_demand")
+    assert mixed.index("price_kind") < mixed.index("fit_probability")
+    assert sorted(mixed) == sorted(CHEAPEST)
+    assert columns("spot", "spot") == mixed
+    assert columns("on_demand", "on_demand") == CHEAPEST
 
 
 @pytest.mark.parametrize("columns", [40, 60, 80])

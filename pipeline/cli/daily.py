@@ -25,10 +25,9 @@ FINDING_INDENT = " " * 16
 """The indent of a finding's text, after its level and check."""
 
 SOURCES = (
-    "source", "title", "state", "last_attempt_day", "last_accepted_day", "age_days", "evidence", "terms",
+    "source", "state", "last_accepted_day", "age_days", "terms", "evidence", "last_attempt_day", "title",
 )  # fmt: skip
-FIRST_OF_SOURCES = ("source", "state", "accepted", "days old", "terms", "evidence", "asked", "title")
-"""The columns of the table for people, and its headings by importance."""
+"""The columns of the table for people, by importance."""
 
 
 @click.command()
@@ -240,7 +239,7 @@ def _show_sources(form: str) -> None:
 
     states = source_states(paths.home(), today())
     if form == "table":
-        show(for_people(states, SOURCES), form, first=FIRST_OF_SOURCES)
+        show(for_people(states, SOURCES), form)
         tell()
         for row in states.dicts():
             if row["why"]:

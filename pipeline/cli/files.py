@@ -133,8 +133,7 @@ FORMAT_OF_FILES = click.option(
     show_default="table on a terminal, else csv",
 )
 FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candidates", "confidence")
-FIRST_OF_ESTIMATES = ("run_id", "GiB/GPU", "fits", "tokens/s per GPU")
-"""Columns by importance; a narrow terminal shows the first of them."""
+"""Columns that come before the others, since a narrow terminal shows the first ones."""
 
 ERRORS_SHOWN = 20
 
@@ -160,7 +159,7 @@ def normalize(file: Path, form: str, every: bool) -> None:
         normalize_csv(file, sys.stdout)
         return
     columns, rows, _ = normalized(file)
-    show(texts(columns, rows), form, first=FIRST_OF_LABELS, every=every)
+    show(texts(dict.fromkeys((*FIRST_OF_LABELS, *columns)), rows), form, every=every)
 
 
 @click.command()
@@ -205,7 +204,7 @@ def _show_estimates(rows: "Answers", columns: tuple[str, ...], form: str, every:
     kinds = tuple("DOUBLE" if _is_number(name) else "VARCHAR" for name in shown)
     cells = [tuple(_number(row[name]) if _is_number(name) else row[name] for name in shown) for row in rows]
     table = for_people(Result(tuple(shown), kinds, cells), shown)
-    show(table, form, first=FIRST_OF_ESTIMATES, every=every)
+    show(table, form, every=every)
     wrong = [f"{row['run_id']}: {row['error']}" for row in rows if row["error"]]
     for line in wrong[:ERRORS_SHOWN]:
         tell(line)

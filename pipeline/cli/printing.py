@@ -1,7 +1,7 @@
 """Answers at the command line: tables for people, CSV, JSON and records for programs.
 
-A terminal gets the columns that fit its width, in an order of importance, and the first rows of a long
-result; a pipe gets every column and every row, as they arrive.
+A terminal gets the first columns, as many as fit its width, and the first rows of a long result; a pipe gets
+every column and every row, as they arrive.
 """
 
 import csv
@@ -11,13 +11,17 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import accumulate, chain, islice, repeat
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.containers import Lines
+from rich.table import Table
+from rich.text import Text
 
 from pipeline.cli.terminal import bold, is_styled, say, width, wrapped
 from pipeline.export.cells import safe_text
@@ -41,8 +45,8 @@ NAMED = 8
 LEAST_TEXT = 18
 """Letters that a column of text keeps when it is cut to make room for the next column."""
 
-MUCH_TEXT = 36
-"""Letters that the most important column keeps, and the longest word that wrapped text keeps whole."""
+FIRST_TEXT = 36
+"""Letters that the first column keeps, which tells the rows apart."""
 
 SHORT_HEADING = 10
 """Letters of a heading that stays in one line over narrower values."""
@@ -83,32 +87,26 @@ HEADINGS = {
 """Columns whose heading is not their name, in tables for people."""
 
 CHEAPEST = (
-    "rank", "total_usd", "hours", "gpu", "gpu_count", "size_evidence", "provider", "country", "price_kind",
-    "tier", "usd_per_hour", "tokens_per_second", "memory_gib", "fit_probability", "evidence", "price_day",
-    "price_age_days",
+    "rank", "total_usd", "hours", "gpu", "gpu_count", "provider", "fit_probability", "usd_per_hour",
+    "price_kind", "country", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day",
+    "size_evidence", "memory_gib",
 )  # fmt: skip
-"""The columns of ``cheapest_for`` in a table for people; csv and json give every column."""
-
-FIRST_OF_CHEAPEST = (
-    "rank", "total USD", "hours", "GPU", "count", "provider", "P(fits)", "USD/hour", "kind", "in", "tokens/s",
-    "tier", "evidence", "days old",
-)  # fmt: skip
-"""Its headings by importance; a narrow terminal shows the first of them."""
+"""The columns of ``cheapest_for`` in a table for people, by importance; csv and json give every column."""
 
 
-def first_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """Return the headings by importance: the price kind comes before P(fits) unless all are on demand."""
+def columns_of_cheapest(ranking: Result) -> tuple[str, ...]:
+    """Return CHEAPEST, with the price kind before P(fits) unless all are on demand."""
     if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
-        return FIRST_OF_CHEAPEST
-    place = FIRST_OF_CHEAPEST.index("P(fits)")
-    return (*FIRST_OF_CHEAPEST[:place], "kind", *FIRST_OF_CHEAPEST[place:])
+        return CHEAPEST
+    others = [name for name in CHEAPEST if name != "price_kind"]
+    place = others.index("fit_probability")
+    return (*others[:place], "price_kind", *others[place:])
 
 
 def show(
     answer: Result | Stream,
     form: str,
     *,
-    first: Sequence[str] = (),
     in_lines: Collection[str] = (),
     always: int = 1,
     every: bool = True,
@@ -116,9 +114,8 @@ def show(
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
-    ``first``: headings of a table by importance, by default in their own order. Text of the columns
-    ``in_lines`` is wrapped and not cut. The first ``always`` columns are never hidden. Unless ``every``, a
-    terminal gets the first ROWS_SHOWN rows.
+    Text of the columns ``in_lines`` of a table is wrapped and not cut, and its first ``always`` columns are
+    never hidden. Unless ``every``, a terminal gets the first ROWS_SHOWN rows.
     """
     if form == "json":
         _show_json(answer)
@@ -136,7 +133,7 @@ def show(
         any_row = (
             _show_records(answer.columns, shown)
             if form == "record"
-            else _show_table(answer, shown, first, in_lines, always)
+            else _show_table(answer, shown, in_lines, always)
         )
         sys.stdout.flush()
         if not any_row and answer.columns:
@@ -159,7 +156,7 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
     return Result(headings, tuple(types[name] for name in names), rows)
 
 
-def texts(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Result:
+def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
     """Return rows by column as a result of texts."""
     cells = [tuple(row[name] for name in columns) for row in rows]
     return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
@@ -235,20 +232,29 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table, with its least width and its width with nothing cut, in cells of a terminal."""
+    """A column of a table, with its least width and its width with nothing cut, in cells of a terminal. It
+    ``yields`` if it may be narrower than its cells."""
 
-    place: int
     heading: str
     least: int
     whole: int
     is_number: bool
     wraps: bool
+    yields: bool
 
 
 class _NameWrapper(textwrap.TextWrapper):
     """Breaks text at blanks and names after underscores, never within a word."""
 
     wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
+
+
+class _Broken(Text):
+    """A text in lines, also broken after underscores."""
+
+    def wrap(self, console: Console, width: int, **options: Any) -> Lines:
+        """Return the lines of at most ``width`` cells; only a longer word is broken."""
+        return Text(_broken(self.plain, width)).wrap(console, width, **options)
 
 
 def _broken(text: str, size: int) -> str:
@@ -261,23 +267,20 @@ def _widest(texts: Iterable[str]) -> int:
     return max(map(cell_len, texts), default=0)
 
 
-def _column(place: int, heading: str, kind: str, values: list[str], wraps: bool) -> _Column:
-    """Measure a column. Only text can be cut, never a number, day or time."""
-    is_number = kind.startswith(_NUMBERS) and not kind.endswith("]")
-    cells = least = _widest(values)
-    if not is_number and (kind.endswith("]") or not kind.startswith(_MOMENTS)):
-        words = _widest(word for value in values for word in _broken(value, 1).split()) if wraps else 0
-        least = min(cells, max(LEAST_TEXT, min(words, MUCH_TEXT)))
+def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> _Column:
+    """Measure a column, of which ``kept`` letters stay if it is text; a number, day or time is never cut."""
+    cells, is_list = _widest(values), kind.endswith("]")
+    is_number = kind.startswith(_NUMBERS) and not is_list
+    is_text = is_list or not kind.startswith((*_NUMBERS, *_MOMENTS))
+    least = min(cells, kept) if is_text else cells
     of_heading = _widest(_broken(heading, max(least, SHORT_HEADING)).split("\n"))
-    return _Column(place, heading, max(least, of_heading), max(cells, cell_len(heading)), is_number, wraps)
+    whole = max(cells, cell_len(heading))
+    yields = wraps or (is_text and cells > kept)
+    return _Column(heading, max(least, of_heading), whole, is_number, wraps, yields)
 
 
 def _show_table(
-    answer: Result | Stream,
-    shown: Iterable[tuple[Any, ...]],
-    first: Sequence[str],
-    in_lines: Collection[str],
-    always: int,
+    answer: Result | Stream, shown: Iterable[tuple[Any, ...]], in_lines: Collection[str], always: int
 ) -> bool:
     """Print every row as it comes, measured with its neighbours. True if there was one."""
     rows = ([_cell(value) for value in row] for row in shown)
@@ -285,38 +288,27 @@ def _show_table(
     headings = [printable(heading) for heading in answer.columns]
 
     def measured(batch: list[list[str]]) -> list[_Column]:
-        return [
-            _column(place, heading, kind, [cells[place] for cells in batch], heading in in_lines)
-            for place, (heading, kind) in enumerate(zip(headings, answer.types, strict=True))
-        ]
+        values = zip(*batch, strict=True) if batch else repeat(())
+        columns = zip(headings, answer.types, values, chain([FIRST_TEXT], repeat(LEAST_TEXT)), strict=False)
+        return [_column(*column, wraps=column[0] in in_lines) for column in columns]
 
     terminal_cells = width()
     if terminal_cells is None:
         columns = measured(begin)
         for row in chain([headings], begin, rows):
-            print(GAP.join(_padded(row[column.place], column) for column in columns).rstrip())
+            print(GAP.join(map(_padded, row, columns)).rstrip())
         return bool(begin)
     hidden: dict[str, None] = {}
     for batch in chain([begin], iter(lambda: list(islice(rows, ROWS_LAID_OUT)), [])):
-        columns = _by_importance(measured(batch), first)
+        columns = measured(batch)
         fitting = _fitting(columns, terminal_cells, always)
-        _print_table(fitting, batch, terminal_cells)
-        hidden |= dict.fromkeys(column.heading for column in columns[len(fitting) :])
+        _print_table(columns[:fitting], batch, terminal_cells)
+        hidden |= dict.fromkeys(column.heading for column in columns[fitting:])
     if hidden:
         more = f" and {len(hidden) - NAMED} more" if len(hidden) > NAMED else ""
         named = ", ".join(islice(hidden, NAMED))
         say(f"columns that do not fit here: {named}{more} (--format record shows all)")
     return bool(begin)
-
-
-def _by_importance(columns: list[_Column], first: Sequence[str]) -> list[_Column]:
-    """Return the columns in the order of ``first``, then the others; the most important one keeps more."""
-    if not columns:  # a statement without an answer
-        return []
-    most, *others = sorted(
-        columns, key=lambda each: first.index(each.heading) if each.heading in first else len(first)
-    )
-    return [replace(most, least=max(most.least, min(most.whole, MUCH_TEXT))), *others]
 
 
 def _padded(text: str, column: _Column) -> str:
@@ -325,54 +317,32 @@ def _padded(text: str, column: _Column) -> str:
     return blanks + text if column.is_number else text + blanks
 
 
-def _fitting(by_importance: list[_Column], terminal_cells: int, always: int) -> list[_Column]:
-    """Return the most important columns that have room, and in any case the first ``always``."""
-    room = terminal_cells + len(GAP)
-    for number, column in enumerate(by_importance):
-        room -= column.least + len(GAP)
-        if room < 0 and number >= always:
-            return by_importance[:number]
-    return by_importance
+def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
+    """Return the number of columns that have room, at least ``always``."""
+    ends = accumulate(column.least + len(GAP) for column in columns)
+    return max(always, sum(end <= terminal_cells + len(GAP) for end in ends))
 
 
-def _widths(by_importance: list[_Column], terminal_cells: int) -> list[int]:
-    """Return the width of each column: its least, and the rest of the room by importance, to text up to
-    MUCH_TEXT first. The first column yields if too many are always shown."""
-    widths = [column.least for column in by_importance]
-    room = terminal_cells + len(GAP) - sum(size + len(GAP) for size in widths)
-    if room < 0 and len(widths) > 1:
-        return [max(SHORT_HEADING, widths[0] + room), *widths[1:]]
-    for most in (MUCH_TEXT, terminal_cells):
-        for number, column in enumerate(by_importance):
-            more = max(0, min(room, min(column.whole, most) - widths[number]))
-            widths[number] += more
-            room -= more
-    return widths
-
-
-def _print_table(by_importance: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
-    """Print a table that is no wider than the terminal, its columns in the order of the answer."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    sized = zip(by_importance, _widths(by_importance, terminal_cells), strict=True)
-    columns = sorted(sized, key=lambda each: each[0].place)
+def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
+    """Print a table that is no wider than the terminal: headings are broken, and the widest text is narrowed,
+    where they have no room."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column, size in columns:
+    unbroken = sum(max(column.least, cell_len(column.heading)) + len(GAP) for column in columns)
+    for column in columns:
+        has_room = unbroken <= terminal_cells + len(GAP)
+        heading = column.heading if has_room else _broken(column.heading, column.least)
         table.add_column(
-            Text(_broken(column.heading, size)),
+            Text(heading, overflow="fold"),
             justify="right" if column.is_number else "left",
-            max_width=size,
-            no_wrap=column.is_number,
+            no_wrap=not column.yields,
         )
     for row in rows:
         table.add_row(
             *(
-                Text(_broken(row[column.place], size), overflow="fold")
+                _Broken(cell, overflow="fold")
                 if column.wraps
-                else Text(row[column.place], no_wrap=True, overflow="ellipsis")
-                for column, size in columns
+                else Text(cell, no_wrap=True, overflow="ellipsis")
+                for cell, column in zip(row, columns, strict=False)
             )
         )
     console = Console(width=terminal_cells, force_terminal=is_styled(), highlight=False)

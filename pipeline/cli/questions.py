@@ -68,7 +68,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
 
     Every constraint applies before anything is ranked. Options that take a NAME can be repeated.
     """
-    from pipeline.cli.printing import CHEAPEST, first_of_cheapest, for_people, gpus_paid, show
+    from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import explained, machine_lines, nothing_fits
@@ -80,8 +80,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
             raise click.ClickException("\n".join([nothing_fits(job, session, of_day), *machines]))
         if form == "table":
-            shown = for_people(result, CHEAPEST, gpu_count=gpus_paid)
-            show(shown, form, first=first_of_cheapest(result))
+            show(for_people(result, columns_of_cheapest(result), gpu_count=gpus_paid), form)
             tell()
             for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
                 tell(line)
