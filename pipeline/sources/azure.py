@@ -10,15 +10,6 @@ from dataclasses import replace
 
 from pipeline.sources import kit
 
-_MANDATORY = (
-    "armSkuName",
-    "armRegionName",
-    "retailPrice",
-    "unitOfMeasure",
-    "meterName",
-    "productName",
-    "type",
-)
 _ORDINARY = frozenset(
     {
         kit.RejectReason.DISCONTINUED,
@@ -49,10 +40,7 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 @kit.joint_reader("no item of a GPU size")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every Linux price of a GPU size, and one reject for each size and ordinary reason: meters of other
-    products outnumber the offers and would crowd out the rejects that a person should see.
-
-    Raises SourceChangedError when no item has the mandatory fields.
-    """
+    products outnumber the offers and would crowd out the rejects that a person should see."""
     ordinary: dict[tuple[kit.RejectReason, str], list[kit.Reject]] = {}
     for row in (row for answer in answers for row in _read_page(answer, audit)):
         if isinstance(row, kit.Reject) and row.reason in _ORDINARY:
@@ -75,9 +63,6 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
-    missing = [name for name in _MANDATORY if item.get(name) in (None, "")]
-    if missing:
-        raise kit.RowError(kit.RejectReason.MISSING_FIELD, f"without {', '.join(missing)}")
     _reject_other_product(item)
     starts = kit.date_of(item.optional_text("effectiveStartDate") or "")
     ends = kit.date_of(item.optional_text("effectiveEndDate") or "")

@@ -112,8 +112,6 @@ def _read_price(
     count = machine["gpu_count"]
     try:
         price = _hourly_price(cell, config.currency)
-        if count < 1:
-            raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, f"{count} GPUs")
     except kit.RowError as error:
         name = f"{count} x {machine['label']}, {kind}{f' for {days} days' if days else ''}"
         return error.reject(name, kit.text_of(cell), answer)

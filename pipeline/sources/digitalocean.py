@@ -2,11 +2,8 @@
 
 import re
 
-from bs4 import Tag
-
 from pipeline.sources import kit
 
-_KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
 _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 
 
@@ -25,28 +22,16 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         grid = kit.table(tag)
         if not kit.is_hidden(tag) and kit.columns(grid.headers, audit.config.settings["headers"]["gpu"]):
             audit.columns(grid.headers)
-            rows += _read_table(grid, *_section(tag, audit.config), answer, audit.config)
+            heading = tag.find_previous(["h1", "h2", "h3", "h4"])
+            rows += _read_table(grid, kit.text_of(heading) if heading else "", answer, audit.config)
     if not any(isinstance(row, kit.Listing) and row.price_kind == "on_demand" for row in rows):
-        raise answer.changed(f"no on-demand price under {audit.config.settings['sections']}")
+        raise answer.changed("no on-demand price")
     return iter(rows)
 
 
-def _section(tag: Tag, config: kit.SourceConfig) -> tuple[str | None, str]:
-    """Return the section of a table, by the nearest heading above it that names one, and that heading."""
-    nearest, levels = "", ["h1", "h2", "h3", "h4"]
-    while levels and isinstance(heading := tag.find_previous(levels), Tag):
-        text = kit.text_of(heading)
-        for name, wanted in config.settings["sections"].items():
-            if str(wanted) in text.casefold():
-                return name, text
-        nearest = nearest or text
-        levels = levels[: levels.index(heading.name)]
-    return None, nearest
-
-
-def _read_table(
-    grid: kit.Table, section: str | None, heading: str, answer: kit.Answer, config: kit.SourceConfig
-) -> kit.Rows:
+def _read_table(grid: kit.Table, heading: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    """Yield the rows of a table, whose heading says what kind of price it has."""
+    kind = kit.price_kind(heading)
     headers = config.settings["headers"]
     gpu_at, price_at = (kit.column(grid.headers, headers[name], answer) for name in ("gpu", "price"))
     is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
@@ -57,10 +42,10 @@ def _read_table(
         label = raw[gpu_at]
         try:
             price = kit.cell_price(raw[price_at], units)
-            if section not in _KINDS:
+            if kind not in ("on_demand", "spot"):
                 detail = f"a price under {heading!r}, whose terms are unknown"
                 raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-            yield price.listing(label, kit.gpu_count_in(label) or 1, answer, price_kind=_KINDS[section])
+            yield price.listing(label, kit.gpu_count_in(label) or 1, answer, price_kind=kind)
         except kit.RowError as error:
             yield error.reject(label, raw, answer)
 

@@ -27,7 +27,7 @@ def _prices(
     pages: Sequence[kit.JsonObject], config: kit.SourceConfig
 ) -> tuple[Mapping[str, Any], kit.Answer]:
     """Return the list in the wanted currency, and its answer."""
-    currency = config.settings["currency"]
+    currency = config.currency.lower()
     for page in pages:
         if currency in page and isinstance(page.get(currency), dict):
             return page.get(currency), page.answer

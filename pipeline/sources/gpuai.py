@@ -66,13 +66,8 @@ def _kind(offer: kit.JsonObject) -> kit.PriceKind:
 
 
 def _capacity(offer: kit.JsonObject) -> str:
-    """Return the owner's class and the type of rental: ``secure_vm``.
-
-    Raises RowError if the two fields for the class contradict each other.
-    """
-    community, stated = offer.get("community"), offer.optional_text("capacity_class")
-    by_twin = CLASSES.get(community) if isinstance(community, bool) else None
-    if by_twin is None or stated not in (None, by_twin):
-        detail = f"capacity_class {stated!r} and community {community!r} contradict each other"
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
-    return "_".join(filter(None, (by_twin, offer.optional_text("deployment_type"))))
+    """Return the owner's class and the type of rental: ``secure_vm``. Raises RowError without the class."""
+    community = offer.get("community")
+    if not isinstance(community, bool):
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"community is {community!r}")
+    return "_".join(filter(None, (CLASSES[community], offer.optional_text("deployment_type"))))

@@ -85,9 +85,9 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     cards = [card for card in kit.with_class(kit.page(answer), "page-price_card") if not kit.is_hidden(card)]
     titles = [" ".join(kit.texts_of(kit.named(card, "h2", "h3", "h4"))) for card in cards]
     grids = [(title, _grid(card, title, audit.config)) for card, title in zip(cards, titles, strict=True)]
-    for title, grid in grids:
-        audit.table(grid.headers, is_read=bool(kit.columns(grid.headers, _gpu_header(title))))
-    gpu_grids = [(title, grid) for title, grid in grids if kit.columns(grid.headers, _gpu_header(title))]
+    for _, grid in grids:
+        audit.table(grid.headers, is_read=bool(kit.columns(grid.headers, GPU_HEADER)))
+    gpu_grids = [(title, grid) for title, grid in grids if kit.columns(grid.headers, GPU_HEADER)]
     if not any(kit.price_kind(title) == "on_demand" for title, _ in gpu_grids):
         raise answer.changed("no card with on-demand GPU prices")
     for title, grid in gpu_grids:
@@ -108,14 +108,8 @@ def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
     )
 
 
-def _gpu_header(title: str) -> str:
-    """Return the pattern of the GPU column's header, which may be "Model" on a card whose title names
-    GPUs."""
-    return GPU_HEADER if re.search(r"\bGPUs?\b", title) is None else rf"{GPU_HEADER}|^model$"
-
-
 def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
-    gpu_at = kit.column(grid.headers, _gpu_header(title), answer)
+    gpu_at = kit.column(grid.headers, GPU_HEADER, answer)
     price_at = kit.column(grid.headers, PRICE_HEADER, answer)
     if not grid.rows:
         raise answer.changed(f"the card {title!r} has no rows")

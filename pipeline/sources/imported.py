@@ -6,7 +6,6 @@ An answer has one file's rows of one day, under the file's header. docs/how-to/i
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
-from decimal import Decimal
 
 from pipeline.sources import kit
 
@@ -137,7 +136,7 @@ def _listing(
         raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     kind, tier, term_days = _kind(given)
     unit = _unit(given, columns["price"])
-    return kit.CellPrice(_price(given["price"]), "USD").listing(
+    return kit.CellPrice(kit.price_of(given["price"]), "USD").listing(
         _label(given),
         _gpu_count(given, unit),
         answer,
@@ -203,13 +202,6 @@ def _unit(given: Mapping[str, str], column: str) -> str:
         detail = f"unit of {column} is not {' or '.join(_UNITS)}, or contradicts it: {unit or 'none'}"
         raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, detail)
     return unit
-
-
-def _price(text: str) -> Decimal:
-    try:
-        return kit.price_of(text)
-    except kit.RowError as error:
-        raise kit.RowError(error.reason, f"its price: {error}") from error
 
 
 def _country(given: Mapping[str, str]) -> str | None:

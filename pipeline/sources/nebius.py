@@ -1,8 +1,7 @@
 """Nebius: the GPU tables of the price page and of the documentation, per GPU-hour.
 
-The price page has each table as visible rows and again as escaped JSON in a script. Both are read and merged;
-a price on which they disagree is a reject. Columns come and go: each header gives the kind of price and the
-day from which it is valid.
+The price page has each table as visible rows and again as escaped JSON in a script, which is read. Columns
+come and go: each header gives the kind of price and the day from which it is valid.
 
 The documentation, in Markdown, has a section for each platform, with its region and a table in each currency,
 of which the one in dollars is read. It states preemptible prices exactly, the price page as "from". Prices in

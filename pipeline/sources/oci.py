@@ -27,10 +27,8 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no product billed per GPU-hour and no GPU shape")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU part, or per shape that it bills if the shapes are known.
-
-    Other products and shapes are skipped. Raises SourceChangedError when no product has the known fields.
-    """
+    """One listing per GPU part, or per shape that it bills if the shapes are known. Other products and shapes
+    are skipped."""
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     gpus = [product for product in products if _is_gpu_hour(product)]

@@ -97,8 +97,6 @@ def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
     if not running:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no running price")
     kit.agreed(str(pricing.get("price")) for pricing in running)
-    if running[0].get("intervalUnit") == "minute":
-        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, "the price is per minute")
     return running[0]
 
 

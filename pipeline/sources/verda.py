@@ -6,7 +6,7 @@ because it names the instance type.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -91,15 +91,11 @@ def _documents(answer: kit.Answer) -> list[Any]:
         raise answer.changed(f"the page's JSON-LD cannot be read ({error})") from error
 
 
-def _offers_in(document: Any) -> Iterator[dict[str, Any]]:
-    """Yield the offers of schema.org anywhere in a document, in its order."""
-    waiting = [document]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict) and value.get("@type") == "Offer":
-            yield value
-        parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        waiting.extend(reversed(parts))
+def _offers_in(document: Any) -> list[dict[str, Any]]:
+    """Return the offers of schema.org in a page's graph, or in a bare list."""
+    nodes = document.get("@graph") if isinstance(document, dict) else document
+    found = nodes if isinstance(nodes, list) else []
+    return [node for node in found if isinstance(node, dict) and node.get("@type") == "Offer"]
 
 
 def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:

@@ -7,10 +7,7 @@ _PRICE_FIELD = "gpu_price_"
 
 @kit.reader("neither a location nor a preset with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Locations and presets, distinguished by their fields. Presets without GPUs are skipped.
-
-    Raises SourceChangedError for objects of another kind.
-    """
+    """Locations and presets, distinguished by their fields. Presets without GPUs are skipped."""
     page = audit.envelope(answer, "results")
     items = page.items("results")
     yield from kit.read_rows(items, _read_item, "id")

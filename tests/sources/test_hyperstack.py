@@ -158,15 +158,6 @@ def test_another_shape_fails_the_source(body):
         read("hyperstack", answer(body))
 
 
-def test_model_alone_is_the_gpu_column_of_a_card_named_after_gpus():
-    html = page("hyperstack", "gpu-pricing.html")
-    renamed, _ = read("hyperstack", answer(html.replace("GPU Model", "Model")))
-    usual, _ = read("hyperstack", answer(html))
-    assert [row.native_price for row in renamed if row.price_kind == "on_demand"] == [
-        row.native_price for row in usual if row.price_kind == "on_demand"
-    ]
-
-
 def test_cards_without_headings_have_the_usual_columns():
     row = "".join(
         f'<div class="page-price_card_row_item_col">{cell}</div>'
