@@ -164,9 +164,7 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     card is a contradiction, unless it is a slice's or in a machine's name with one that fits."""
     label, rule, contradicted = evidence.label, "", False
     can_be_of_host = evidence.is_instance_type or label.mentions_host
-    sizes = (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories))
-    # In "2x A100 160GB 40GB", 40 GB is of one and decides.
-    for size in sorted(sizes, key=lambda size: not _of_memory(cards, size)):
+    for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
         per_gpu = evidence.per_gpu(size)
         of_one, of_all = _of_memory(cards, size), _of_memory(cards, per_gpu)
         if per_gpu != size and of_all and of_one and all(card.is_modified for card in of_one):

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import isclose
 from typing import Any
 
@@ -148,7 +148,20 @@ def _decide(
     count, is_contradicted = _gpu_count(counts, given)
     if not parsed.models:
         return _without_model(parsed.accelerator, count, rule_prefix)
-    identity = _choose(Evidence(parsed, columns, count, machine_memory_gb, is_instance_type), rules)
+    count_matters = count is not None and (
+        count < 1
+        or machine_memory_gb is not None
+        or columns.total_memory_gb is not None
+        or _has_modified_boards(parsed.models)
+    )
+    # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
+    evidence = Evidence(
+        parsed, columns, count if count_matters else None, machine_memory_gb, is_instance_type
+    )
+    identity = _choose(evidence, rules)
+    if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
+        # A memory that fits no card may be that of all GPUs together.
+        identity = _choose(replace(evidence, gpu_count=count), rules)
     if is_contradicted and identity.status == "matched":
         card = catalogue.card_by_id()[identity.gpu_id or ""]
         return replace(_ambiguous([card], "count_contradicts"), gpu_count=count)
@@ -172,6 +185,11 @@ def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
     if fraction is None or (count is not None and count < 1):
         return count
     return fraction * (count or 1)
+
+
+@cache
+def _has_modified_boards(models: tuple[str, ...]) -> bool:
+    return any(card.is_modified for model in models for card in catalogue.cards_of_model()[model])
 
 
 def _without_model(accelerator: Accelerator | None, count: float | None, rule_prefix: str) -> Identity:
