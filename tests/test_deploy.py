@@ -14,7 +14,7 @@ import yaml
 
 from pipeline.catalog.source_config import source_config
 from pipeline.cli.main import main
-from pipeline.export.rights import forbidden
+from pipeline.export.layouts import forbidden
 from pipeline.health.webhook import WEBHOOK_VARIABLE
 from pipeline.home.paths import HOME_VARIABLE
 from pipeline.orchestration.resources import PAGES_VARIABLE

@@ -1,28 +1,19 @@
-"""The published file itself: SQL on it, and exporting it."""
+"""The published file itself: SQL on it, exporting it, and its page."""
 
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO, cast
 
 import click
+from rich.filesize import decimal as size_text
 
 from pipeline.cli.parameters import ALL_ROWS, DAY, FORMAT, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
 
-class _Sql(click.Command):
-    """A command whose query may begin with a comment, which is not an option."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move such a query after the options."""
-        queries = [text for text in args if text.startswith("--") and ("\n" in text or text[2:3].isspace())]
-        if queries:
-            args = [*(text for text in args if text not in queries), "--", *queries]
-        return super().parse_args(ctx, args)
-
-
-@click.command(cls=_Sql)
+# A query may begin with a comment, which looks like an option.
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("query", required=False)
 @click.option("-f", "--file", type=click.File(encoding="utf-8-sig"), help="Read the query from this file.")
 @FORMAT
@@ -88,17 +79,10 @@ def export(
 
     --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
     """
-    from rich.filesize import decimal as size_text
-
     from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader
 
-    wanted = [name.strip() for name in (tables or "").split(",") if name.strip()]
-    if tables is not None and not wanted:
-        raise click.BadParameter(
-            "no table is named (is a variable of the shell unset?): name some, or give no --tables for all",
-            param_hint="--tables",
-        )
+    wanted = [] if tables is None else [name.strip() for name in tables.split(",")]
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
             day = since.date() if since else None
@@ -109,6 +93,24 @@ def export(
     files = [path for path in folder.rglob("*") if path.is_file()]
     tell(f"{len(files)} files in {folder}, {size_text(sum(file.stat().st_size for file in files))}")
     say(note)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def report(folder: Path) -> None:
+    """Write the published answers as one page, FOLDER/index.html, that opens from disk and needs no network.
+
+    An earlier page is replaced once the new one is complete.
+    """
+    from pipeline.page.write import write_report
+    from pipeline.warehouse.query import age_note, reader
+
+    home = paths.home()
+    with progress_shown(f"writing {folder}"):
+        page = write_report(home, folder, datetime.now(UTC))
+    tell(f"{page}: {size_text(page.stat().st_size)}")
+    with reader(home.published) as connection:
+        say(age_note(connection, today()))
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.parameters import ALL_ROWS, EXISTING_FILE, FORMATS, Moment, today
+from pipeline.cli.parameters import ALL_ROWS, EXISTING_FILE, FORMATS, moment, today
 from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
@@ -67,7 +67,7 @@ def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
 @click.command("read")
 @click.argument("source")
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
-@click.option("--observed-at", type=Moment(), help="When the answer was observed (UTC); now by default.")
+@click.option("--observed-at", type=moment, help="When the answer was observed (UTC); now by default.")
 @click.option("--source-url", help="The address that gave the answer; the file's own by default.")
 @click.option("--region", help="The region, where neither the answer nor its address names it.")
 @click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars for one unit of a currency.")
@@ -90,14 +90,14 @@ def read_command(
         config = config.model_copy(
             update={"attributes": config.attributes.model_copy(update={"region": region})}
         )
-    moment = observed_at or datetime.now(UTC)
-    if moment.date() > today():
-        raise click.BadParameter(f"--observed-at {moment:%Y-%m-%d} is after today ({today()} UTC)")
+    observed_at = observed_at or datetime.now(UTC)
+    if observed_at.date() > today():
+        raise click.BadParameter(f"--observed-at {observed_at:%Y-%m-%d} is after today ({today()} UTC)")
     answers = []
     for file in files:
         body = file.read_bytes()
         url = source_url or file.absolute().as_uri()
-        answers.append(Answer(url=url, body=body, observed_at=moment, sha256=sha256_of(body)))
+        answers.append(Answer(url=url, body=body, observed_at=observed_at, sha256=sha256_of(body)))
     built = read_answers(answers, config, _rates(fx))
     for warning in built.warnings:
         click.echo(json.dumps({"warning": warning}), err=True)

@@ -15,10 +15,8 @@ from pipeline.cli import (
     database,
     files,
     lake,
-    model,
     models,
     questions,
-    report,
     store,
 )
 from pipeline.cli.terminal import say
@@ -153,7 +151,7 @@ for command in (
     files.import_command,
     files.normalize,
     files.estimate,
-    model.calibrate,
+    models.calibrate,
     models.model_group,
     questions.cheapest,
     questions.explain,
@@ -163,7 +161,7 @@ for command in (
     questions.compare,
     database.sql,
     database.export,
-    report.report,
+    database.report,
     database.rebuild,
     lake.lake,
     store.store,

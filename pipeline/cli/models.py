@@ -1,12 +1,13 @@
-"""Commands for a user's own models, which are added from a config.json."""
+"""Adding a user's own models from a config.json, and calibrating gpufare's model."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli.terminal import tell
+from pipeline.cli.terminal import progress_shown, tell
 from pipeline.home import paths
 
 if TYPE_CHECKING:
@@ -64,3 +65,20 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
     if not own_name:
         raise ConfigError(f"{hub_id} gives no name: give one with --name")
     return model_of_config(config, own_name, f"config.json of {hub_id} on huggingface.co", hub_id)
+
+
+@click.command()
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to write to instead of the catalogue.",
+)
+def calibrate(output: Path | None) -> None:
+    """Fit the model's constants and bands on the measured runs."""
+    import yaml
+
+    from pipeline.model.calibrate import calibrate as fit
+
+    with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
+        record = fit(datetime.now(UTC).date(), output)
+    click.echo(yaml.safe_dump(record, sort_keys=False))

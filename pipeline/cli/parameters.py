@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -23,15 +22,10 @@ def today() -> date:
     return datetime.now(UTC).date()
 
 
-class Moment(click.ParamType[datetime]):
-    """A day or time in ISO 8601; UTC if it has no offset."""
-
-    name = "moment"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        """Return the time in UTC."""
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is not a time like 2026-08-22 or 2026-08-22T06:00:00Z", param, ctx)
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+def moment(text: str) -> datetime:
+    """Return a day or time in ISO 8601 in UTC, which it is in if it has no offset."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(f"{text!r} is not a time like 2026-08-22 or 2026-08-22T06:00:00Z") from error
+    return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)

@@ -207,20 +207,14 @@ def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
     """
     from pipeline.questions.fit import fit as fit_of
     from pipeline.questions.fit import fits_on
-    from pipeline.questions.prices import prices_of
-    from pipeline.questions.session import Session
 
     if not _names_a_model(recipe, {"seq_len"}):
-        with prices_of(paths.home(), None, today()) as connection:
-            found = fits_on(Session(connection), gpu, gpus, recipe["seq_len"])
-        _show_fits_on(found, gpu, gpus, form)
+        with prices() as session:
+            _show_fits_on(fits_on(session, gpu, gpus, recipe["seq_len"]), gpu, gpus, form)
         return
     job, given, left_out = job_of({**recipe, "gpu": gpu, "gpus": gpus})
-    with prices_of(paths.home(), None, today(), given) as connection:
-        found_fit = fit_of(Session(connection), job)
-    _show_fit(found_fit, form)
-    for line in left_out:
-        say(line)
+    with prices(given, notes=left_out) as session:
+        _show_fit(fit_of(session, job), form)
 
 
 def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> bool:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -12,9 +13,6 @@ import click
 
 from pipeline.contracts.progress import Progress, Step
 
-USUAL_WIDTH = 80
-"""Width of a terminal that does not report one."""
-
 LEAST_WIDTH = 20
 """Smallest width used for layout."""
 
@@ -22,22 +20,14 @@ LEAST_WIDTH = 20
 def width(stream: TextIO | None = None) -> int | None:
     """Return the width for layout: the variable COLUMNS, else the terminal's; None for a pipe or a file
     without COLUMNS. ``stream`` is stdout by default."""
-    stream = stream or sys.stdout
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given):
-        return max(LEAST_WIDTH, int(given))
-    if not stream.isatty():
+    if not os.environ.get("COLUMNS") and not (stream or sys.stdout).isatty():
         return None
-    try:
-        return max(LEAST_WIDTH, os.get_terminal_size(stream.fileno()).columns or USUAL_WIDTH)
-    except (OSError, ValueError):
-        return USUAL_WIDTH
+    return max(LEAST_WIDTH, shutil.get_terminal_size().columns)
 
 
-def is_styled(stream: TextIO | None = None) -> bool:
-    """True if bold and colour go to ``stream``: a terminal that knows them, and no NO_COLOR."""
-    stream = stream or sys.stdout
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def is_styled() -> bool:
+    """True if bold and colour go to stdout: a terminal that knows them, and no NO_COLOR."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def bold(text: str) -> str:

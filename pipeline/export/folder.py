@@ -1,8 +1,6 @@
 """Writes the folder of an export: complete beside the target, then swapped into its place."""
 
-import errno
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -35,8 +33,6 @@ def replaced(target: Path) -> Iterator[Path]:
             f"{printable(str(target))} is replaced as a whole, and this shell is in it: give another folder, "
             "or go elsewhere first"
         )
-    if target.parent.exists() and not target.parent.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(target))
     with naming(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         lock = _locked(target)

@@ -1,4 +1,5 @@
-"""Writes an export: the published tables, or the catalogue of another tool."""
+"""Writes an export: the published tables, or the catalogue of another tool; checks whether it may be
+republished, as far as the terms of its sources are known."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -6,14 +7,19 @@ from pathlib import Path
 
 import duckdb
 
+from pipeline.catalog.source_config import configs
 from pipeline.export.folder import ExportError
 from pipeline.export.gpuhunt import GPUHUNT
 from pipeline.export.machines import export_machines
-from pipeline.export.rights import ROWS_OF_PAGES, check_republishable
 from pipeline.export.skypilot import SKYPILOT
-from pipeline.export.whole import NOTHING, export
+from pipeline.export.whole import Form, export
+from pipeline.warehouse.query import ask
 
 CATALOGUES = {layout.tool: layout for layout in (SKYPILOT, GPUHUNT)}
+
+SOURCES = """SELECT source FROM main.offers UNION SELECT source FROM main.price_history
+              UNION SELECT source FROM main.ranking_history UNION SELECT source FROM main.rejects"""
+"""Sources whose prices are published with one of these tables; all rankings depend on them."""
 
 
 def write(
@@ -34,10 +40,27 @@ def write(
     if republishable:
         check_republishable(connection)
     if tool is None:
-        omitted = ROWS_OF_PAGES if republishable else NOTHING
-        return export(connection, folder, "csv" if form == "csv" else "parquet", tables, since, omitted)
+        chosen: Form = "csv" if form == "csv" else "parquet"
+        return export(connection, folder, chosen, tables, since, republishable=republishable)
     if form:
         raise ExportError(f"--for {tool} has a format of its own: leave --format out")
     if tables or since:
         raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
     return export_machines(connection, folder, CATALOGUES[tool])
+
+
+def forbidden() -> list[str]:
+    """Return the sources whose terms are known to forbid republishing their prices."""
+    return [name for name, config in configs().items() if config.rights.republishing == "forbidden"]
+
+
+def check_republishable(connection: duckdb.DuckDBPyConnection) -> None:
+    """Raise ExportError if the published file has rows of such a source, as rankings without some of their
+    rows would be wrong. Raises QueryError."""
+    present = {source for (source,) in ask(connection, SOURCES).rows}
+    if found := [name for name in forbidden() if name in present]:
+        raise ExportError(
+            f"the published file has prices of {', '.join(found)}, whose terms forbid publishing them again "
+            "as far as is known (docs/reference/sources.md): export from a home that never had them, after "
+            f"`gpufare sources disable {' '.join(found)}`"
+        )

@@ -1,12 +1,11 @@
 """Exports the published tables: CSV or Parquet, large ones by day, and a small set for spreadsheets."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal
 
 import duckdb
@@ -23,7 +22,8 @@ Form = Literal["csv", "parquet"]
 
 TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
 
-NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
+ROWS_OF_PAGES = {"rejects": ("raw",)}
+"""Columns, by table, with verbatim rows of the sources' pages, which a republished export omits."""
 
 LATEST = "latest"
 """The folder, and the name for ``--tables``, of the small set."""
@@ -75,13 +75,14 @@ def export(
     form: Form,
     tables: Sequence[str] = (),
     since: date | None = None,
-    omitted: Mapping[str, Collection[str]] = NOTHING,
+    *,
+    republishable: bool = False,
 ) -> list[str]:
     """Write tables and ``datapackage.json``. Return a line per table without rows, which has no file.
 
     ``tables`` may include LATEST, the small set; the default is all tables and LATEST. ``since`` limits
-    tables with a day to rows of that day or later. ``omitted`` are columns by table. Raises ExportError for
-    unpublished tables and for a folder with other files, and QueryError.
+    tables with a day to rows of that day or later. ``republishable`` omits ROWS_OF_PAGES. Raises ExportError
+    for unpublished tables and for a folder with other files, and QueryError.
     """
     wanted = _chosen(tables)
     with replaced(folder) as new:
@@ -89,7 +90,8 @@ def export(
         writer = _Writer(connection, new, form, since)
         resources = []
         for name in [name for name in table_names() if name in wanted]:
-            table = described(connection, name, keyed, omitted=omitted.get(name, ()))
+            omitted = ROWS_OF_PAGES.get(name, ()) if republishable else ()
+            table = described(connection, name, keyed, omitted=omitted)
             resources += writer.days(table) if name in BY_DAY else [writer.whole(table)]
         for name, small in SMALL.items() if LATEST in wanted else ():
             table = described(connection, small.table, keyed, only=small.columns)

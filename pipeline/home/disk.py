@@ -9,8 +9,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.filesize import decimal as size_text
-
 from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 
@@ -115,14 +113,6 @@ def replacing(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def free_bytes(path: Path) -> int | None:
-    """Return the free bytes on the disk of a path, which need not exist; None if unknown."""
-    try:
-        return shutil.disk_usage(existing(path)).free
-    except OSError:
-        return None
-
-
 def existing(path: Path) -> Path:
     """Return the path, or the nearest folder above it that exists."""
     while not path.exists() and path != path.parent:
@@ -137,17 +127,11 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
         else "choose a folder"
     )
     if code in _FULL:
-        free = free_bytes(path)
-        left = "" if free is None else f"{size_text(free)} are free on the disk of {existing(path)}: "
-        return f"{left}free some space or {elsewhere} on another disk, then run the command again"
+        return f"free some space or {elsewhere} on another disk, then run the command again"
     if code in _NOT_ALLOWED:
         return f"make it writable for this user or {elsewhere} that is"
     if code in _IN_THE_WAY:
         return f"a file is where a folder belongs, or a folder where a file does: move {existing(path)} away"
-    if code == errno.EFBIG:
-        return "raise the limit on the size of files (ulimit -f), then run the command again"
-    if code == errno.EMFILE:
-        return "raise the limit on open files (ulimit -n), then run the command again"
     return None
 
 

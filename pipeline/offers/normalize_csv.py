@@ -72,13 +72,10 @@ def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]
     return [*table.columns, *answers], rows, table.separator
 
 
-def normalize_csv(path: Path, out: TextIO) -> int:
-    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is.
-
-    Returns the number of rows. Raises CsvError.
-    """
+def normalize_csv(path: Path, out: TextIO) -> None:
+    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is. Raises
+    CsvError."""
     columns, rows, separator = normalized(path)
     writer = csv.DictWriter(out, columns, lineterminator="\n", delimiter=separator)
     writer.writeheader()
     writer.writerows(rows)
-    return len(rows)

@@ -12,10 +12,6 @@ MORNING = dg.AssetKey("morning")
 SOURCE_TAG = "source"
 """The tag of a source's two assets."""
 
-PRICES_TEAM = "team:prices"
-MODEL_TEAM = "team:model"
-"""Owners of the assets: those of the price pages, and those of the catalogue and the model."""
-
 
 def enabled_sources() -> list[SourceConfig]:
     """Return the sources that are not retired, by name."""

@@ -27,7 +27,7 @@ from pipeline.contracts.outcome import NOT_ASKED, Outcome
 from pipeline.health.digest import harmless
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.keys import PRICES_TEAM, SOURCE_TAG, code_version, offers_key, raw_key
+from pipeline.orchestration.keys import SOURCE_TAG, code_version, offers_key, raw_key
 from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
@@ -105,7 +105,6 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
     reader = Path(str(source_module(config.name).__file__))
     files = [paths.CATALOG_DIR / "sources" / f"{config.name}.yaml", reader]
     common: dict[str, Any] = {
-        "owners": [PRICES_TEAM],
         "tags": {SOURCE_TAG: config.name},
         "code_version": code_version(file.read_text(encoding="utf-8") for file in files),
         "metadata": {"homepage": dg.MetadataValue.url(config.homepage)},

@@ -14,9 +14,7 @@ from pipeline.health.digest import digest_of
 from pipeline.health.webhook import send_digest
 from pipeline.home.litter import sweep
 from pipeline.orchestration.keys import (
-    MODEL_TEAM,
     MORNING,
-    PRICES_TEAM,
     code_version,
     enabled_sources,
     offers_key,
@@ -45,21 +43,7 @@ REPORTED = (
 lineage = table_lineage()
 
 
-def _daily_tables() -> set[str]:
-    """Return the tables that change with the day's prices; the others change with the catalogue and the
-    model."""
-    found = set(_RECORD_TABLES) | {"capture_outcomes", "incidents"}
-    for table in lineage:
-        if table.reads & found:
-            found.add(table.name)
-    return found
-
-
-daily_tables = _daily_tables()
-
-
 def _table_spec(table: PublishedTable) -> dg.AssetSpec:
-    priced = table.name in daily_tables
     kind = _RECORD_TABLES.get(table.name)
     sources = [offers_key(config.name) for config in enabled_sources() if config.kind == kind]
     columns = [
@@ -76,8 +60,6 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
         deps=[*(table_key(read) for read in sorted(table.reads)), *sources],
         group_name="published",
         kinds={"duckdb"},
-        owners=[PRICES_TEAM if priced else MODEL_TEAM],
-        tags={"changes_with": "prices" if priced else "catalogue_and_model"},
         code_version=code_version(table.definition),
         description=table.comment,
         metadata={"dagster/column_schema": dg.TableSchema(columns)},
@@ -168,7 +150,6 @@ def published_tables(
     deps=[table_key(table) for table in REPORTED],
     group_name="published",
     kinds={"html"},
-    owners=[PRICES_TEAM],
 )
 def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Write the page of the published file into <home>/report, for a browser or a web server.
@@ -189,7 +170,6 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
     key=MORNING,
     deps=[table_key(table) for table in ("publication", "price_changes", "source_health", "rejects")],
     group_name="morning",
-    owners=[PRICES_TEAM],
     description="Price moves, failed sources and held prices, in the metadata. Posted once a day to the "
     "webhook in GPUFARE_WEBHOOK_URL.",
 )
@@ -211,7 +191,6 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
     deps=[table_key(TABLE)],
     group_name="model",
     kinds={"duckdb"},
-    owners=[MODEL_TEAM],
 )
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Compute plans for frequent jobs, which the next publication has in plan_grid.

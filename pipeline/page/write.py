@@ -14,22 +14,18 @@ from pipeline.warehouse.query import QueryError, reader
 FILE = "index.html"
 
 
-class EarlierVersionError(GpufareError):
-    """The published file lacks a table or macro of the report: names it, and the command to run."""
-
-
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
     """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
     once the new one is complete. ``now`` (UTC) is the time that the page gives for itself.
 
-    Raises NotPublishedError, DamagedError, EarlierVersionError and UnwritableError.
+    Raises GpufareError if the file is missing, damaged or of another version, and UnwritableError.
     """
     with reader(home.published) as connection:
         try:
             found = facts(connection)
         except QueryError as error:
             reason = str(error).splitlines()[0]
-            raise EarlierVersionError(
+            raise GpufareError(
                 f"{home.published} is of another version of gpufare: run `gpufare refresh` ({reason})"
             ) from error
     written = {"version": version("gpufare"), "written_ms": int(now.timestamp() * 1000)}

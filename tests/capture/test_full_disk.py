@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.request import Entry
-from pipeline.home.disk import disk_error_text, free_bytes, naming
+from pipeline.home.disk import disk_error_text, naming
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare_process
 
@@ -39,13 +39,11 @@ def text_of(code: int, path: Path | None, home: Home) -> str:
     return disk_error_text(error, home)
 
 
-def test_a_full_disk_says_how_much_is_free_and_what_to_do(tmp_path: Path) -> None:
+def test_a_full_disk_says_what_to_do(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     text = text_of(errno.ENOSPC, home.record / "x.parquet", home)
     assert text.startswith(f"{home.record / 'x.parquet'}: No space left on device; ")
-    free = free_bytes(tmp_path)
-    assert free is not None
-    assert f"B are free on the disk of {tmp_path}: free some space or set {HOME_VARIABLE}" in text
+    assert f"free some space or set {HOME_VARIABLE}" in text
     assert "choose a folder on another disk" in text_of(errno.ENOSPC, Path("/elsewhere/x.csv"), home)
     unknown = text_of(errno.ENOSPC, None, home)
     assert unknown.startswith(f"standard output, or a file of {home.root}: No space left on device; ")
@@ -55,8 +53,6 @@ def test_other_refusals_say_what_to_do(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     for code in (errno.EACCES, errno.EROFS):
         assert "make it writable for this user or set GPUFARE_HOME" in text_of(code, home.record, home)
-    assert "ulimit -f" in text_of(errno.EFBIG, home.record, home)
-    assert "ulimit -n" in text_of(errno.EMFILE, home.record, home)
     assert text_of(errno.EIO, home.record, home) == f"{home.record}: Input/output error"
 
 
@@ -76,7 +72,7 @@ def test_a_source_says_that_its_archive_cannot_be_written(small_disk: Path, site
     error = captures["acme"].error or ""
     assert "the archive cannot be written: " in error
     assert "0001.bin.gz: No space left on device; " in error
-    assert f"are free on the disk of {small_disk}" in error
+    assert "free some space or set" in error
     assert "set GPUFARE_HOME to a folder on another disk" in error
 
 
@@ -95,6 +91,6 @@ def test_the_command_line_names_the_path_and_the_remedy(small_disk: Path, pages:
     (line,) = [line for line in run.stdout.splitlines() if "No space left" in line]
     assert run.stderr == "Error: nothing was published: no answer could be kept (1 asked)\n"
     assert f"{home}/archive/azure/" in line
-    assert "are free on the disk of" in line
+    assert "free some space or set" in line
     assert "set GPUFARE_HOME to a folder on another disk" in line
     assert "Traceback" not in run.stderr

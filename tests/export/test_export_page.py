@@ -10,8 +10,7 @@ import duckdb
 import pytest
 
 from pipeline.export.folder import ExportError
-from pipeline.export.layouts import write
-from pipeline.export.rights import check_republishable
+from pipeline.export.layouts import check_republishable, write
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.conftest import gpufare

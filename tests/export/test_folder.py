@@ -10,9 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from click.testing import CliRunner
 
-from pipeline.cli.main import main
 from pipeline.export import folder as folders
 from pipeline.export import layouts
 from pipeline.export.folder import ExportError, replaced
@@ -163,9 +161,9 @@ def test_a_second_export_to_the_same_folder_is_refused_and_the_first_one_ends(tm
 
 @pytest.mark.parametrize("tables", ["", " , "])
 def test_no_table_at_all_is_refused(sample_home: Home, tmp_path: Path, tables: str) -> None:
-    answer = CliRunner().invoke(main, ["export", str(tmp_path / "out"), "--tables", tables])
-    assert answer.exit_code == 2
-    assert "no table is named (is a variable of the shell unset?)" in answer.stderr
+    answer = gpufare("export", str(tmp_path / "out"), "--tables", tables, home=sample_home)
+    assert answer.returncode == 1
+    assert "no table '' is published" in answer.stderr
     assert not (tmp_path / "out").exists()
 
 

@@ -12,9 +12,8 @@ from pipeline.offers.normalize_csv import normalize_csv
 
 def _normalized(path: Path) -> tuple[list[str], list[dict[str, str]]]:
     out = io.StringIO()
-    count = normalize_csv(path, out)
+    normalize_csv(path, out)
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
-    assert len(rows) == count
     return list(rows[0]), rows
 
 
@@ -100,7 +99,7 @@ def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(
     text = 'provider;raw_label ;note\r\nlambda;A100 SXM4;"a, b; c"\r\n'
     path.write_bytes(b"\xef\xbb\xbf" + text.replace(";", separator).encode())
     out = io.StringIO()
-    assert normalize_csv(path, out) == 1
+    normalize_csv(path, out)
     (row,) = csv.DictReader(io.StringIO(out.getvalue()), delimiter=separator)
     assert row["gpu_id"] == "a100-sxm-40gb"
     assert row["note"] == f"a, b{separator} c"

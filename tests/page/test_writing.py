@@ -9,12 +9,13 @@ import duckdb
 import pytest
 
 from pipeline.contracts.amounts import amount_in
+from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.orchestration.resources import GpufareHome
 from pipeline.orchestration.tables import report
 from pipeline.page.facts import tokens_text
 from pipeline.page.queries import cents, digits, dollars_per_hour, exact, outward, plain, tenths_of_percent
-from pipeline.page.write import EarlierVersionError, write_report
+from pipeline.page.write import write_report
 from tests.conftest import gpufare
 
 
@@ -64,7 +65,7 @@ def test_the_asset_fails_alone(few_jobs: Home, tmp_path: Path, monkeypatch: pyte
     home.report.mkdir()
     (home.report / "index.html").write_text("the page of before")
     monkeypatch.setenv(HOME_VARIABLE, str(home.root))
-    with pytest.raises(EarlierVersionError, match="run `gpufare refresh`"):
+    with pytest.raises(GpufareError, match="run `gpufare refresh`"):
         write_report(home, tmp_path, datetime.now(UTC))
     result = dg.materialize([report], resources={"home": GpufareHome()}, raise_on_error=False)
     assert not result.success
