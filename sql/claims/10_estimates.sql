@@ -1,22 +1,5 @@
 -- Estimates and published runs for the settings that claims name.
 
-CREATE OR REPLACE MACRO number_text(number) AS
-    CASE
-        WHEN abs(number::DOUBLE) >= 1e9 THEN format('{:.4g} billion', number::DOUBLE / 1e9)
-        WHEN abs(number::DOUBLE) >= 1e6 THEN format('{:.4g} million', number::DOUBLE / 1e6)
-        WHEN abs(number::DOUBLE) >= 1000 THEN format('{:,.0f}', number::DOUBLE)
-        ELSE format('{:.4g}', number::DOUBLE)
-    END;
-COMMENT ON FUNCTION number_text IS 'A number as text with four significant digits, in millions or billions where it is that large.';
-
-CREATE OR REPLACE MACRO range_text(low, high) AS
-    CASE
-        WHEN high IS NULL OR high = low THEN number_text(low)
-        WHEN isinf(high::DOUBLE) THEN number_text(low) || ' or more'
-        ELSE number_text(low) || ' to ' || number_text(high)
-    END;
-COMMENT ON FUNCTION range_text IS 'A number or a range as text; an infinite upper bound reads "or more".';
-
 CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
 COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 
