@@ -338,6 +338,7 @@ function showError() {
 /** What is to be known of a source's newest attempt, from the day of who reads this. */
 function sourceState(source) {
   if (source.disabled) return `never asked: ${source.disabled}`;
+  if (source.no_permission === "terms_forbid") return `never asked; its terms are reported to forbid automated reading: gpufare sources enable ${source.source}`;
   if (source.no_permission) return `off: ${source.no_permission}`;
   if (source.missing_key) return `needs a key: ${source.missing_key}`;
   if (source.last_accepted_day === null) return source.last_error ? `failing: ${source.last_error}` : "never asked";
