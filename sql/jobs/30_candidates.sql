@@ -86,15 +86,11 @@ SELECT
     (m.charged * d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
     (m.charged * d.p['download_usd_per_gb'])::DECIMAL(18, 8) AS download_usd_per_gb,
     0e0 AS local_disk_gb, m.charged * d.p['setup_seconds'] AS setup_seconds,
-    m.charged * d.p['image_gb'] AS image_gb, d.p['download_gbps'] / 8 AS download_gb_per_second,
-    d.p['evaluation_share'] AS evaluation_share, d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token,
-    d.p['checkpoints_kept'] AS checkpoints_kept, d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
-    d.p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+    m.charged * d.p['image_gb'] AS image_gb, unnest(run_parameters(d.p)),
     hours_between_machine_failures(
         p.gpu_count / p.node_count, d.p['gpu_hours_between_failures'], d.p['host_hours_between_failures']
     ) AS hours_between_failures,
-    d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
-    TRUE AS persistent_disk, TRUE AS disk_outlives_host, d.p['hours_per_month'] AS hours_per_month
+    TRUE AS persistent_disk, TRUE AS disk_outlives_host
 FROM _asked_machines AS m
 JOIN query_table(plans) AS p
     ON p.job = m.job AND p.gpu_id = m.gpu_id AND p.gpu_count <= m.gpus

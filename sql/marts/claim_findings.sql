@@ -6,24 +6,18 @@ WITH _claims AS MATERIALIZED (
 ),
 
 -- Arithmetic on the claim's own operands.
-_storage AS (
-    SELECT value AS usd_per_gb_month
-    FROM main.cost_parameters
-    WHERE name = 'storage_usd_per_gb_month' AND applies_to = 'default'
-),
-
 _terms AS (
     SELECT
         c.*,
         CASE c.formula
             WHEN 'tokens / tokens_per_second' THEN [c.tokens, c.tokens_per_second]
             WHEN 'hours * usd_per_hour' THEN [c.hours, c.usd_per_hour]
-            WHEN 'a * storage price' THEN [c.terms::DOUBLE, s.usd_per_gb_month]
+            WHEN 'a * storage price' THEN [c.terms::DOUBLE, d.p['storage_usd_per_gb_month']]
             WHEN 'a * context of the model' THEN [c.terms::DOUBLE, m.max_context]
             ELSE string_split(c.terms, ';')::DOUBLE[]
         END AS t
     FROM _claims AS c
-    LEFT JOIN _storage AS s ON TRUE
+    CROSS JOIN default_parameters() AS d
     LEFT JOIN main.models AS m USING (model)
     WHERE c.formula IS NOT NULL
 ),

@@ -34,12 +34,9 @@ _providers AS (
 ),
 
 _reference AS (
-    SELECT p.gpu_id, w.workload, p.tokens_per_second
-    FROM main.workloads AS w
-    JOIN main.plans AS p
-        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
-        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
-    WHERE w.workload = 'llama-3.1-8b-lora-100m' AND p.gpu_count = 1 AND p.verdict IN ('fits', 'tight')
+    SELECT gpu_id, job AS workload, tokens_per_second
+    FROM workload_plans()
+    WHERE job = 'llama-3.1-8b-lora-100m' AND gpu_count = 1 AND verdict IN ('fits', 'tight')
 )
 
 SELECT
