@@ -32,18 +32,6 @@ CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_
 COMMENT ON FUNCTION is_place_wanted IS
     'Whether a job may run in a place; an unknown place meets no constraint on places.';
 
-CREATE OR REPLACE MACRO is_planned(
-    verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
-    min_fit_probability, evidences, gpu_ids, excluded_gpu_ids, min_gpus, max_gpus, max_nodes
-) AS
-    verdict <> 'does_not_fit' AND fit_probability >= min_fit_probability
-    AND gpu_count BETWEEN coalesce(min_gpus, 1) AND max_gpus
-    AND node_count <= coalesce(max_nodes, node_count)
-    AND is_wanted(gpu_id, gpu_ids, excluded_gpu_ids)
-    AND is_wanted(evidence, evidences, NULL);
-COMMENT ON FUNCTION is_planned IS
-    'True if a plan meets the constraints of a job: on its probability of fitting, its GPUs and their number, and its evidence.';
-
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
     price_kinds, providers, excluded_providers, sources, excluded_sources, tier_classes, countries,
@@ -128,10 +116,10 @@ JOIN _all_rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-WHERE is_planned(
-        p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
-        j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
-    )
+WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+    AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+    AND p.node_count <= coalesce(j.max_nodes, p.node_count)
+    AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids) AND is_wanted(p.evidence, j.evidences, NULL)
     AND p.tokens_per_second > 0
     AND (
         r.asked IS NOT NULL
