@@ -22,15 +22,11 @@ _asked AS (
     GROUP BY ALL
 ),
 
-_nearest_day AS (
-    SELECT a.claim_id, arg_min(a.day, (abs(a.day - c.as_of), a.day)) AS day
+_of_providers AS (
+    SELECT a.*
     FROM _asked AS a
     JOIN _claims AS c USING (claim_id)
-    GROUP BY a.claim_id
-),
-
-_of_providers AS (
-    SELECT * FROM _asked SEMI JOIN _nearest_day USING (claim_id, day)
+    QUALIFY dense_rank() OVER (PARTITION BY a.claim_id ORDER BY abs(a.day - c.as_of), a.day) = 1
 ),
 
 _seen AS (
