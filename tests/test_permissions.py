@@ -331,7 +331,7 @@ def test_where_nothing_was_asked_the_published_state_is_by_the_terms() -> None:
             fill(connection, table)
         rows = {row["source"]: row for row in ask(connection, "FROM main.source_health").dicts()}
     assert rows["crusoe"]["state"] == "needs_permission"
-    assert rows["crusoe"]["why"].endswith("gpufare sources enable crusoe")
+    assert rows["crusoe"]["why"] == "terms_forbid"
     assert rows["nebius"]["state"] == "not_asked"
 
 

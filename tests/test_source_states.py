@@ -13,7 +13,7 @@ import pytest
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.health.source_states import source_states
+from pipeline.health.source_states import source_states, why_text
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal
 from pipeline.record.months import Month, file_of
@@ -124,6 +124,48 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
     assert (row["state"], row["last_accepted_day"]) == ("stale", DAY)
     assert f"what was accepted on {NEXT_MONTH} is not in the record any more" in row["why"]
     assert f"{newest} cannot be read and is skipped" in caplog.text
+
+
+FAILING = {
+    "state": "failing",
+    "why": "http_403: forbidden",
+    "kind": "prices",
+    "last_attempt_day": DAY,
+    "last_attempt_accepted": False,
+    "last_accepted_day": DAY,
+    "failing_since": DAY,
+    "failed_attempts": 1,
+    "stale_after_days": 7,
+    "ranked_until": NEXT_DAY,
+    "offers_ranked": 1,
+}
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (
+            {"failed_attempts": 3},
+            f"http_403: forbidden (since {DAY}, 3 attempts); its prices of {DAY} stay in",
+        ),
+        ({"kind": "exchange_rates"}, f"http_403: forbidden (since {DAY}); its last rates are of {DAY}"),
+        ({"offers_ranked": 0}, f"http_403: forbidden (since {DAY}); none of its prices of {DAY} is ranked"),
+        (
+            {"state": "stale", "offers_ranked": 0},
+            f"(since {DAY}); its prices of {DAY} are older than 7 days: ra",
+        ),
+        ({"state": "aging", "failing_since": None}, f"not asked since {DAY}; its prices of {DAY} stay"),
+        ({"state": "current"}, "incomplete: http_403: forbidden"),
+        ({"state": "current", "why": None}, "None"),
+        ({"state": "disabled", "why": "its terms forbid it"}, "its terms forbid it"),
+        (
+            {"state": "needs_permission", "why": "off", "failing_since": None},
+            f"off; its prices of {DAY} stay",
+        ),
+    ],
+)
+def test_states_are_explained(row: Mapping[str, Any], words: str) -> None:
+    assert words in str(why_text(FAILING | row))
 
 
 def test_days_to_come_decide_nothing(home: Home) -> None:

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from datetime import date
+from typing import Any
 
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.errors import GpufareError
@@ -29,7 +30,8 @@ SELECT h.source, h.title, h.state, h.last_attempt_day, h.last_accepted_day, h.ag
     s.terms_automated AS terms, s.terms_url, h.why,
     (
         SELECT arg_max(o.result, (o.day, o.attempt)) FROM main.capture_outcomes AS o WHERE o.source = h.source
-    ) AS result
+    ) AS result,
+    h.kind, h.last_attempt_accepted, h.failing_since, h.failed_attempts, h.stale_after_days, h.ranked_until
 FROM main.{TABLE} AS h
 INNER JOIN main.sources AS s ON s.source = h.source
 ORDER BY h.source
@@ -39,7 +41,8 @@ ORDER BY h.source
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
     """Return one row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of
     the pages its reader is based on, no claim that it works live; ``terms`` is the verdict of the provider's
-    terms of use on automated reading; ``result`` is the newest attempt's (see ``capture_outcomes``).
+    terms of use on automated reading; ``result`` is the newest attempt's (see ``capture_outcomes``); ``why``
+    is in words.
     ``today`` is in UTC.
 
     Raises GpufareError if the home is a file.
@@ -62,15 +65,48 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
             connection.execute(f"SET VARIABLE {name} = ?", [value])
         for table in Lineage(connection).marts([TABLE]):
             fill(connection, table)
-        return _with_replays(ask(connection, _STATES), unlike_live(connection))
+        return _in_words(ask(connection, _STATES), unlike_live(connection))
 
 
-def _with_replays(states: Result, found: Sequence[Replay]) -> Result:
-    """Return the states, with a note in ``why`` if a source's prices come from saved pages."""
+def _in_words(states: Result, found: Sequence[Replay]) -> Result:
+    """Return the states with ``why`` in words, and a note there if prices come from saved pages."""
     observed = {each.source: each.observed_on for each in found}
     rows = list(states.dicts())
     for row in rows:
+        parts = [why_text(row)]
         if day := observed.get(row["source"]):
-            replayed = f"its prices were replayed from saved pages (observed on {day})"
-            row["why"] = f"{row['why']}; {replayed}" if row["why"] else replayed
+            parts.append(f"its prices were replayed from saved pages (observed on {day})")
+        row["why"] = "; ".join(filter(None, parts)) or None
     return Result(states.columns, states.types, [tuple(row.values()) for row in rows])
+
+
+def why_text(row: Mapping[str, Any]) -> str | None:
+    """Return the reason for a source's state, and how long its last prices count; None if all is well."""
+    state, reason, day = row["state"], row["why"], row["last_accepted_day"]
+    if state in {"disabled", "needs_key", "not_asked", "current"}:
+        named = {"needs_key": f"needs a key in {reason}", "not_asked": "not asked yet"}
+        return named.get(state, f"incomplete: {reason}" if state == "current" and reason else reason)
+    was_good = row["last_attempt_accepted"] and day == row["last_attempt_day"]
+    if state == "aging" or (was_good and state != "needs_permission"):
+        reason = f"not asked since {row['last_attempt_day']}"
+    elif reason == "accepted_prices_missing":
+        reason = f"what was accepted on {row['last_attempt_day']} is not in the record any more"
+    if reason and row["failing_since"]:
+        attempts = f", {row['failed_attempts']} attempts" if row["failed_attempts"] > 1 else ""
+        reason = f"{reason} (since {row['failing_since']}{attempts})"
+    return "; ".join(filter(None, [reason, _last_prices(row) if day else None]))
+
+
+def _last_prices(row: Mapping[str, Any]) -> str:
+    """Return whether the last accepted prices of a source are in the rankings, and until when."""
+    if row["kind"] != "prices":
+        return f"its last rates are of {row['last_accepted_day']}"
+    prices = f"its prices of {row['last_accepted_day']}"
+    old = f"{prices} are older than {row['stale_after_days']} days"
+    if row["state"] == "stale" and row["offers_ranked"]:
+        return f"{old} and still ranked, because nothing newer is published"
+    if row["state"] == "stale":
+        return f"{old}: rankings after {row['ranked_until']} leave them out"
+    if row["offers_ranked"]:
+        return f"{prices} stay in the rankings until {row['ranked_until']}"
+    return f"none of {prices} is ranked"

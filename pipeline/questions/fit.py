@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.catalog.job_settings import default_count
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
@@ -93,7 +92,7 @@ def _memory(session: Session, plan: dict[str, Any]) -> Result:
 
 def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = None) -> Result:
     """Return the models that fit on a card, by method: the rows of the macro ``fits_on``. Raises JobError."""
-    tokens = whole("seq_len", default_count("seq_len") if seq_len is None else seq_len, least=1)
+    tokens = None if seq_len is None else whole("seq_len", seq_len, least=1)
     asked = [one_gpu(session, gpu), _planned(session, gpus), tokens]
     return session.ask("FROM fits_on(?, gpus := ?, tokens_per_sequence := ?)", asked)
 

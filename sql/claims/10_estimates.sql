@@ -1,22 +1,5 @@
 -- Estimates and published runs for the settings that claims name.
 
-CREATE OR REPLACE MACRO number_text(number) AS
-    CASE
-        WHEN abs(number::DOUBLE) >= 1e9 THEN format('{:.4g} billion', number::DOUBLE / 1e9)
-        WHEN abs(number::DOUBLE) >= 1e6 THEN format('{:.4g} million', number::DOUBLE / 1e6)
-        WHEN abs(number::DOUBLE) >= 1000 THEN format('{:,.0f}', number::DOUBLE)
-        ELSE format('{:.4g}', number::DOUBLE)
-    END;
-COMMENT ON FUNCTION number_text IS 'A number as text with four significant digits, in millions or billions where it is that large.';
-
-CREATE OR REPLACE MACRO range_text(low, high) AS
-    CASE
-        WHEN high IS NULL OR high = low THEN number_text(low)
-        WHEN isinf(high::DOUBLE) THEN number_text(low) || ' or more'
-        ELSE number_text(low) || ' to ' || number_text(high)
-    END;
-COMMENT ON FUNCTION range_text IS 'A number or a range as text; an infinite upper bound reads "or more".';
-
 CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
 COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 
@@ -254,23 +237,15 @@ COMMENT ON MACRO TABLE claim_published_runs IS
     'Per claim, what published runs of its method and size measured: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
 
 CREATE OR REPLACE MACRO ruled_claims() AS TABLE
-WITH _rules AS (
-    SELECT
-        any_value(value) FILTER (name = 'price_factor') AS price_factor,
-        any_value(value) FILTER (name = 'price_days') AS price_days,
-        any_value(value) FILTER (name = 'memory_overstated') AS memory_overstated,
-        any_value(value) FILTER (name = 'slower_than_packed') AS slower_than_packed
-    FROM main.claim_rules
-)
-
 SELECT
-    c.*, r.*,
+    *, claim_rule('price_factor') AS price_factor, claim_rule('price_days') AS price_days,
+    claim_rule('memory_overstated') AS memory_overstated,
+    claim_rule('slower_than_packed') AS slower_than_packed,
     CASE WHEN or_more THEN 'inf'::DOUBLE ELSE coalesce(value_high, value) END AS high,
     coalesce(tolerance, 0) AS slack,
     value - abs(value) * slack AS lowest,
     -- Infinity times a tolerance of 0 is no number.
     CASE WHEN isinf(high) THEN high ELSE high + abs(high) * slack END AS highest
-FROM main.claims AS c
-CROSS JOIN _rules AS r;
+FROM main.claims;
 COMMENT ON MACRO TABLE ruled_claims IS
     'main.claims with the tolerances of main.claim_rules and the range (lowest to highest) in which a recomputed number agrees.';

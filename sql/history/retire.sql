@@ -30,17 +30,7 @@ ORDER BY p.day, s.series_id;
 
 INSERT INTO history.first_seen
 SELECT kind, source, name, min(day)
-FROM (
-    SELECT 'label' AS kind, source, raw_label AS name, day
-    FROM history.retired
-    WHERE match_status IN ('ambiguous', 'unknown')
-    UNION ALL
-    SELECT 'region', source, region, day FROM history.retired WHERE region IS NOT NULL AND country IS NULL
-    UNION ALL
-    SELECT 'gpu', '', gpu_id, day
-    FROM history.retired
-    WHERE gpu_id IS NOT NULL AND source <> 'imported'
-)
+FROM seen_names('history.retired')
 GROUP BY ALL;
 DELETE FROM history.first_seen AS f
 WHERE (f.kind, f.source, f.name, f.first_day) NOT IN (

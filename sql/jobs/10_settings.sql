@@ -301,13 +301,6 @@ WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
     'The meaning of the names that jobs give (main.job_names), or why one is refused: _row, setting, meant, asked_names (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
 
-CREATE OR REPLACE MACRO default_deadline_hours(tokens, parameters) AS CASE
-    WHEN tokens > parameters['long_job_tokens'] THEN parameters['long_job_deadline_hours']
-    ELSE parameters['deadline_hours']
-END;
-COMMENT ON FUNCTION default_deadline_hours IS
-    'The deadline in hours of a job that gives no max_hours, by its tokens in all epochs; parameters: of default_parameters.';
-
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
     FROM job_entries(jobs)
@@ -374,6 +367,10 @@ _job_filled AS (
         try_cast(n.number['gpus'] AS INTEGER) AS gpus,
         try_cast(n.number['min_gpus'] AS INTEGER) AS min_gpus,
         n.number['max_hours'] AS max_hours,
+        c.p[CASE
+            WHEN tokens * epochs > c.p['long_job_tokens'] THEN 'long_job_deadline_hours'
+            ELSE 'deadline_hours'
+        END] AS default_max_hours,
         n.number, n.meant, n.asked_names, n.machines,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
@@ -401,6 +398,7 @@ _job_filled AS (
     LEFT JOIN _job_maps AS n USING (_row)
     CROSS JOIN _job_unknown AS u
     CROSS JOIN setting_defaults() AS s
+    CROSS JOIN default_parameters() AS c
 )
 
 SELECT
@@ -431,7 +429,7 @@ SELECT
         asked_machines('quote', j.machines['quote'], j.meant['quote']),
         asked_machines('own', j.machines['own'], j.meant['own'])
     ) AS machines,
-    coalesce(j.max_hours, c.value) AS max_hours,
+    coalesce(j.max_hours, j.default_max_hours) AS max_hours,
     j.max_hours IS NOT NULL AS deadline_is_strict,
     coalesce(j.number['min_fit_probability'], d.min_fit_probability) AS min_fit_probability,
     evidences_from(j.meant['evidence'][1]) AS evidences,
@@ -463,16 +461,12 @@ SELECT
                 coalesce(j.meant['country'], j.meant['exclude_country']) IS NOT NULL
             )
         ),
-        assumed(TRUE, 'max_hours', j.max_hours, c.value),
+        assumed(TRUE, 'max_hours', j.max_hours, j.default_max_hours),
         json_names('ignored_columns', j._ignored)
     )) AS job_assumptions
 FROM _job_filled AS j
 CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p
-CROSS JOIN LATERAL (
-    SELECT default_deadline_hours(j.tokens * j.epochs, f.p) AS value
-    FROM default_parameters() AS f
-) AS c
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE checked_jobs IS
     'completed_jobs with the column refusal, null where nothing is wrong with a job, instead of an error.';

@@ -58,6 +58,20 @@ WHERE applies_to = 'default';
 COMMENT ON MACRO TABLE default_parameters IS
     'The cost parameters that apply where nothing nearer does, as one map from name to value.';
 
+CREATE OR REPLACE MACRO run_parameters(parameters) AS {
+    'download_gb_per_second': parameters['download_gbps'] / 8,
+    'evaluation_share': parameters['evaluation_share'],
+    'dataset_bytes_per_token': parameters['dataset_bytes_per_token'],
+    'checkpoints_kept': parameters['checkpoints_kept'],
+    'checkpoint_pause_seconds': parameters['checkpoint_pause_seconds'],
+    'checkpoint_gb_per_second': parameters['checkpoint_gbps'] / 8,
+    'notice_seconds': parameters['notice_seconds'],
+    'interruption_wait_seconds': parameters['interruption_wait_seconds'],
+    'hours_per_month': parameters['hours_per_month']
+};
+COMMENT ON FUNCTION run_parameters IS
+    'The columns of cost_of that no offer states and every machine of a source shares, from a map of cost parameters.';
+
 CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
 -- GiB are 1.073741824 GB.
 WITH _cost_sizes AS (
@@ -243,88 +257,54 @@ COMMENT ON MACRO TABLE cost_terms IS
     'The formulas of cost_of on cases that have all its columns: its columns, hours and money term by term.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
-WITH _cost_template AS (
-    SELECT
-        NULL::DOUBLE AS tokens, NULL::DOUBLE AS epochs, NULL::DOUBLE AS tokens_per_second,
-        NULL::DOUBLE AS training_state_gib, NULL::DOUBLE AS result_gib, NULL::DOUBLE AS model_download_gib,
-        NULL::INTEGER AS gpu_count, NULL::INTEGER AS node_count,
-        NULL::VARCHAR AS price_kind, NULL::INTEGER AS term_days,
-        NULL::DECIMAL(18, 8) AS usd_per_hour, NULL::DECIMAL(18, 8) AS host_usd_per_hour,
-        NULL::INTEGER AS billing_increment_seconds, NULL::INTEGER AS minimum_seconds,
-        NULL::DECIMAL(18, 8) AS storage_usd_per_gb_month, NULL::DECIMAL(18, 8) AS egress_usd_per_gb,
-        NULL::DECIMAL(18, 8) AS download_usd_per_gb, NULL::DOUBLE AS local_disk_gb,
-        NULL::DOUBLE AS setup_seconds, NULL::DOUBLE AS image_gb, NULL::DOUBLE AS download_gb_per_second,
-        NULL::DOUBLE AS evaluation_share, NULL::DOUBLE AS dataset_bytes_per_token,
-        NULL::DOUBLE AS checkpoints_kept,
-        NULL::DOUBLE AS checkpoint_pause_seconds, NULL::DOUBLE AS checkpoint_gb_per_second,
-        NULL::DOUBLE AS hours_between_failures, NULL::DOUBLE AS hours_between_interruptions,
-        NULL::DOUBLE AS notice_seconds, NULL::DOUBLE AS interruption_wait_seconds,
-        NULL::DOUBLE AS capacity_wait_hours,
-        NULL::BOOLEAN AS persistent_disk, NULL::BOOLEAN AS disk_outlives_host,
-        NULL::DOUBLE AS hours_per_month
-    WHERE FALSE
-),
-
-_cost_given AS (
-    FROM _cost_template
-    UNION ALL BY NAME
+WITH _cost_given AS (
+    SELECT *, row_number() OVER () AS _case, 1 AS _place
     FROM query_table(cases)
 ),
 
-_cost_cases AS (
+_cost_defaults AS (
     SELECT
-        g.* REPLACE (
-            coalesce(g.epochs, 1) AS epochs,
-            coalesce(g.training_state_gib, 0) AS training_state_gib,
-            coalesce(g.result_gib, 0) AS result_gib,
-            coalesce(g.model_download_gib, 0) AS model_download_gib,
-            coalesce(g.gpu_count, 1) AS gpu_count,
-            coalesce(g.node_count, 1) AS node_count,
-            coalesce(g.price_kind, 'on_demand') AS price_kind,
-            coalesce(g.host_usd_per_hour, 0) AS host_usd_per_hour,
-            coalesce(g.billing_increment_seconds, d.p['billing_increment_seconds'])::INTEGER
-                AS billing_increment_seconds,
-            coalesce(g.minimum_seconds, d.p['minimum_seconds'])::INTEGER AS minimum_seconds,
-            coalesce(g.storage_usd_per_gb_month, d.p['storage_usd_per_gb_month'])::DECIMAL(18, 8)
-                AS storage_usd_per_gb_month,
-            coalesce(g.egress_usd_per_gb, d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
-            coalesce(g.download_usd_per_gb, d.p['download_usd_per_gb'])::DECIMAL(18, 8)
-                AS download_usd_per_gb,
-            coalesce(g.local_disk_gb, 0) AS local_disk_gb,
-            coalesce(g.setup_seconds, d.p['setup_seconds']) AS setup_seconds,
-            coalesce(g.image_gb, d.p['image_gb']) AS image_gb,
-            coalesce(g.download_gb_per_second, d.p['download_gbps'] / 8) AS download_gb_per_second,
-            coalesce(g.evaluation_share, d.p['evaluation_share']) AS evaluation_share,
-            coalesce(g.dataset_bytes_per_token, d.p['dataset_bytes_per_token']) AS dataset_bytes_per_token,
-            coalesce(g.checkpoints_kept, d.p['checkpoints_kept']) AS checkpoints_kept,
-            coalesce(g.checkpoint_pause_seconds, d.p['checkpoint_pause_seconds']) AS checkpoint_pause_seconds,
-            coalesce(g.checkpoint_gb_per_second, d.p['checkpoint_gbps'] / 8) AS checkpoint_gb_per_second,
-            coalesce(
-                g.hours_between_failures,
-                hours_between_machine_failures(
-                    coalesce(g.gpu_count, 1) / coalesce(g.node_count, 1),
-                    d.p['gpu_hours_between_failures'],
-                    d.p['host_hours_between_failures']
-                )
-            ) AS hours_between_failures,
-            CASE
-                WHEN coalesce(g.price_kind, 'on_demand') = 'spot'
-                    THEN coalesce(g.hours_between_interruptions, d.p['hours_between_interruptions'])
-            END AS hours_between_interruptions,
-            coalesce(g.notice_seconds, d.p['notice_seconds']) AS notice_seconds,
-            coalesce(g.interruption_wait_seconds, d.p['interruption_wait_seconds'])
-                AS interruption_wait_seconds,
-            CASE
-                WHEN coalesce(g.price_kind, 'on_demand') = 'flex_start'
-                    THEN coalesce(g.capacity_wait_hours, d.p['capacity_wait_hours'])
-                ELSE 0e0
-            END AS capacity_wait_hours,
-            coalesce(g.persistent_disk, FALSE) AS persistent_disk,
-            coalesce(g.disk_outlives_host, FALSE) AS disk_outlives_host,
-            coalesce(g.hours_per_month, d.p['hours_per_month']) AS hours_per_month
-        )
-    FROM _cost_given AS g
+        c._case, 2 AS _place, NULL::DOUBLE AS tokens, 1e0 AS epochs, NULL::DOUBLE AS tokens_per_second,
+        0e0 AS training_state_gib, 0e0 AS result_gib, 0e0 AS model_download_gib,
+        1 AS gpu_count, 1 AS node_count, 'on_demand' AS price_kind, NULL::INTEGER AS term_days,
+        NULL::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
+        d.p['billing_increment_seconds'] AS billing_increment_seconds,
+        d.p['minimum_seconds'] AS minimum_seconds,
+        d.p['storage_usd_per_gb_month'] AS storage_usd_per_gb_month,
+        d.p['egress_usd_per_gb'] AS egress_usd_per_gb, d.p['download_usd_per_gb'] AS download_usd_per_gb,
+        0e0 AS local_disk_gb, d.p['setup_seconds'] AS setup_seconds, d.p['image_gb'] AS image_gb,
+        unnest(run_parameters(d.p)), NULL::DOUBLE AS hours_between_failures,
+        d.p['hours_between_interruptions'] AS hours_between_interruptions,
+        d.p['capacity_wait_hours'] AS capacity_wait_hours,
+        FALSE AS persistent_disk, FALSE AS disk_outlives_host,
+        d.p['gpu_hours_between_failures'] AS _gpu_hours, d.p['host_hours_between_failures'] AS _host_hours
+    FROM _cost_given AS c
     CROSS JOIN default_parameters() AS d
+),
+
+_cost_filled AS (
+    -- The first value that is not null.
+    SELECT any_value(COLUMNS(* EXCLUDE (_place)) ORDER BY _place)
+    FROM (FROM _cost_given UNION ALL BY NAME FROM _cost_defaults)
+    GROUP BY _case
+    ORDER BY _case
+),
+
+_cost_cases AS (
+    SELECT * EXCLUDE (_case, _gpu_hours, _host_hours) REPLACE (
+        billing_increment_seconds::INTEGER AS billing_increment_seconds,
+        minimum_seconds::INTEGER AS minimum_seconds,
+        storage_usd_per_gb_month::DECIMAL(18, 8) AS storage_usd_per_gb_month,
+        egress_usd_per_gb::DECIMAL(18, 8) AS egress_usd_per_gb,
+        download_usd_per_gb::DECIMAL(18, 8) AS download_usd_per_gb,
+        coalesce(
+            hours_between_failures,
+            hours_between_machine_failures(gpu_count / node_count, _gpu_hours, _host_hours)
+        ) AS hours_between_failures,
+        CASE WHEN price_kind = 'spot' THEN hours_between_interruptions END AS hours_between_interruptions,
+        CASE WHEN price_kind = 'flex_start' THEN capacity_wait_hours ELSE 0e0 END AS capacity_wait_hours
+    )
+    FROM _cost_filled
 )
 
 FROM cost_terms('_cost_cases');

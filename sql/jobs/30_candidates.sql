@@ -32,18 +32,6 @@ CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_
 COMMENT ON FUNCTION is_place_wanted IS
     'Whether a job may run in a place; an unknown place meets no constraint on places.';
 
-CREATE OR REPLACE MACRO is_planned(
-    verdict, fit_probability, evidence, gpu_id, gpu_count, node_count,
-    min_fit_probability, evidences, gpu_ids, excluded_gpu_ids, min_gpus, max_gpus, max_nodes
-) AS
-    verdict <> 'does_not_fit' AND fit_probability >= min_fit_probability
-    AND gpu_count BETWEEN coalesce(min_gpus, 1) AND max_gpus
-    AND node_count <= coalesce(max_nodes, node_count)
-    AND is_wanted(gpu_id, gpu_ids, excluded_gpu_ids)
-    AND is_wanted(evidence, evidences, NULL);
-COMMENT ON FUNCTION is_planned IS
-    'True if a plan meets the constraints of a job: on its probability of fitting, its GPUs and their number, and its evidence.';
-
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
     price_kinds, providers, excluded_providers, sources, excluded_sources, tier_classes, countries,
@@ -86,15 +74,11 @@ SELECT
     (m.charged * d.p['egress_usd_per_gb'])::DECIMAL(18, 8) AS egress_usd_per_gb,
     (m.charged * d.p['download_usd_per_gb'])::DECIMAL(18, 8) AS download_usd_per_gb,
     0e0 AS local_disk_gb, m.charged * d.p['setup_seconds'] AS setup_seconds,
-    m.charged * d.p['image_gb'] AS image_gb, d.p['download_gbps'] / 8 AS download_gb_per_second,
-    d.p['evaluation_share'] AS evaluation_share, d.p['dataset_bytes_per_token'] AS dataset_bytes_per_token,
-    d.p['checkpoints_kept'] AS checkpoints_kept, d.p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
-    d.p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+    m.charged * d.p['image_gb'] AS image_gb, unnest(run_parameters(d.p)),
     hours_between_machine_failures(
         p.gpu_count / p.node_count, d.p['gpu_hours_between_failures'], d.p['host_hours_between_failures']
     ) AS hours_between_failures,
-    d.p['notice_seconds'] AS notice_seconds, d.p['interruption_wait_seconds'] AS interruption_wait_seconds,
-    TRUE AS persistent_disk, TRUE AS disk_outlives_host, d.p['hours_per_month'] AS hours_per_month
+    TRUE AS persistent_disk, TRUE AS disk_outlives_host
 FROM _asked_machines AS m
 JOIN query_table(plans) AS p
     ON p.job = m.job AND p.gpu_id = m.gpu_id AND p.gpu_count <= m.gpus
@@ -132,10 +116,10 @@ JOIN _all_rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-WHERE is_planned(
-        p.verdict, p.fit_probability, p.evidence, p.gpu_id, p.gpu_count, p.node_count,
-        j.min_fit_probability, j.evidences, j.gpu_ids, j.excluded_gpu_ids, j.min_gpus, j.max_gpus, j.max_nodes
-    )
+WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
+    AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+    AND p.node_count <= coalesce(j.max_nodes, p.node_count)
+    AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids) AND is_wanted(p.evidence, j.evidences, NULL)
     AND p.tokens_per_second > 0
     AND (
         r.asked IS NOT NULL

@@ -38,15 +38,14 @@ COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans;
 
 CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
     CASE
-        WHEN coalesce(is_number_in(nullif(tokens::VARCHAR, ''), 1, 1e9, TRUE) AND tokens IS NOT NULL, FALSE)
-            THEN try_cast(tokens AS INTEGER)
-        ELSE error(number_refusal('tokens_per_sequence', coalesce(tokens::VARCHAR, ''), 1e0, 1e9, TRUE))
+        WHEN is_number_in(tokens::VARCHAR, 1, 1e9, TRUE) THEN try_cast(tokens AS INTEGER)
+        ELSE error(number_refusal('tokens_per_sequence', tokens::VARCHAR, 1e0, 1e9, TRUE))
     END;
 COMMENT ON FUNCTION sequence_tokens IS
-    'The tokens of a sequence; raises an error for what is no whole number, below 1 or above 1e9.';
+    'The tokens of a sequence, null where left open; raises an error for what is no whole number, below 1 or above 1e9.';
 
 CREATE OR REPLACE MACRO fits(
-    wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16
+    wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL
 ) AS TABLE
 WITH _fits_asked AS (
     SELECT
@@ -63,21 +62,19 @@ SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
 WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := 2048, rank_of_adapters := 16) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines of it are not planned.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Tokens and rank that are left out are the defaults of job_settings. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines of it are not planned.';
 
-CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := 2048) AS TABLE
-WITH _fits_on_methods (method, lora_rank) AS (
-    VALUES ('qlora', 16), ('lora', 16), ('full', NULL)
-),
-
-_fits_on_jobs AS (
+CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := NULL) AS TABLE
+WITH _fits_on_jobs AS (
     SELECT
         concat_ws(' ', m.model, t.method) AS job, m.model, m.params_total / 1e9 AS params_billion, t.method,
-        sequence_tokens(tokens_per_sequence) AS seq_len, t.lora_rank, planned_gpus(gpus) AS max_gpus,
+        coalesce(sequence_tokens(tokens_per_sequence), d.seq_len) AS seq_len, t.lora_rank,
+        planned_gpus(gpus) AS max_gpus,
         [one_gpu(wanted_gpu)] AS planned_gpus
     FROM main.models AS m
-    CROSS JOIN _fits_on_methods AS t
-    WHERE m.max_context IS NULL OR m.max_context >= sequence_tokens(tokens_per_sequence)
+    CROSS JOIN grid_methods() AS t
+    CROSS JOIN plan_defaults() AS d
+    WHERE coalesce(m.max_context >= coalesce(sequence_tokens(tokens_per_sequence), d.seq_len), TRUE)
 ),
 
 _fits_on_ready AS (
@@ -114,7 +111,7 @@ CROSS JOIN _fits_on_gpu AS g
 LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
 ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora and lora with rank 16, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := 2048) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. The GPU may have any name that a job may give it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast where the plans are in the file already (grid_plans).';
+    'Which models can be trained on a GPU, by method (qlora and lora with the default rank, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL: the default) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. The GPU may have any name that a job may give it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast where the plans are in the file already (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (

@@ -28,6 +28,29 @@ JOIN history.price_series AS s USING (series_id);
 COMMENT ON MACRO TABLE recorded_prices IS
     'comparable_prices of all days on record, of those, too, that are no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent, usd_per_gpu_hour.';
 
+CREATE OR REPLACE MACRO seen_names(offers) AS TABLE
+SELECT 'label' AS kind, source, raw_label AS name, day
+FROM query_table(offers)
+WHERE match_status IN ('ambiguous', 'unknown')
+UNION ALL
+SELECT 'region', source, region, day FROM query_table(offers) WHERE region IS NOT NULL AND country IS NULL
+UNION ALL
+SELECT 'gpu', '', gpu_id, day FROM query_table(offers) WHERE gpu_id IS NOT NULL AND source <> 'imported';
+COMMENT ON MACRO TABLE seen_names IS
+    'What each source had on each day: labels that identify no GPU, regions without a known country, and the GPUs of all sources together. offers: a relation with the columns of main.offers.';
+
+CREATE OR REPLACE MACRO seen_days(wanted_kind) AS TABLE
+SELECT source, name, min(first_day) AS first_day, max(day) AS last_day
+FROM (
+    SELECT *, day AS first_day FROM seen_names('main.offers') WHERE day <= getvariable('as_of_day')::DATE
+    UNION ALL BY NAME
+    FROM history.first_seen
+)
+WHERE kind = wanted_kind
+GROUP BY source, name;
+COMMENT ON MACRO TABLE seen_days IS
+    'The first day on record, and the last one in offers, of the seen_names of a kind.';
+
 CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
 WITH _history_prices AS (
     SELECT

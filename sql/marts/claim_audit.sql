@@ -22,15 +22,11 @@ _asked AS (
     GROUP BY ALL
 ),
 
-_nearest_day AS (
-    SELECT a.claim_id, arg_min(a.day, (abs(a.day - c.as_of), a.day)) AS day
+_of_providers AS (
+    SELECT a.*
     FROM _asked AS a
     JOIN _claims AS c USING (claim_id)
-    GROUP BY a.claim_id
-),
-
-_of_providers AS (
-    SELECT * FROM _asked SEMI JOIN _nearest_day USING (claim_id, day)
+    QUALIFY dense_rank() OVER (PARTITION BY a.claim_id ORDER BY abs(a.day - c.as_of), a.day) = 1
 ),
 
 _seen AS (
@@ -73,22 +69,16 @@ _by_price AS (
             WHEN high < seen_low THEN seen_low
             ELSE value
         END AS should_be,
-        CASE
-            WHEN provider IS NOT NULL THEN provider
-            WHEN quantity = 'cheapest_usd_per_hour' THEN
-                'The cheapest of ' || providers || ' providers read here'
-            ELSE 'The middle half of ' || providers || ' providers read here'
-        END
-        || ' asked ' || format('${:,.2f}', seen_low::DOUBLE)
-        || CASE WHEN seen_high > seen_low THEN format(' to {:,.2f}', seen_high::DOUBLE) ELSE '' END
-        || ' on ' || day
-        || CASE
-            WHEN same_time THEN '.'
-            WHEN agrees THEN ', ' || abs(day - as_of) || ' days from the claim: it holds if prices stayed.'
-            ELSE ', too far from ' || as_of || ' to tell.'
-        END AS why,
-        'offers of ' || CASE WHEN provider IS NULL THEN providers || ' providers' ELSE source END
-        || ', ' || day AS evidence
+        to_json({
+            'finding': CASE
+                WHEN provider IS NOT NULL THEN 'price_of_provider'
+                WHEN quantity = 'cheapest_usd_per_hour' THEN 'cheapest_price'
+                ELSE 'middle_prices'
+            END,
+            'provider': provider, 'providers': providers, 'low': seen_low, 'high': seen_high, 'day': day,
+            'days_apart': CASE WHEN NOT same_time THEN abs(day - as_of) END
+        }) AS why,
+        concat_ws(' ', 'offers', CASE WHEN provider IS NOT NULL THEN source END, day) AS evidence
     FROM _price_ranges
 ),
 
@@ -105,8 +95,7 @@ _by_providers AS (
             WHEN c.value = 0 AND s.providers > 0 THEN 'contradicted by measurement'
             ELSE 'holds with conditions' END AS verdict,
         coalesce(s.providers, 0) AS should_be,
-        'Of the providers read here, ' || coalesce(s.providers, 0) || ' rent it out'
-        || coalesce(' (' || s.day || ')', '') || '; the claim counts its own list.' AS why,
+        to_json({'finding': 'providers', 'day': s.day}) AS why,
         'offers' AS evidence
     FROM _claims AS c
     LEFT JOIN _seen AS s USING (claim_id)
@@ -144,10 +133,11 @@ _by_discount AS (
             WHEN abs(d.day - c.as_of) <= price_days THEN 'contradicted by measurement'
             ELSE 'cannot be checked' END AS verdict,
         d.median AS should_be,
-        'Spot cost ' || number_text(d.median) || '% less than on demand in the median of ' || d.pairs
-        || ' pairs of provider and GPU on ' || d.day
-        || ', ' || range_text(d.lower_quartile, d.upper_quartile) || '% in the middle half.' AS why,
-        'offers, ' || d.day AS evidence
+        to_json({
+            'finding': 'spot_discount', 'day': d.day, 'pairs': d.pairs,
+            'low': d.lower_quartile, 'high': d.upper_quartile
+        }) AS why,
+        'offers ' || d.day AS evidence
     FROM _claims AS c
     JOIN _discounts AS d USING (claim_id)
 ),
@@ -171,11 +161,11 @@ _evidence AS MATERIALIZED (
     SELECT claim_id, verdict, should_be, why, evidence, checked_by = 'arithmetic' AS own_words
     FROM main.claim_findings
     UNION ALL BY NAME
-    SELECT claim_id, verdict, should_be, why, evidence FROM _by_price
+    FROM _by_price
     UNION ALL BY NAME
-    SELECT claim_id, verdict, should_be, why, evidence FROM _by_providers
+    FROM _by_providers
     UNION ALL BY NAME
-    SELECT claim_id, verdict, should_be, why, evidence FROM _by_discount
+    FROM _by_discount
 ),
 
 _by_other_claim AS (
@@ -183,12 +173,7 @@ _by_other_claim AS (
         claim_id,
         'contradicted by another claim' AS verdict,
         arg_min(value, other) AS should_be,
-        string_agg(
-            'Document ' || document || ' says ' || range_text(value, high) || ' ' || unit
-            || ' (' || claim || ')',
-            '; ' ORDER BY other
-        )
-        || '; nothing here decides between them.' AS why,
+        to_json({'finding': 'other_claims', 'claims': list(claim ORDER BY other)}) AS why,
         'claims ' || string_agg(other, ', ' ORDER BY other) AS evidence
     FROM _differ
     -- What the evidence refutes contradicts nothing.
@@ -203,7 +188,7 @@ _by_other_claim AS (
 _findings AS (
     FROM _evidence
     UNION ALL BY NAME
-    SELECT claim_id, verdict, should_be, why, evidence FROM _by_other_claim
+    FROM _by_other_claim
 ),
 
 _first AS (
@@ -234,9 +219,9 @@ SELECT
     coalesce(f.verdict, 'cannot be checked') AS verdict,
     f.should_be,
     c.unit,
-    coalesce(f.why, CASE c.kind WHEN 'price' THEN 'No price of this GPU, kind and provider was read.'
-        WHEN 'quality' THEN 'No measured quality is kept here, and no other claim differs.'
-        ELSE 'Nothing here measures this.' END) AS why,
+    coalesce(f.why, to_json({
+        'finding': 'no_' || CASE WHEN c.kind IN ('price', 'quality') THEN c.kind ELSE 'measurement' END
+    })) AS why,
     f.evidence,
     d.disagrees_with
 FROM _claims AS c

@@ -7,57 +7,42 @@ WITH _claims AS MATERIALIZED (
 
 -- Arithmetic on the claim's own operands.
 _terms AS (
-    SELECT claim_id, list_transform(string_split(terms, ';'), lambda t: t::DOUBLE) AS t
-    FROM _claims
-),
-
-_storage AS (
-    SELECT value AS usd_per_gb_month
-    FROM main.cost_parameters
-    WHERE name = 'storage_usd_per_gb_month' AND applies_to = 'default'
+    SELECT
+        c.*,
+        CASE c.formula
+            WHEN 'tokens / tokens_per_second' THEN [c.tokens, c.tokens_per_second]
+            WHEN 'hours * usd_per_hour' THEN [c.hours, c.usd_per_hour]
+            WHEN 'a * storage price' THEN [c.terms::DOUBLE, d.p['storage_usd_per_gb_month']]
+            WHEN 'a * context of the model' THEN [c.terms::DOUBLE, m.max_context]
+            ELSE string_split(c.terms, ';')::DOUBLE[]
+        END AS t
+    FROM _claims AS c
+    CROSS JOIN default_parameters() AS d
+    LEFT JOIN main.models AS m USING (model)
+    WHERE c.formula IS NOT NULL
 ),
 
 _arithmetic AS (
     SELECT
-        c.*,
-        CASE c.formula
+        *,
+        CASE formula
             WHEN 'a + b' THEN list_sum(t)
-            WHEN 'a - b' THEN t[1] - t[2]
             WHEN 'a * b' THEN t[1] * t[2]
+            WHEN 'a - b' THEN t[1] - t[2]
             WHEN 'a / b' THEN t[1] / t[2]
             WHEN 'a * b / c' THEN t[1] * t[2] / t[3]
             WHEN 'least' THEN list_min(t)
             WHEN 'saving of a against b' THEN 100 * (1 - t[1] / t[2])
-            WHEN 'tokens / tokens_per_second' THEN c.tokens / c.tokens_per_second / 3600
-            WHEN 'hours * usd_per_hour' THEN c.hours * c.usd_per_hour
-            WHEN 'a * storage price' THEN t[1] * s.usd_per_gb_month
-            WHEN 'a * context of the model' THEN t[1] * m.max_context
+            WHEN 'tokens / tokens_per_second' THEN t[1] / t[2] / 3600
+            WHEN 'hours * usd_per_hour' THEN t[1] * t[2]
+            WHEN 'a * storage price' THEN t[1] * t[2]
+            WHEN 'a * context of the model' THEN t[1] * t[2]
         END AS result,
-        CASE c.formula
-            WHEN 'a + b' THEN replace(c.terms, ';', ' + ')
-            WHEN 'a - b' THEN replace(c.terms, ';', ' - ')
-            WHEN 'a * b' THEN replace(c.terms, ';', ' x ')
-            WHEN 'a / b' THEN replace(c.terms, ';', ' / ')
-            WHEN 'a * b / c' THEN
-                number_text(t[1]) || ' x ' || number_text(t[2]) || ' / ' || number_text(t[3])
-            WHEN 'least' THEN 'the least of ' || replace(c.terms, ';', ', ')
-            WHEN 'saving of a against b' THEN '1 - ' || replace(c.terms, ';', ' / ')
-            WHEN 'tokens / tokens_per_second' THEN
-                number_text(c.tokens) || ' tokens at ' || number_text(c.tokens_per_second) || ' per second'
-            WHEN 'hours * usd_per_hour' THEN number_text(c.hours) || ' h x $' || c.usd_per_hour || '/h'
-            WHEN 'a * storage price' THEN c.terms || ' GB x $' || s.usd_per_gb_month || ' per GB and month'
-            WHEN 'a * context of the model' THEN
-                c.terms || ' samples of at most ' || number_text(m.max_context) || ' tokens'
-        END AS calculation,
-        CASE c.formula
-            WHEN 'a * context of the model' THEN c.value <= result
-            ELSE result BETWEEN c.lowest AND c.highest
+        CASE formula
+            WHEN 'a * context of the model' THEN value <= result
+            ELSE result BETWEEN lowest AND highest
         END AS is_right
-    FROM _claims AS c
-    JOIN _terms AS t USING (claim_id)
-    LEFT JOIN _storage AS s ON TRUE
-    LEFT JOIN main.models AS m USING (model)
-    WHERE c.formula IS NOT NULL
+    FROM _terms
 ),
 
 _by_arithmetic AS (
@@ -65,17 +50,17 @@ _by_arithmetic AS (
         claim_id,
         CASE WHEN is_right THEN 'holds' ELSE 'arithmetic wrong' END AS verdict,
         result AS should_be,
-        calculation || ' = ' || number_text(result) || ' ' || unit
-        || CASE WHEN is_right THEN '.' ELSE ', not ' || range_text(value, high)
-            -- The mistake is often a factor of a thousand: say what the claimed time is right for.
-            || CASE WHEN formula = 'tokens / tokens_per_second'
-                THEN '; ' || number_text(value) || ' hours are right for '
-                    || number_text(value * 3600 * tokens_per_second) || ' tokens'
-                ELSE '' END
-            || '.' END AS why,
+        to_json({
+            'finding': 'arithmetic', 'formula': formula, 'terms': t,
+            -- The mistake is often a factor of a thousand: tokens for which the claimed time is right.
+            'right_for_tokens': CASE
+                WHEN formula = 'tokens / tokens_per_second' AND NOT is_right
+                    THEN value * 3600 * tokens_per_second
+            END
+        }) AS why,
         CASE formula WHEN 'a * storage price' THEN 'cost_parameters storage_usd_per_gb_month'
             WHEN 'a * context of the model' THEN 'models ' || model
-            ELSE 'the document''s own operands' END AS evidence
+            ELSE 'claims ' || claim_id END AS evidence
     FROM _arithmetic
     WHERE result IS NOT NULL
 ),
@@ -102,19 +87,7 @@ _by_datasheet AS (
         expected BETWEEN c.lowest AND c.highest AS is_right,
         CASE WHEN is_right THEN 'holds' ELSE 'contradicted by measurement' END AS verdict,
         expected AS should_be,
-        CASE WHEN c.gpu_id IS NULL THEN 'The configuration of ' ELSE 'The datasheet of ' END
-        || s.subject || ' says '
-        || CASE WHEN c.quantity = 'year' THEN s.fact::INTEGER::VARCHAR ELSE number_text(s.fact) END
-        || CASE
-            WHEN gpus > 1 THEN ' for each of ' || gpus || ' GPUs, ' || number_text(expected) || ' together'
-            ELSE ''
-        END
-        || CASE
-            WHEN is_right THEN ''
-            WHEN c.quantity = 'year' THEN ', not ' || c.value::INTEGER
-            ELSE ', not ' || number_text(c.value)
-        END
-        || '.' AS why,
+        to_json({'finding': 'datasheet', 'subject': s.subject, 'fact': s.fact, 'gpus': gpus}) AS why,
         CASE WHEN c.gpu_id IS NULL THEN 'models ' ELSE 'gpus ' END
         || s.subject || coalesce(': ' || s.source, '') AS evidence
     FROM _claims AS c
@@ -133,10 +106,10 @@ _memory AS (
         c.*, n.fused_gib, n.default_gib, n.in_backward_gib, r.memory_gib AS run_gib, r.memory_run,
         least(n.least_gib, coalesce(r.memory_gib, n.least_gib)) AS floor_gib,
         CASE
-            WHEN c.high < floor_gib THEN 'too little'
-            WHEN c.quantity = 'memory_used_gb' AND c.value > n.default_gib THEN 'too much'
-            WHEN c.quantity = 'memory_gb' AND c.value > n.default_gib * memory_overstated THEN 'too much'
-            WHEN c.value < n.default_gib THEN 'enough on conditions'
+            WHEN c.high < floor_gib THEN 'too_little'
+            WHEN c.quantity = 'memory_used_gb' AND c.value > n.default_gib THEN 'too_much'
+            WHEN c.quantity = 'memory_gb' AND c.value > n.default_gib * memory_overstated THEN 'too_much'
+            WHEN c.value < n.default_gib THEN 'enough_on_conditions'
             ELSE 'ample'
         END AS finding
     FROM _claims AS c
@@ -150,33 +123,15 @@ _by_memory AS (
         claim_id,
         CASE finding
             WHEN 'ample' THEN 'holds'
-            WHEN 'enough on conditions' THEN 'holds with conditions'
+            WHEN 'enough_on_conditions' THEN 'holds with conditions'
             ELSE 'contradicted by measurement'
         END AS verdict,
-        CASE WHEN finding IN ('ample', 'too much') THEN default_gib ELSE fused_gib END AS should_be,
-        CASE finding
-            WHEN 'too little' THEN
-                'It takes at least ' || number_text(floor_gib) || ' GB, ' || number_text(fused_gib)
-                || ' to be safe, with an ordinary AdamW, fused kernels and full checkpointing'
-            WHEN 'too much' THEN
-                'Even default software without checkpointing takes ' || number_text(default_gib) || ' GB'
-            WHEN 'enough on conditions' THEN
-                'It takes ' || number_text(floor_gib) || ' GB at least and ' || number_text(fused_gib)
-                || ' to be safe with fused kernels and full checkpointing, but ' || number_text(default_gib)
-                || ' on default software'
-            ELSE 'Default software without checkpointing takes ' || number_text(default_gib) || ' GB'
-        END
-        || CASE
-            WHEN memory_run IS NULL THEN ''
-            ELSE '; the published run with the least took ' || number_text(run_gib)
-        END
-        || CASE
-            WHEN in_backward_gib IS NULL THEN ''
-            ELSE '; an 8-bit optimizer that steps during the backward pass would take '
-                || number_text(in_backward_gib)
-        END
-        || '.' AS why,
-        'memory_of(claim_runs())' || coalesce(', run ' || memory_run, '') AS evidence
+        CASE WHEN finding IN ('ample', 'too_much') THEN default_gib ELSE fused_gib END AS should_be,
+        to_json({
+            'finding': finding, 'floor_gib': floor_gib, 'fused_gib': fused_gib, 'default_gib': default_gib,
+            'run_gib': run_gib, 'in_backward_gib': in_backward_gib
+        }) AS why,
+        concat_ws(', ', 'memory_of(claim_runs())', memory_run) AS evidence
     FROM _memory
 ),
 
@@ -187,21 +142,10 @@ _by_fit AS (
             WHEN c.value >= n.fewest_gpus THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
         n.fewest_gpus AS should_be,
-        c.model || ' ' || c.method
-        || CASE verdict
-            WHEN 'contradicted by measurement' THEN
-                ' does not fit ' || number_text(c.value) || 'x ' || c.gpu_id
-                || ' of ' || number_text(n.usable_gib) || ' usable GiB'
-            ELSE ' fits ' || number_text(c.value) || 'x ' || c.gpu_id
-        END
-        || CASE verdict
-            WHEN 'holds' THEN ', even with default software and no checkpointing'
-            WHEN 'holds with conditions' THEN
-                ', with checkpointing, fused kernels or sharding, and perhaps tightly'
-            ELSE ''
-        END
-        || CASE WHEN n.fewest_gpus IS NULL THEN '; no number up to 16 does'
-            ELSE '; ' || number_text(n.fewest_gpus) || ' is the fewest' END || '.' AS why,
+        to_json({
+            'finding': 'gpus_needed', 'model': c.model, 'method': c.method, 'gpu_id': c.gpu_id,
+            'usable_gib': n.usable_gib, 'fewest': n.fewest_gpus, 'fewest_default': n.fewest_gpus_default
+        }) AS why,
         'memory_of(claim_runs())' AS evidence
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
@@ -218,12 +162,7 @@ _by_size AS (
             WHEN most >= c.lowest AND low <= c.highest THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
         sqrt(low * most) AS should_be,
-        'The shapes of ' || c.model || ' give ' || range_text(low, most) || ' ' || c.unit
-        || CASE c.quantity
-            WHEN 'adapter_mb' THEN ', in 16 or 32 bits'
-            ELSE ', with and without checkpointing and fused kernels'
-        END
-        || '.' AS why,
+        to_json({'finding': c.quantity, 'model': c.model, 'low': low, 'high': most}) AS why,
         'memory_of(claim_runs())' AS evidence
     FROM _claims AS c
     JOIN _needs AS n USING (claim_id)
@@ -247,9 +186,9 @@ _speed AS (
         least(n.tokens_per_second_low, r.tokens_per_second_low) AS slowest,
         greatest(n.tokens_per_second_high, r.tokens_per_second_high) AS fastest,
         CASE
-            WHEN n.fewest_gpus IS NULL THEN 'does not fit'
-            WHEN slow_claim > fastest THEN 'too fast'
-            WHEN fast_claim < slowest / slower_than_packed THEN 'too slow'
+            WHEN n.fewest_gpus IS NULL THEN 'does_not_fit'
+            WHEN slow_claim > fastest THEN 'too_fast'
+            WHEN fast_claim < slowest / slower_than_packed THEN 'too_slow'
             WHEN fast_claim < slowest THEN 'slow'
             ELSE 'possible'
         END AS finding,
@@ -275,7 +214,7 @@ _by_speed AS (
         END AS verdict,
         -- The nearest number that the evidence allows.
         CASE finding
-            WHEN 'too fast' THEN fastest
+            WHEN 'too_fast' THEN fastest
             WHEN 'possible' THEN greatest(least(slow_claim, fastest), slowest)
             ELSE slowest
         END AS right_speed,
@@ -284,33 +223,12 @@ _by_speed AS (
             WHEN 'hours' THEN tokens / right_speed / 3600
             WHEN 'usd_for_tokens' THEN tokens / right_speed / 3600 * usd_per_hour * gpu_count
         END AS should_be,
-        CASE
-            WHEN finding = 'does not fit' THEN
-                model || ' ' || method || ' does not fit ' || gpu_count || 'x ' || gpu_id || ': it takes '
-                || number_text(fused_gib) || ' GiB per GPU, ' || number_text(usable_gib) || ' are usable.'
-            ELSE
-                CASE
-                    WHEN quantity = 'tokens_per_second' THEN ''
-                    ELSE 'That is ' || number_text(fast_claim) || ' tokens/s; '
-                END
-                || model || ' ' || method || ' on ' || gpu_count || 'x ' || gpu_id
-                || ' runs at ' || range_text(slowest, fastest) || ' tokens/s'
-                || CASE
-                    WHEN quantity <> 'tokens_per_second' THEN
-                        ', which takes ' || number_text(tokens / fastest / 3600) || ' hours at best'
-                    WHEN finding = 'slow' THEN ', slower only with short or padded sequences'
-                    ELSE ''
-                END
-                || CASE
-                    WHEN finding = 'too fast' AND quantity = 'hours' THEN
-                        '; in the claimed time it sees ' || number_text(value * 3600 * fastest)
-                        || ' tokens at most'
-                    ELSE ''
-                END
-                || '.'
-        END AS why,
-        'speed_of(claim_runs())'
-        || coalesce(', runs ' || slowest_run || ' and ' || fastest_run, '') AS evidence
+        to_json({
+            'finding': finding, 'model': model, 'method': method, 'gpu_count': gpu_count, 'gpu_id': gpu_id,
+            'needed_gib': fused_gib, 'usable_gib': usable_gib, 'slowest': slowest, 'fastest': fastest,
+            'claimed': CASE WHEN quantity <> 'tokens_per_second' THEN fast_claim END
+        }) AS why,
+        concat_ws(', ', 'speed_of(claim_runs())', slowest_run, fastest_run) AS evidence
     FROM _speed
 ),
 
@@ -322,34 +240,30 @@ _by_ratio AS (
             WHEN r.high >= c.lowest AND r.low <= c.highest THEN 'holds with conditions'
             ELSE 'contradicted by measurement' END AS verdict,
         r.middle AS should_be,
-        'The calibrated model gives ' || number_text(r.middle) || ' ' || c.unit
-        || ', ' || range_text(r.low, r.high)
-        || ' over ' || r.pairs || ' pairs of settings and their error, for ' || c.model || ' ' || c.method
-        || ' on ' || coalesce(c.gpu_id, 'any GPU') || ' against ' || c.versus || '.' AS why,
+        to_json({
+            'finding': 'ratio', 'model': c.model, 'method': c.method, 'gpu_id': c.gpu_id, 'versus': c.versus,
+            'low': r.low, 'high': r.high, 'pairs': r.pairs
+        }) AS why,
         'claim_ratios()' AS evidence
     FROM _claims AS c
     JOIN claim_ratios() AS r USING (claim_id)
     WHERE r.middle IS NOT NULL
 )
 
-SELECT 'arithmetic' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_arithmetic
-UNION ALL BY NAME
-SELECT 'datasheet' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_datasheet
-UNION ALL BY NAME
-SELECT 'memory' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_memory
-UNION ALL BY NAME
-SELECT 'fit' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_fit
-UNION ALL BY NAME
-SELECT 'size' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_size
-UNION ALL BY NAME
-SELECT 'speed' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_speed
-UNION ALL BY NAME
-SELECT 'ratio' AS checked_by, claim_id, verdict, should_be, why, evidence
-FROM _by_ratio
+SELECT checked_by, claim_id, verdict, should_be, why, evidence
+FROM (
+    SELECT 'arithmetic' AS checked_by, * FROM _by_arithmetic
+    UNION ALL BY NAME
+    SELECT 'datasheet' AS checked_by, * FROM _by_datasheet
+    UNION ALL BY NAME
+    SELECT 'memory' AS checked_by, * FROM _by_memory
+    UNION ALL BY NAME
+    SELECT 'fit' AS checked_by, * FROM _by_fit
+    UNION ALL BY NAME
+    SELECT 'size' AS checked_by, * FROM _by_size
+    UNION ALL BY NAME
+    SELECT 'speed' AS checked_by, * FROM _by_speed
+    UNION ALL BY NAME
+    SELECT 'ratio' AS checked_by, * FROM _by_ratio
+)
 ORDER BY claim_id, checked_by

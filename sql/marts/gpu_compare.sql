@@ -12,17 +12,9 @@ WITH _cheapest AS (
 ),
 
 _prices AS (
-    SELECT
-        gpu_id,
-        any_value(best) FILTER (price_kind = 'on_demand') AS on_demand,
-        any_value(best) FILTER (price_kind = 'flex_start') AS flex_start,
-        any_value(best) FILTER (price_kind = 'spot') AS spot,
-        any_value(best) FILTER (price_kind = 'reserved') AS reserved,
-        any_value(best) FILTER (price_kind = 'serverless') AS serverless,
-        any_value(providers) FILTER (price_kind = 'on_demand') AS on_demand_providers,
-        any_value(providers) FILTER (price_kind = 'spot') AS spot_providers,
-        any_value(providers) FILTER (price_kind = 'reserved') AS reserved_providers
-    FROM _cheapest
+    PIVOT _cheapest
+    ON price_kind IN ('on_demand', 'flex_start', 'spot', 'reserved', 'serverless')
+    USING any_value(best) AS best, any_value(providers) AS providers
     GROUP BY gpu_id
 ),
 
@@ -34,12 +26,9 @@ _providers AS (
 ),
 
 _reference AS (
-    SELECT p.gpu_id, w.workload, p.tokens_per_second
-    FROM main.workloads AS w
-    JOIN main.plans AS p
-        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
-        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
-    WHERE w.workload = 'llama-3.1-8b-lora-100m' AND p.gpu_count = 1 AND p.verdict IN ('fits', 'tight')
+    SELECT gpu_id, job AS workload, tokens_per_second
+    FROM workload_plans()
+    WHERE job = 'llama-3.1-8b-lora-100m' AND gpu_count = 1 AND verdict IN ('fits', 'tight')
 )
 
 SELECT
@@ -47,26 +36,26 @@ SELECT
     g.usable_memory_gib,
     g.bandwidth_gb_s, g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops,
     g.fp32_tflops, g.gemm_bf16_measured_tflops, g.tdp_w, g.year, g.nvlink_gb_s, g.segment,
-    p.on_demand.usd AS on_demand_usd_per_gpu_hour,
-    p.on_demand.provider AS on_demand_provider,
+    p.on_demand_best.usd AS on_demand_usd_per_gpu_hour,
+    p.on_demand_best.provider AS on_demand_provider,
     coalesce(p.on_demand_providers, 0) AS on_demand_providers,
-    p.flex_start.usd AS flex_start_usd_per_gpu_hour,
-    p.flex_start.provider AS flex_start_provider,
-    p.spot.usd AS spot_usd_per_gpu_hour,
-    p.spot.provider AS spot_provider,
+    p.flex_start_best.usd AS flex_start_usd_per_gpu_hour,
+    p.flex_start_best.provider AS flex_start_provider,
+    p.spot_best.usd AS spot_usd_per_gpu_hour,
+    p.spot_best.provider AS spot_provider,
     coalesce(p.spot_providers, 0) AS spot_providers,
-    p.reserved.usd AS reserved_usd_per_gpu_hour,
-    p.reserved.provider AS reserved_provider,
-    p.reserved.term_days AS reserved_term_days,
+    p.reserved_best.usd AS reserved_usd_per_gpu_hour,
+    p.reserved_best.provider AS reserved_provider,
+    p.reserved_best.term_days AS reserved_term_days,
     coalesce(p.reserved_providers, 0) AS reserved_providers,
-    p.serverless.usd AS serverless_usd_per_gpu_hour,
-    p.serverless.provider AS serverless_provider,
+    p.serverless_best.usd AS serverless_usd_per_gpu_hour,
+    p.serverless_best.provider AS serverless_provider,
     coalesce(n.providers, 0) AS providers,
-    p.on_demand.usd / g.memory_gb AS on_demand_usd_per_gb_hour,
-    p.on_demand.usd / g.bf16_dense_tflops AS on_demand_usd_per_bf16_tflop_hour,
+    p.on_demand_best.usd / g.memory_gb AS on_demand_usd_per_gb_hour,
+    p.on_demand_best.usd / g.bf16_dense_tflops AS on_demand_usd_per_bf16_tflop_hour,
     r.workload AS reference_workload,
     r.tokens_per_second AS reference_tokens_per_second,
-    r.tokens_per_second * 3600 / p.on_demand.usd AS reference_tokens_per_usd,
+    r.tokens_per_second * 3600 / p.on_demand_best.usd AS reference_tokens_per_usd,
     getvariable('as_of_day')::DATE AS sheet_day
 FROM main.gpus AS g
 LEFT JOIN _prices AS p USING (gpu_id)

@@ -17,19 +17,16 @@ FROM (
     FROM main.sources AS s
     WHERE s.kind = 'prices'
     UNION ALL
-    SELECT 'country', lower(country), name_key(country), country
-    FROM main.countries
-    UNION ALL
     SELECT 'country', lower(trim(name)), name_key(name), country
     FROM (
-        SELECT country, unnest(list_append(string_split(coalesce(other_names, ''), ';'), name)) AS name
+        SELECT
+            country,
+            unnest(string_split(
+                concat_ws(';', country, name, other_names, CASE WHEN eu_member THEN 'eu' END), ';'
+            )) AS name
         FROM main.countries
     )
     WHERE trim(name) <> ''
-    UNION ALL
-    SELECT 'country', 'eu', 'eu', country
-    FROM main.countries
-    WHERE eu_member
     UNION ALL
     SELECT 'kind', 'any', 'any', unnest(list_filter(price_kinds(), lambda kind: kind <> 'reserved'))
     UNION ALL

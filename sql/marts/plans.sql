@@ -3,7 +3,7 @@
 WITH _plan_jobs AS (
     SELECT DISTINCT
         concat_ws(' ', model, method, seq_len, lora_rank) AS job,
-        model, method, seq_len, lora_rank, 64 AS max_gpus
+        model, method, seq_len, lora_rank, list_max(planned_counts())::INTEGER AS max_gpus
     FROM main.workloads
     WHERE coalesce(list_contains(getvariable('part'), model), TRUE)
 )

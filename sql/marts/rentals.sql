@@ -73,8 +73,10 @@ _hosts AS (
         CASE WHEN network_catalogued THEN catalogued.node_network_gbps ELSE offer_network_gbps END
             AS node_network_gbps,
         -- Where the offer states its network and no limit, it joins any number of machines.
-        coalesce(offer_max_nodes, CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE 64 END)
-            AS max_nodes
+        coalesce(
+            offer_max_nodes,
+            CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE list_max(planned_counts()) END
+        ) AS max_nodes
     FROM _sold
 ),
 
@@ -147,24 +149,16 @@ _terms AS (
         coalesce(ram_gib, p['host_ram_gib_per_gpu_gb'] * memory_gb * offer_gpus) * units AS host_ram_gib,
         p['setup_seconds'] AS setup_seconds,
         p['image_gb'] AS image_gb,
-        p['download_gbps'] / 8 AS download_gb_per_second,
-        p['evaluation_share'] AS evaluation_share,
-        p['dataset_bytes_per_token'] AS dataset_bytes_per_token,
-        p['checkpoints_kept'] AS checkpoints_kept,
-        p['checkpoint_pause_seconds'] AS checkpoint_pause_seconds,
-        p['checkpoint_gbps'] / 8 AS checkpoint_gb_per_second,
+        unnest(run_parameters(p)),
         hours_between_machine_failures(
             gpu_count / node_count, p['gpu_hours_between_failures'], host_hours
         ) AS hours_between_failures,
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
-        p['notice_seconds'] AS notice_seconds,
-        p['interruption_wait_seconds'] AS interruption_wait_seconds,
         CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
         -- Disks that last at a source outlive a host in a data centre, and stay on the host of a marketplace.
         coalesce(persistent_disk, FALSE) AS persistent_disk,
         tier_class <> 'marketplace' AS disk_outlives_host,
-        p['hours_per_month'] AS hours_per_month,
         json_object_of(concat_ws(',',
             assumed(
                 TRUE, 'billing_increment_seconds', billing_increment_seconds,

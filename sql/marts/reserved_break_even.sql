@@ -22,9 +22,7 @@ _market AS (
 ),
 
 _month AS (
-    SELECT value AS hours
-    FROM main.cost_parameters
-    WHERE name = 'hours_per_month' AND applies_to = 'default'
+    SELECT p['hours_per_month'] AS hours FROM default_parameters()
 )
 
 SELECT

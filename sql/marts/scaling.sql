@@ -5,22 +5,14 @@ WITH _workload_jobs AS (
 ),
 
 _workload_plans AS (
-    SELECT w.workload AS job, w.tokens, p.*
-    FROM main.workloads AS w
-    JOIN main.plans AS p
-        ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
-        AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank
-    WHERE w.scenario AND p.node_count = 1 AND p.gpu_count <= 8 AND p.verdict = 'fits'
-        AND p.tokens_per_second > 0
-),
-
-_plans_only AS (
-    SELECT * EXCLUDE (tokens) FROM _workload_plans
+    FROM workload_plans()
+    SEMI JOIN _workload_jobs USING (job)
+    WHERE node_count = 1 AND gpu_count <= 8 AND verdict = 'fits' AND tokens_per_second > 0
 ),
 
 _cheapest AS (
     SELECT *
-    FROM priced_jobs('_workload_jobs', '_plans_only')
+    FROM priced_jobs('_workload_jobs', '_workload_plans')
     QUALIFY row_number() OVER (
         PARTITION BY job, gpu_id, gpu_count ORDER BY total_usd, hours, source, tier NULLS LAST
     ) = 1
@@ -29,12 +21,13 @@ _cheapest AS (
 _scaled AS (
     SELECT
         p.job AS workload, p.gpu_id, p.gpu_count, p.tokens_per_second,
-        p.tokens / p.tokens_per_second / 3600 AS train_hours,
+        j.tokens / p.tokens_per_second / 3600 AS train_hours,
         first_value(p.gpu_count) OVER _series AS least_gpu_count,
         first_value(p.tokens_per_second) OVER _series AS least_tokens_per_second,
         c.source, c.hours, c.total_usd,
         first_value(c.total_usd) OVER _series AS least_total_usd
     FROM _workload_plans AS p
+    JOIN _workload_jobs AS j USING (job)
     LEFT JOIN _cheapest AS c USING (job, gpu_id, gpu_count)
     WINDOW _series AS (PARTITION BY p.job, p.gpu_id ORDER BY p.gpu_count)
 )

@@ -60,15 +60,14 @@ SELECT
         -- Where this is published, what the user enabled is not known: a source that was asked was allowed.
         WHEN getvariable('sources_off') IS NULL AND a.day IS NULL AND s.terms_automated = 'forbidden'
             AND NOT s.needs_key AND s.disabled IS NULL
-            THEN 'never asked; its terms are reported to forbid automated reading: gpufare sources enable '
-                || s.source
+            THEN 'terms_forbid'
     END AS no_permission,
     a.day AS last_attempt_day,
     a.accepted AS last_attempt_accepted,
     a.status AS last_status,
     CASE
         WHEN a.accepted AND coalesce(o.last_accepted_day < a.day, TRUE)
-            THEN 'what was accepted on ' || a.day || ' is not in the record any more'
+            THEN 'accepted_prices_missing'
         ELSE nullif(
             concat_ws(': ', CASE WHEN a.reason IS DISTINCT FROM a.error THEN a.reason END, a.error), ''
         )

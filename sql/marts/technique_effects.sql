@@ -1,13 +1,13 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _base AS (
     SELECT
-        m.model, g.gpu_id AS gpu, 4 AS micro_batch, 2048 AS seq_len, 8 AS grad_accum,
+        m.model, g.gpu_id AS gpu, 4 AS micro_batch, d.seq_len, 8 AS grad_accum, d.lora_rank,
         'smi' AS memory_metric, 0 AS kbit_upcast,
         CASE WHEN g.bf16_dense_tflops IS NULL THEN 'fp16' ELSE 'bf16' END AS training_precision,
         -- Cards that share a machine over PCIe at best are compared in pairs, others in eights.
         CASE WHEN g.nvlink_gb_s IS NULL THEN 2 ELSE least(8, g.max_gpus_per_node) END AS several,
         g.fp8_dense_tflops IS NOT NULL AS has_fp8
-    FROM (SELECT DISTINCT model FROM main.workloads) AS m, main.gpus AS g
+    FROM (SELECT DISTINCT model FROM main.workloads) AS m, main.gpus AS g, plan_defaults() AS d
     WHERE g.has_full_specs AND g.derived_from IS NULL
         AND g.architecture NOT IN ('Kepler', 'Maxwell', 'Pascal')
 ),
@@ -38,7 +38,7 @@ _techniques (technique, method, gpus, stack, sharding, setting, value_without, v
 _pairs AS (
     SELECT
         b.*, t.*,
-        t.setting || ': ' || t.value_without || ' to ' || t.value_with AS changed,
+        to_json({'setting': t.setting, 'without': t.value_without, 'with': t.value_with}) AS changed,
         CASE t.gpus WHEN 'one' THEN 1 ELSE b.several END AS gpu_count
     FROM _base AS b, _techniques AS t
     WHERE (t.technique <> 'fp8' OR b.has_fp8) AND (t.gpus = 'one' OR b.several > 1)
@@ -52,7 +52,7 @@ _sides AS (
 _jobs AS (
     SELECT
         concat_ws('|', model, gpu, technique, method, side) AS job,
-        model, gpu, gpu_count, micro_batch, seq_len, grad_accum, memory_metric, kbit_upcast,
+        model, gpu, gpu_count, micro_batch, seq_len, grad_accum, lora_rank, memory_metric, kbit_upcast,
         training_precision,
         CASE setting WHEN 'method' THEN value ELSE method END AS method,
         CASE setting WHEN 'stack' THEN value ELSE stack END AS stack,
@@ -82,7 +82,10 @@ SELECT
     sw.tokens_per_second_per_gpu AS tokens_per_second_per_gpu_with,
     so.tokens_per_second_per_gpu / sw.tokens_per_second_per_gpu - 1 AS time_cost_share,
     mo.fits AS fits_without, mw.fits AS fits_with,
-    'micro-batch 4 of 2,048 tokens, 8 accumulated, LoRA rank 16 on all linear layers' AS settings
+    to_json({
+        'micro_batch': p.micro_batch, 'seq_len': p.seq_len, 'grad_accum': p.grad_accum,
+        'lora_rank': p.lora_rank, 'lora_targets': 'all_linear'
+    }) AS settings
 FROM _pairs AS p
 JOIN _memory AS mw ON mw.job = concat_ws('|', p.model, p.gpu, p.technique, p.method, 'with')
 JOIN _memory AS mo ON mo.job = concat_ws('|', p.model, p.gpu, p.technique, p.method, 'without')

@@ -1,17 +1,3 @@
-WITH _seen AS (
-    SELECT source, raw_label, min(first_day) AS first_day, max(day) AS last_day
-    FROM (
-        SELECT source, raw_label, day AS first_day, day
-        FROM main.offers
-        WHERE match_status IN ('ambiguous', 'unknown') AND day <= getvariable('as_of_day')::DATE
-        UNION ALL BY NAME
-        SELECT source, name AS raw_label, first_day
-        FROM history.first_seen
-        WHERE kind = 'label'
-    )
-    GROUP BY ALL
-)
-
 SELECT
     source,
     raw_label,
@@ -24,6 +10,6 @@ SELECT
     first_day,
     last_day
 FROM main.offers_latest
-JOIN _seen USING (source, raw_label)
+JOIN (SELECT * RENAME (name AS raw_label) FROM seen_days('label')) USING (source, raw_label)
 WHERE match_status IN ('ambiguous', 'unknown')
 GROUP BY ALL

@@ -1,24 +1,10 @@
-WITH _seen AS (
-    SELECT source, region, min(first_day) AS first_day, max(day) AS last_day
-    FROM (
-        SELECT source, region, day AS first_day, day
-        FROM main.offers
-        WHERE region IS NOT NULL AND country IS NULL AND day <= getvariable('as_of_day')::DATE
-        UNION ALL BY NAME
-        SELECT source, name AS region, first_day
-        FROM history.first_seen
-        WHERE kind = 'region'
-    )
-    GROUP BY ALL
-),
-
-_open AS (
+WITH _open AS (
     SELECT
         source, region, continent, first_day, last_day,
         count(*) AS offers,
         min(source_url) AS example_url
     FROM main.offers_latest
-    JOIN _seen USING (source, region)
+    JOIN (SELECT * RENAME (name AS region) FROM seen_days('region')) USING (source, region)
     WHERE country IS NULL
     GROUP BY ALL
 )

@@ -21,9 +21,9 @@ _needs AS (
         arg_min(
             {
                 'mid': memory_gib, 'low': memory_gib_low, 'high': memory_gib_high,
-                'settings': 'micro-batch ' || micro_batch || ', checkpointing ' || checkpointing
-                || ', optimizer ' || optimizer || ', training_precision ' || training_precision
-                || ', quantization ' || quantization || ', stack ' || stack
+                'settings': to_json(struct_pack(
+                    micro_batch, checkpointing, optimizer, training_precision, quantization, stack
+                ))
             },
             {'gib': memory_gib, 'gpu': gpu_id}
         ) FILTER (gpu_count = 1) AS least,

@@ -40,14 +40,23 @@ FROM (VALUES
 COMMENT ON MACRO TABLE stacks IS
     'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
+CREATE OR REPLACE MACRO setting_defaults() AS TABLE
+SELECT map_from_entries(list((setting, default_value))) AS p
+FROM main.job_settings
+WHERE default_value IS NOT NULL;
+COMMENT ON MACRO TABLE setting_defaults IS
+    'The defaults of the settings of a job (main.job_settings), as one map from setting to text.';
+
 CREATE OR REPLACE MACRO run_defaults() AS TABLE
 SELECT
     'lora' AS method, 1 AS gpu_count, 'hf' AS stack, 'nf4' AS qlora_quantization,
-    16 AS lora_rank, 'q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj' AS lora_targets,
-    'adamw' AS optimizer, 1 AS micro_batch, 2048 AS seq_len, 1 AS grad_accum,
-    'full' AS checkpointing, 1 AS flash_attention;
+    p['lora_rank']::INTEGER AS lora_rank,
+    'q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj' AS lora_targets,
+    'adamw' AS optimizer, 1 AS micro_batch, p['seq_len']::INTEGER AS seq_len, 1 AS grad_accum,
+    'full' AS checkpointing, 1 AS flash_attention
+FROM setting_defaults();
 COMMENT ON MACRO TABLE run_defaults IS
-    'What a setting is taken to be where a run leaves it open. Settings that follow from others: resolved_settings.';
+    'What a setting is taken to be where a run leaves it open: sequences and ranks as those of a job. Settings that follow from others: resolved_settings.';
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
@@ -65,19 +74,14 @@ _settings_given AS (
 
 SELECT
     job::VARCHAR AS job, run_id::VARCHAR AS run_id, coalesce(calibration, 'all') AS calibration, model, gpu,
-    gpu_count::DOUBLE AS gpu_count, node_count::DOUBLE AS node_count,
-    node_network_gbps::DOUBLE AS node_network_gbps,
-    method, quantization, kbit_upcast::DOUBLE AS kbit_upcast,
-    autocast::DOUBLE AS autocast,
-    lora_rank::DOUBLE AS lora_rank, nullif(lora_targets, '') AS lora_targets,
-    lora_dropout::DOUBLE AS lora_dropout, adapter_bytes::DOUBLE AS adapter_bytes,
-    training_precision, weight_bytes::DOUBLE AS weight_bytes, fp8::DOUBLE AS fp8,
-    optimizer, sharding, tensor_parallel::DOUBLE AS tensor_parallel,
-    pipeline_parallel::DOUBLE AS pipeline_parallel,
-    context_parallel::DOUBLE AS context_parallel, expert_parallel::DOUBLE AS expert_parallel,
-    micro_batch::DOUBLE AS micro_batch, seq_len::DOUBLE AS seq_len, grad_accum::DOUBLE AS grad_accum,
-    checkpointing, flash_attention::DOUBLE AS flash_attention, stack, loss_kernel, offload, memory_metric,
-    nullif(recipe, '')::VARCHAR AS recipe, carried
+    method, quantization, nullif(lora_targets, '') AS lora_targets, training_precision, optimizer, sharding,
+    checkpointing, stack, loss_kernel, offload, memory_metric, nullif(recipe, '')::VARCHAR AS recipe,
+    COLUMNS([
+        'gpu_count', 'node_count', 'node_network_gbps', 'kbit_upcast', 'autocast', 'lora_rank',
+        'lora_dropout', 'adapter_bytes', 'weight_bytes', 'fp8', 'tensor_parallel', 'pipeline_parallel',
+        'context_parallel', 'expert_parallel', 'micro_batch', 'seq_len', 'grad_accum', 'flash_attention'
+    ])::DOUBLE,
+    carried
 FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
     'The settings of runs in the types of the formulas, null where left open; other columns are left out. carried: whatever the caller wants to find again beside the answer.';

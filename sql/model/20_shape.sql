@@ -41,19 +41,17 @@ COMMENT ON FUNCTION linear_mixer_length IS
 CREATE OR REPLACE MACRO attended_length(
     seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
 ) AS
-    CASE
-        WHEN sliding_window IS NULL
-            THEN (
-                coalesce(full_attention_layers, layers - coalesce(linear_attention_layers, 0)) * seq_len
-                + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
-            ) / layers
-        ELSE (
-            coalesce(full_attention_layers, 0) * seq_len
-            + (layers - coalesce(full_attention_layers, 0) - coalesce(linear_attention_layers, 0))
-            * window_length(seq_len, sliding_window)
-            + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
-        ) / layers
-    END;
+    (
+        coalesce(
+            full_attention_layers,
+            CASE WHEN sliding_window IS NULL THEN layers - coalesce(linear_attention_layers, 0) ELSE 0 END
+        ) * seq_len
+        + coalesce(
+            (layers - coalesce(full_attention_layers, 0) - coalesce(linear_attention_layers, 0))
+            * window_length(seq_len, sliding_window), 0
+        )
+        + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
+    ) / layers;
 COMMENT ON FUNCTION attended_length IS
     'Tokens that attention would span in each layer, were all layers alike: seq_len where all of them see the whole sequence; null arguments as in models.';
 

@@ -1,64 +1,44 @@
 -- What the bytes and the work of a training step are linear in.
 
-CREATE OR REPLACE MACRO memory_features() AS TABLE
-FROM (VALUES
-    -- Position, feature, whether it is per token of a micro-batch, meaning.
-    (1, 'layers x hidden', TRUE, 'hidden states, of all layers'),
-    (2, 'layers x query', TRUE, 'all heads of the queries, of all layers'),
-    (3, 'layers x key value', TRUE, 'all heads of the keys, of all layers'),
-    (4, 'layers x intermediate', TRUE, 'width of the MLP, experts of a token together, of all layers'),
-    (5, 'layers x scores', TRUE, 'heads x length, of all layers: attention that is not fused'),
-    (6, 'layers x adapters', TRUE, 'rank x adapted linear layers'),
-    (7, 'layers x heads', TRUE, 'one number per head of all layers'),
-    (8, 'hidden', TRUE, 'hidden states, once'),
-    (9, 'query', TRUE, 'all heads of the queries, once'),
-    (10, 'key value', TRUE, 'all heads of the keys, once'),
-    (11, 'intermediate', TRUE, 'width of the MLP, experts of a token together, once'),
-    (12, 'scores', TRUE, 'heads x length, once'),
-    (13, 'adapters', TRUE, 'rank x adapted linear layers of one layer'),
-    (14, 'vocabulary', TRUE, 'entries of the vocabulary'),
-    (15, 'heads', TRUE, 'one number per head'),
-    (16, 'length', TRUE, 'length of a sequence: masks'),
-    (17, 'token', TRUE, 'one number per token'),
-    (1, 'linear parameters', FALSE, 'parameters of the linear layers'),
-    (2, 'quantized linear bytes', FALSE, 'bytes of the quantized linear layers, scales included'),
-    (3, 'embedding parameters', FALSE, 'vocabulary x hidden'),
-    (4, 'head parameters', FALSE, 'vocabulary x hidden where the head is not tied to the embedding'),
-    (5, 'norm parameters', FALSE, 'layers x hidden'),
-    (6, 'trained parameters', FALSE, 'parameters that train'),
-    (7, 'linear parameters of a layer', FALSE, 'linear parameters / layers'),
-    (8, 'matrix of the MLP', FALSE, 'hidden x width of the MLP'),
-    (9, 'matrix of the query', FALSE, 'hidden x all heads of the queries'),
-    (10, 'trained parameters of a layer', FALSE, 'trained parameters of linear layers / layers'),
-    (11, 'rotary table', FALSE, 'length x width of a head'),
-    (12, 'layers', FALSE, 'number of layers'),
-    (13, 'tied parameters', FALSE, 'vocabulary x hidden where the head is tied to the embedding'),
-    (14, 'one', FALSE, 'one, whatever the run')
-) AS f (position, feature, is_per_token, meaning);
-COMMENT ON MACRO TABLE memory_features IS
-    'The features that recipe_memory has bytes per unit of: those per token of a micro-batch, and fixed ones.';
-
 CREATE OR REPLACE MACRO features_of(settings) AS TABLE
 SELECT
     *,
     CASE WHEN is_full THEN 0e0 ELSE lora_rank * len(string_split(lora_targets, '+')) END AS adapted_width,
-    [
-        layers * hidden, layers * query_width, layers * key_value_width, layers * active_intermediate,
-        layers * heads * seq_len, layers * adapted_width, layers * heads,
-        hidden, query_width, key_value_width, active_intermediate, heads * seq_len, adapted_width, vocab,
-        heads, seq_len, 1
-    ]::DOUBLE[] AS token_features,
-    [
-        params_linear, params_linear * CASE WHEN is_quantized THEN quantized_bytes ELSE 0e0 END,
-        vocab * hidden::DOUBLE, vocab * hidden::DOUBLE * (1 - tied_embeddings), layers * hidden,
-        CASE WHEN is_full THEN params_total ELSE adapter_params END,
-        params_linear / layers, hidden * intermediate, hidden * query_width,
-        CASE WHEN is_full THEN params_linear ELSE adapter_params END / layers,
-        seq_len * query_width / heads, layers, vocab * hidden::DOUBLE * tied_embeddings, 1
-    ]::DOUBLE[] AS fixed_features
+    MAP {
+        'layers x hidden': layers * hidden,
+        'layers x query': layers * query_width,
+        'layers x key value': layers * key_value_width,
+        -- Width of the MLP, experts of a token together.
+        'layers x intermediate': layers * active_intermediate,
+        -- Attention that is not fused.
+        'layers x scores': layers * heads * seq_len,
+        'layers x adapters': layers * adapted_width,
+        'layers x heads': layers * heads,
+        'hidden': hidden, 'query': query_width, 'key value': key_value_width,
+        'intermediate': active_intermediate, 'scores': heads * seq_len, 'adapters': adapted_width,
+        'vocabulary': vocab, 'heads': heads,
+        -- Masks.
+        'length': seq_len,
+        'token': 1
+    }::MAP (VARCHAR, DOUBLE) AS token_features,
+    MAP {
+        'linear parameters': params_linear,
+        'quantized linear bytes': params_linear * CASE WHEN is_quantized THEN quantized_bytes ELSE 0e0 END,
+        'embedding parameters': vocab * hidden::DOUBLE,
+        'head parameters': vocab * hidden::DOUBLE * (1 - tied_embeddings),
+        'norm parameters': layers * hidden,
+        'trained parameters': CASE WHEN is_full THEN params_total ELSE adapter_params END,
+        'linear parameters of a layer': params_linear / layers,
+        'matrix of the MLP': hidden * intermediate, 'matrix of the query': hidden * query_width,
+        'trained parameters of a layer':
+            CASE WHEN is_full THEN params_linear ELSE adapter_params END / layers,
+        'rotary table': seq_len * query_width / heads, 'layers': layers,
+        'tied parameters': vocab * hidden::DOUBLE * tied_embeddings,
+        'one': 1
+    }::MAP (VARCHAR, DOUBLE) AS fixed_features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE features_of IS
-    'The features of each run by their position in memory_features: per token of a micro-batch, and fixed.';
+    'The features of each run that recipe_memory has bytes per unit of, by name: per token of a micro-batch, and fixed.';
 
 CREATE OR REPLACE MACRO traced_term(moment, category) AS
     CASE
@@ -80,7 +60,7 @@ COMMENT ON FUNCTION shown_term IS
     'The term that bytes of recipe_memory are shown as, beside the moment that they count for.';
 
 CREATE OR REPLACE MACRO traced_coefficients() AS TABLE
-SELECT recipe, term, is_per_token, position, sum(bytes) AS bytes
+SELECT recipe, term, feature, sum(bytes) AS bytes
 FROM (
     SELECT
         c.* REPLACE (
@@ -101,12 +81,11 @@ FROM (
         FROM main.recipe_memory AS r
         JOIN main.recipe_settings AS s ON s.recipe = r.recipe
     ) AS c
-) AS m
-JOIN memory_features() AS f ON f.feature = m.feature
+)
 WHERE term IS NOT NULL
 GROUP BY ALL;
 COMMENT ON MACRO TABLE traced_coefficients IS
-    'Bytes per unit of each feature, by its position, for each term of each traced recipe.';
+    'Bytes per unit of each feature, for each term of each traced recipe.';
 
 CREATE OR REPLACE MACRO term_sum(is_of_term, bytes) AS
     -- To a thousandth: the last digits of a sum depend on the order in which threads add.
@@ -152,10 +131,8 @@ WITH _traced_runs AS (
 
 SELECT
     r.recipe, r.method, r.model, r.quantization, r.lora_rank, r.lora_targets, r.seq_len,
-    term_sums(c.term, CASE WHEN c.is_per_token THEN 0e0 ELSE c.bytes * r.fixed_features[c.position] END)
-        AS traced_fixed,
-    term_sums(c.term, CASE WHEN c.is_per_token THEN c.bytes * r.token_features[c.position] ELSE 0e0 END)
-        AS traced_per_token
+    term_sums(c.term, coalesce(c.bytes * r.fixed_features[c.feature], 0e0)) AS traced_fixed,
+    term_sums(c.term, coalesce(c.bytes * r.token_features[c.feature], 0e0)) AS traced_per_token
 FROM _traced_runs AS r
 JOIN traced_coefficients() AS c ON c.recipe = r.recipe
 GROUP BY ALL;

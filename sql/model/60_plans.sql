@@ -13,13 +13,6 @@ CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e
 COMMENT ON FUNCTION planned_counts IS
     'GPUs of a plan, and sequences of its micro-batch, that the planner tries: machines have powers of two.';
 
-CREATE OR REPLACE MACRO setting_defaults() AS TABLE
-SELECT map_from_entries(list((setting, default_value))) AS p
-FROM main.job_settings
-WHERE default_value IS NOT NULL;
-COMMENT ON MACRO TABLE setting_defaults IS
-    'The defaults of the settings of a job (main.job_settings), as one map from setting to text.';
-
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
     p['seq_len']::INTEGER AS seq_len, p['lora_rank']::INTEGER AS lora_rank,

@@ -1,17 +1,17 @@
 -- Plans that are computed ahead, so that the jobs that people ask for most need no planner.
 
-CREATE OR REPLACE MACRO grid_jobs() AS TABLE
-WITH _grid_settings (method, lora_rank) AS (
-    SELECT m.method, CASE WHEN m.method <> 'full' THEN d.lora_rank END
-    FROM (VALUES ('full'), ('lora'), ('qlora')) AS m (method)
-    CROSS JOIN plan_defaults() AS d
-)
+CREATE OR REPLACE MACRO grid_methods() AS TABLE
+SELECT m.method, CASE WHEN m.method <> 'full' THEN d.lora_rank END AS lora_rank
+FROM (VALUES ('full'), ('lora'), ('qlora')) AS m (method)
+CROSS JOIN plan_defaults() AS d;
+COMMENT ON MACRO TABLE grid_methods IS 'The methods of plan_grid and fits_on, with the rank of their adapters.';
 
+CREATE OR REPLACE MACRO grid_jobs() AS TABLE
 SELECT
     concat_ws(' ', m.model, s.method, l.seq_len, s.lora_rank) AS job,
     m.model, s.method, l.seq_len, s.lora_rank
 FROM main.models AS m
-CROSS JOIN _grid_settings AS s
+CROSS JOIN grid_methods() AS s
 CROSS JOIN (SELECT unnest([seq_len, 2 * seq_len]) AS seq_len FROM plan_defaults()) AS l
 -- The plans of the catalogue's workloads are in plans.
 ANTI JOIN main.workloads AS w
@@ -30,19 +30,16 @@ SELECT
     result_gib, model_download_gib
 FROM main.plans
 WHERE verdict <> 'does_not_fit'
-UNION ALL
+UNION ALL BY NAME
 SELECT
-    model, method, seq_len, lora_rank, lora_targets, gpu_id, gpu_count, node_count, node_network_gbps,
-    micro_batch, grad_accum, checkpointing, sharding, '' AS offload, quantization, optimizer,
-    training_precision, stack, memory_gib, memory_gib * memory_low_ratio AS memory_gib_low,
+    * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio),
+    '' AS offload, memory_gib * memory_low_ratio AS memory_gib_low,
     high_memory_gib(memory_gib, needed_gib, usable_memory_gib, memory_high_ratio) AS memory_gib_high,
-    usable_memory_gib, usable_memory_gib - needed_gib AS memory_margin_gib,
+    usable_memory_gib - needed_gib AS memory_margin_gib,
     plan_verdict(needed_gib, usable_memory_gib, fit_probability) AS verdict,
-    fit_probability, tokens_per_second_per_gpu * gpu_count AS tokens_per_second,
+    tokens_per_second_per_gpu * gpu_count AS tokens_per_second,
     tokens_per_second_per_gpu * gpu_count * speed_low_ratio AS tokens_per_second_low,
-    tokens_per_second_per_gpu * gpu_count * speed_high_ratio AS tokens_per_second_high,
-    tokens_per_second_per_gpu, bottleneck, evidence, evidence_run, assumptions, training_state_gib,
-    result_gib, model_download_gib
+    tokens_per_second_per_gpu * gpu_count * speed_high_ratio AS tokens_per_second_high
 FROM (
     SELECT
         *,

@@ -1,7 +1,7 @@
 """catalog/recipe_memory.csv: bytes per unit of what memory is linear in, learned from catalog/traces.csv.
 
 Within one moment of a step the bytes of a category are linear in a few features of model and run (those of
-the SQL macro memory_features): logits in tokens x vocabulary, stored activations in tokens x layers x width,
+the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
 gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients
 are not negative, errors count relative to all that is allocated then, and features come in one by one while
 they explain something.
@@ -132,16 +132,18 @@ def _cut_models(connection: duckdb.DuckDBPyConnection, traces: Iterable[TraceRow
 
 def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
     """The features of the runs in ``traced_settings``, in the order of their jobs."""
-    names = connection.execute(
-        "SELECT feature, is_per_token FROM memory_features() ORDER BY is_per_token DESC, position"
-    ).fetchall()
     rows = connection.execute(
         "WITH _settings AS (FROM settings_of('traced_settings')) "
         "SELECT micro_batch * seq_len, token_features, fixed_features "
         "FROM features_of('_settings') ORDER BY job::INTEGER"
     ).fetchall()
-    values = np.array([[tokens * value for value in token] + fixed for tokens, token, fixed in rows])
-    return Features(tuple(name for name, _ in names), values, np.array([each for _, each in names]))
+    values = np.array(
+        [[tokens * value for value in token.values()] + [*fixed.values()] for tokens, token, fixed in rows]
+    )
+    _, per_token, per_run = rows[0]
+    return Features(
+        (*per_token, *per_run), values, np.array([True] * len(per_token) + [False] * len(per_run))
+    )
 
 
 def sparse_fit(features: Array, target: Array) -> dict[int, float]:
@@ -172,7 +174,7 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
     """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
     traces = [trace for trace in traces if trace["model"] not in CODE_OF_ITS_OWN]
-    connection = in_memory("settings_of", "features_of", "memory_features")
+    connection = in_memory("settings_of", "features_of")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
         features = features_of(connection)

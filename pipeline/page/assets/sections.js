@@ -338,6 +338,7 @@ function showError() {
 /** What is to be known of a source's newest attempt, from the day of who reads this. */
 function sourceState(source) {
   if (source.disabled) return `never asked: ${source.disabled}`;
+  if (source.no_permission === "terms_forbid") return `never asked; its terms are reported to forbid automated reading: gpufare sources enable ${source.source}`;
   if (source.no_permission) return `off: ${source.no_permission}`;
   if (source.missing_key) return `needs a key: ${source.missing_key}`;
   if (source.last_accepted_day === null) return source.last_error ? `failing: ${source.last_error}` : "never asked";
@@ -364,6 +365,45 @@ function showSources() {
     el("h3", {}, "Prices that were read and are not ranked"), tableOf("Flagged prices and others that no ranking uses.", [{ title: "Why", head: true }, { title: "Flag" }, { title: "Offers", n: true }, { title: "Sources", n: true }], leftOut));
 }
 
+const four = (number) => COMMAS.format(Number(number.toPrecision(4)));
+const spread = (low, high) => (low === high ? four(low) : `${four(low)} to ${four(high)}`);
+const askedPrice = (found, who) => `${who} asked $${found.low.toFixed(2)}${found.high > found.low ? ` to ${found.high.toFixed(2)}` : ""} on ${found.day}`;
+const ofProviders = (found, who) => askedPrice(found, `${who} of ${found.providers} providers read here`);
+const speedFound = (found) => `${found.claimed ? `That is ${four(found.claimed)} tokens/s; ` : ""}${found.model} ${found.method} on ${found.gpu_count} x ${found.gpu_id} runs at ${spread(found.slowest, found.fastest)} tokens/s`;
+/** The finding behind a claim's verdict in words, by its code. */
+const FINDINGS = {
+  arithmetic: (found, claim) => `${found.formula} with ${found.terms.map(four).join(" and ")} gives ${four(claim.should_be)} ${claim.unit}${found.right_for_tokens ? `; the claim is right for ${four(found.right_for_tokens)} tokens` : ""}`,
+  datasheet: (found, claim) => `The catalogue has ${claim.unit === "year" ? found.fact : four(found.fact)} for ${found.gpus > 1 ? `each of ${found.gpus} ` : ""}${found.subject}`,
+  too_little: (found) => `It takes at least ${four(found.floor_gib)} GiB, ${four(found.fused_gib)} to be safe, with an ordinary AdamW, fused kernels and full checkpointing`,
+  too_much: (found) => `Even default software without checkpointing takes ${four(found.default_gib)} GiB`,
+  enough_on_conditions: (found) => `It takes ${four(found.floor_gib)} GiB at least and ${four(found.fused_gib)} to be safe with fused kernels and full checkpointing, but ${four(found.default_gib)} on default software`,
+  ample: (found) => `Default software without checkpointing takes ${four(found.default_gib)} GiB`,
+  gpus_needed: (found) => `${found.model} ${found.method} takes ${found.fewest || "more than 16"} ${found.gpu_id} of ${four(found.usable_gib)} usable GiB, ${found.fewest_default || "more than 16"} with default software and no checkpointing`,
+  adapter_mb: (found) => `The adapters of ${found.model} take ${spread(found.low, found.high)} MB, in 16 or 32 bits`,
+  activations_gb: (found) => `The activations of ${found.model} take ${spread(found.low, found.high)} GiB, with and without checkpointing and fused kernels`,
+  does_not_fit: (found) => `${found.model} ${found.method} does not fit ${found.gpu_count} x ${found.gpu_id}: it takes ${four(found.needed_gib)} GiB per GPU, ${four(found.usable_gib)} are usable`,
+  too_fast: speedFound, too_slow: speedFound, possible: speedFound,
+  slow: (found) => `${speedFound(found)}, slower only with short or padded sequences`,
+  ratio: (found, claim) => `The calibrated model gives ${four(claim.should_be)} ${claim.unit}, ${spread(found.low, found.high)} over ${found.pairs} pairs of settings and their error, for ${found.model} ${found.method} on ${found.gpu_id || "any GPU"} against ${found.versus}`,
+  price_of_provider: (found) => askedPrice(found, found.provider),
+  cheapest_price: (found) => ofProviders(found, "The cheapest"),
+  middle_prices: (found) => ofProviders(found, "The middle half"),
+  providers: (found, claim) => `Of the providers read here, ${claim.should_be} rent it out${found.day ? ` (${found.day})` : ""}; the claim counts its own list`,
+  spot_discount: (found, claim) => `Spot cost ${four(claim.should_be)}% less than on demand in the median of ${found.pairs} pairs of provider and GPU on ${found.day}, ${spread(found.low, found.high)}% in the middle half`,
+  other_claims: (found) => `Other claims: ${found.claims.join("; ")}; nothing here decides between them`,
+  no_price: () => "No price of this GPU, kind and provider was read",
+  no_quality: () => "No measured quality is kept here, and no other claim differs",
+  no_measurement: () => "Nothing here measures this",
+};
+
+function whyOf(claim) {
+  const found = JSON.parse(claim.why);
+  const published = found.run_gib ? `; the published run with the least took ${four(found.run_gib)}` : "";
+  const inBackward = found.in_backward_gib ? `; an 8-bit optimizer that steps during the backward pass would take ${four(found.in_backward_gib)}` : "";
+  const late = found.days_apart ? `, ${found.days_apart} days from the claim: ${claim.verdict === "holds with conditions" ? "it holds if prices stayed" : "too far to tell"}` : "";
+  return `${FINDINGS[found.finding](found, claim)}${published}${inBackward}${late}.`;
+}
+
 const CLAIM_ROWS = 12;
 let everyClaim = false;
 
@@ -373,7 +413,7 @@ function showAudit(state) {
   const counts = new Map();
   for (const { verdict } of claims) counts.set(verdict, (counts.get(verdict) || 0) + 1);
   const columns = [{ title: "Claim", head: true, long: true }, { title: "Verdict" }, { title: "Should be", n: true }, { title: "Why", long: true }, { title: "Guide", long: true }];
-  const rows = wanted.map((claim) => [claim.claim, claim.verdict, claim.should_be === null ? "" : `${COMMAS.format(Number(claim.should_be.toPrecision(4)))} ${claim.unit || ""}`, claim.why || "", `${claim.title}, line ${claim.line}`]);
+  const rows = wanted.map((claim) => [claim.claim, claim.verdict, claim.should_be === null ? "" : `${COMMAS.format(Number(claim.should_be.toPrecision(4)))} ${claim.unit || ""}`, whyOf(claim), `${claim.title}, line ${claim.line}`]);
   const shown = everyClaim ? rows : rows.slice(0, CLAIM_ROWS);
   const more = el("button", { type: "button", class: "more" }, `Show all ${rows.length}`);
   more.addEventListener("click", () => { everyClaim = true; showAudit(state); byId("verdict").focus(); });
