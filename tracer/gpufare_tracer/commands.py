@@ -129,41 +129,6 @@ def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
     tell(f"written: {path}")
 
 
-@click.command()
-@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
-              help="A preset of catalog/recipes.yaml.")  # fmt: skip
-@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
-@click.option("--model", default="smollm2-135m", show_default=True, help="An id of the catalogue.")
-@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--seq-len", type=click.IntRange(min=1), default=1024, show_default=True)
-@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
-def trace_parity(
-    recipe_name: str,
-    switches: tuple[str, ...],
-    model: str,
-    micro_batch: int,
-    seq_len: int,
-    layers: int | None,
-) -> None:
-    """Run a step on this machine's GPU and compare its peaks with the trace."""
-    from gpufare_tracer.parity import parity
-    from gpufare_tracer.result import TraceShape
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import Result
-
-    recipe = recipe_as_set(recipe_name, switches, None)
-    shape = TraceShape(model=model, micro_batch=micro_batch, seq_len=seq_len, layers=layers)
-    rows: list[tuple[Any, ...]] = [
-        (
-            found.phase.value, _gib(found.measured_bytes), _gib(found.traced_bytes), f"{found.error:+.2%}",
-            _gib(found.measured_reserved_bytes), _gib(found.traced_reserved_bytes),
-        )
-        for found in parity(recipe, shape)
-    ]  # fmt: skip
-    columns = ("phase", "measured GiB", "traced GiB", "error", "reserved GiB", "traced reserved GiB")
-    show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
-
-
 @click.command("trace-grid")
 @click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
 @click.option("--model", "models", multiple=True, help="Only these models of the grid.")

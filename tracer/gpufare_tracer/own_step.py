@@ -16,7 +16,7 @@ from gpufare_tracer import device, fake_cuda
 from gpufare_tracer.errors import CannotTraceError, place_of, speaking_errors
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.steps import PlainStep
+from gpufare_tracer.steps import Step
 from gpufare_tracer.timeline import Phase
 
 CONTRACT = (
@@ -69,11 +69,11 @@ def _imported(reference: str, module_name: str) -> ModuleType:
         raise
 
 
-def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], PlainStep]:
+def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], Step]:
     """Builds the step that a user's function makes; it gets micro_batch and seq_len where it takes them."""
     taken = inspect.signature(function).parameters
 
-    def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
+    def build(recipe: Recipe, shape: TraceShape) -> Step:
         sizes = {"micro_batch": shape.micro_batch, "seq_len": shape.seq_len}
         with _code_of(reference):
             made = function(**{name: size for name, size in sizes.items() if name in taken})
@@ -101,14 +101,13 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
 
 
 @dataclass
-class OwnStep(PlainStep):
+class OwnStep(Step):
     """A user's step, which says of its errors where they are."""
 
     reference: str = ""
-    note: str = ""
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """As ``PlainStep``; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
+        """Run the step; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
         with _code_of(self.reference):
             super().run(begin)
 

@@ -33,7 +33,7 @@ class Recipe(BaseModel):
     """Address of the documentation of the preset's switches."""
 
     method: Literal["full", "lora", "qlora"] = "lora"
-    quantization: Literal["none", "nf4", "nf4dq", "gptq", "int8"] = "none"
+    quantization: Literal["none", "nf4", "nf4dq", "gptq"] = "none"
     kbit_upcast: bool = False
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
@@ -107,8 +107,8 @@ class Recipe(BaseModel):
         for is_wrong, problem in (
             (
                 self.method == "qlora" and self.quantization == "none",
-                "method=qlora with quantization=none is plain LoRA: set quantization=nf4, nf4dq, gptq "
-                "or int8, or method=lora",
+                "method=qlora with quantization=none is plain LoRA: set quantization=nf4, nf4dq "
+                "or gptq, or method=lora",
             ),
             (
                 self.method != "qlora" and self.quantization != "none",

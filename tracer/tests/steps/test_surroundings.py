@@ -16,14 +16,16 @@ SCORES_BYTES = 2 * SEQ * SEQ * 2
 """A mask of two examples in 16 bits, before it is shared by the heads."""
 
 
-def traced(switches: dict[str, Any] | None = None, layers: int = 1, **config: Any) -> Trace:
+def traced(
+    switches: dict[str, Any] | None = None, layers: int = 1, micro_batch: int = 2, **config: Any
+) -> Trace:
     recipe = Recipe.model_validate(
         {"name": "t", "framework": "transformers", "method": "full", "optimizer": "adamw_fused"}
         | (switches or {})
     )
     shape = TraceShape(
         model="small", config={"model_type": "mistral", "sliding_window": None} | SMALL | config,
-        micro_batch=2, seq_len=SEQ, layers=layers,
+        micro_batch=micro_batch, seq_len=SEQ, layers=layers,
     )  # fmt: skip
     return trace(recipe, shape)
 
@@ -53,6 +55,11 @@ def test_flash_attention_needs_no_mask_for_a_window() -> None:
     flash = {"attention": "flash_attention_2"}
     assert kernels(traced(flash, sliding_window=SEQ // 2)) == {"flash"}
     assert forward_bytes(traced(flash, sliding_window=SEQ // 2)) == forward_bytes(traced(flash))
+
+
+def test_flash_attention_takes_a_single_example_as_not_packed() -> None:
+    flash = {"attention": "flash_attention_2"}
+    assert kernels(traced(flash, micro_batch=1)) == {"flash"}
 
 
 def test_nothing_stays_patched() -> None:
