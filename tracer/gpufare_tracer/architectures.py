@@ -27,7 +27,6 @@ class Architecture(BaseModel):
     head_dim: int
     vocab: int
     tied_embeddings: bool
-    gated_mlp: bool = True
     experts: int = 1
     experts_active: int = 1
 
@@ -58,14 +57,13 @@ def _of_catalogue(model: str) -> Architecture:
 
 @cache
 def catalogue_configs() -> dict[str, dict[str, Any]]:
-    """Return the fields of config.json that shape the catalogue's newer models, by id."""
+    """Return the rows of catalog/model_configs.jsonl by model.
+
+    ``config`` has the fields of config.json that shape the model; ``note``, if there is one, says in what
+    transformers' code for it differs from the model's own.
+    """
     text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
-    return {row["model"]: row["config"] for row in map(json.loads, text.splitlines())}
-
-
-def is_without_vision(model: str) -> bool:
-    """Return True if a catalogue model is the language model of one with a vision tower."""
-    return "without its vision tower" in _catalogue()[model]["source"]
+    return {row["model"]: row for row in map(json.loads, text.splitlines())}
 
 
 def hugging_face_id(shape: TraceShape) -> str:

@@ -83,7 +83,7 @@ def trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
         resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
         phases=_phases(recorder.timeline, with_lines), moments=_moments(recorder.timeline),
-        work=recorder.work.result(), note=note,
+        work=recorder.work.work, note=note,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 from gpufare_tracer.timeline import Phase
 from gpufare_tracer.trace import trace
+from tests.shapes import attention_kernels
 
 HEADS, WIDTH, SEQ = 4, 64, 512
 SMALL = {
@@ -30,8 +31,10 @@ def traced(
     return trace(recipe, shape)
 
 
-def kernels(found: Trace) -> set[str]:
-    return {call.kernel for call in found.work.attention}
+def kernels(*arguments: Any, **named: Any) -> set[str]:
+    with attention_kernels() as called:
+        traced(*arguments, **named)
+    return called
 
 
 def forward_bytes(found: Trace) -> int:
@@ -39,13 +42,14 @@ def forward_bytes(found: Trace) -> int:
 
 
 def test_a_causal_mask_is_skipped_as_with_values() -> None:
-    assert kernels(traced()) == {"flash"}
-    assert kernels(traced({"attention_mask": True})) == {"flash"}
+    assert kernels() == {"flash"}
+    assert kernels({"attention_mask": True}) == {"flash"}
 
 
 def test_a_window_shorter_than_the_sequence_takes_a_mask_in_every_layer() -> None:
-    plain, windowed = traced(sliding_window=SEQ + 1), traced(sliding_window=SEQ // 2)
-    assert (kernels(plain), kernels(windowed)) == ({"flash"}, {"efficient"})
+    assert kernels(sliding_window=SEQ + 1) == {"flash"}
+    assert kernels(sliding_window=SEQ // 2) == {"efficient"}
+    plain = traced(sliding_window=SEQ + 1)
     one, two = traced(sliding_window=SEQ // 2), traced(sliding_window=SEQ // 2, layers=2)
     more_without = forward_bytes(traced(layers=2)) - forward_bytes(plain)
     assert forward_bytes(two) - forward_bytes(one) - more_without == SCORES_BYTES
@@ -53,13 +57,13 @@ def test_a_window_shorter_than_the_sequence_takes_a_mask_in_every_layer() -> Non
 
 def test_flash_attention_needs_no_mask_for_a_window() -> None:
     flash = {"attention": "flash_attention_2"}
-    assert kernels(traced(flash, sliding_window=SEQ // 2)) == {"flash"}
+    assert kernels(flash, sliding_window=SEQ // 2) == {"flash"}
     assert forward_bytes(traced(flash, sliding_window=SEQ // 2)) == forward_bytes(traced(flash))
 
 
 def test_flash_attention_takes_a_single_example_as_not_packed() -> None:
     flash = {"attention": "flash_attention_2"}
-    assert kernels(traced(flash, micro_batch=1)) == {"flash"}
+    assert kernels(flash, micro_batch=1) == {"flash"}
 
 
 def test_nothing_stays_patched() -> None:
