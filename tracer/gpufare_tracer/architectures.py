@@ -1,6 +1,5 @@
 """The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
 
-import csv
 import json
 from functools import cache
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.kept import read_table
 from gpufare_tracer.result import TraceShape
 from pipeline.home import paths
 from pipeline.model import architectures
@@ -33,8 +33,7 @@ class Architecture(BaseModel):
 
 @cache
 def _catalogue() -> dict[str, dict[str, str]]:
-    with (paths.CATALOG_DIR / "models.csv").open(newline="", encoding="utf-8") as file:
-        return {row["model"]: row for row in csv.DictReader(file)}
+    return {row["model"]: row for row in read_table(paths.CATALOG_DIR / "models.csv")}
 
 
 def architecture_of(shape: TraceShape) -> Architecture:

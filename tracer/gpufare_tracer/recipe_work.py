@@ -12,7 +12,6 @@ Steps are traced with every layer recomputed, and the part ``recompute`` is the 
 product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
 """
 
-import csv
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from gpufare_tracer.architectures import Architecture, architecture_of
+from gpufare_tracer.kept import write_table
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.timeline import Phase
@@ -231,10 +231,7 @@ def main(path: Path | None = None) -> None:
                 {"recipe": name, "attention": attention, **row} for row in coefficients(traces, attention)
             ]
             print(f"{name} with {attention} attention: {len(traces)} traces", file=sys.stderr)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_table(path, COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -40,9 +40,6 @@ class Recipe(BaseModel):
     kbit_casts_back: bool = False
     """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
 
-    gptq_kernel: Literal["torch", "triton"] = "triton"
-    """How GPTQ's layers unpack weights: by torch operations, or in one kernel that keeps nothing."""
-
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
     """The type of torch.autocast around the forward pass; None: no autocast."""

@@ -24,12 +24,12 @@ def columns() -> tuple[str, ...]:
     return (*KEYS, "resident_bytes", "trainable_parameters", *memory, *moments)
 
 
-def row(trace: Trace, layers: int) -> dict[str, str | int]:
-    """A trace as a row; ``layers`` is the depth that was traced. Phases never entered count 0."""
+def row(trace: Trace) -> dict[str, str | int]:
+    """A trace of a cut model as a row. Phases never entered count 0."""
     major, minor = trace.shape.compute_capability
     values: dict[str, str | int] = {name: "" if name.endswith("_operation") else 0 for name in columns()}
     values |= {
-        "recipe": trace.recipe.name, "model": trace.shape.model, "layers": layers,
+        "recipe": trace.recipe.name, "model": trace.shape.model, "layers": trace.shape.layers or 0,
         "micro_batch": trace.shape.micro_batch, "seq_len": trace.shape.seq_len,
         "compute_capability": f"{major}.{minor}", "resident_bytes": trace.resident_bytes,
         "trainable_parameters": trace.trainable_parameters,

@@ -107,7 +107,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
         quantize = partial(quantized.quantize_really, device=here().device)
         model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
     elif is_gptq:
-        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding == "fsdp" else None)
+        model = gptq.quantize(model, dtype if recipe.sharding == "fsdp" else None)
         tie_weights(model, shape)
     if liger.wanted(recipe):
         liger.apply(model, recipe, here().undo)
