@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -147,8 +147,7 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
         stack.enter_context(_eager(notes))
         for name in numbers:
             stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
-        for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
-            stack.enter_context(patch.object(torch.cuda, name, _Idle))
+        stack.enter_context(device.idle_streams())
         # Pinned memory is the host's, and torch has no fake implementation of pinning.
         stack.enter_context(patch.object(torch.Tensor, "pin_memory", lambda tensor, *_: tensor))
         optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
@@ -156,18 +155,6 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
         plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]
         stack.enter_context(patch.object(optimizers, "_foreach_supported_types", plain))
         yield
-
-
-class _Idle(nullcontext[None]):
-    """A stream or an event, which orders work that is never done."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        super().__init__()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *_, **__: 0
 
 
 COMPILED = "torch.compile is not traced: this is its eager code"
