@@ -94,10 +94,15 @@ def job_of(recipe: Recipe, cell: Cell) -> Job:
     )
 
 
-def read(folder: Path, recipes: Mapping[str, Recipe]) -> Table:
-    """Read the traces of a folder whose recipes are still the same, with the versions of their packages."""
+def read(folder: Path, recipes: Mapping[str, Recipe] | None = None) -> Table:
+    """Read the traces of a folder, with the versions of their packages.
+
+    With ``recipes``, only those of recipes that are still the same.
+    """
     packages = {each["recipe"]: each for each in read_table(folder / RECIPES_FILE)}
-    current = {name for name, recipe in recipes.items() if digest_of(recipe) == _digest(packages, name)}
+    current = set(packages)
+    if recipes is not None:
+        current = {name for name, recipe in recipes.items() if digest_of(recipe) == _digest(packages, name)}
     return {
         _cell(each): each | {"versions": packages[each["recipe"]]["versions"], "problem": ""}
         for each in read_table(folder / TRACES_FILE, columns())
@@ -146,9 +151,9 @@ def fill(
     """
     folder = folder or paths.CATALOG_DIR
     known = read_recipes()
-    before = read(folder, known)
+    before, current = read(folder), read(folder, known)
     digests = {cell: digest_of(*job_of(known[cell.recipe], cell)) for cell in cells(known.values())}
-    rows = {digests[cell]: each for cell, each in before.items() if cell in digests}
+    rows = {digests[cell]: each for cell, each in current.items() if cell in digests}
     kept = Kept(folder / JOURNAL_FILE, rows, row)
     kept.trace([job_of(recipes[cell.recipe], cell) for cell in cells(recipes.values())], jobs, show)
     found = {cell: kept.rows[digest] for cell, digest in digests.items() if digest in kept.rows}

@@ -80,7 +80,7 @@ class Trace(BaseModel):
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()
     """Only those of forward pass and optimizer step where the model's layers were not found."""
-    work: dict[Phase, dict[str, int]]
+    work: dict[Phase, dict[str, int]] = {}
     """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py has their names."""
     operations: int
     """Operations seen in two optimizer steps."""

@@ -146,6 +146,18 @@ def test_a_grid_traces_only_what_it_lacks_and_keeps_other_recipes(tmp_path: Path
     assert not (tmp_path / grid.JOURNAL_FILE).exists()
 
 
+def test_a_changed_recipe_is_traced_again_and_its_changed_peaks_are_shown(
+    tmp_path: Path, made: list[Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid.write(tmp_path, {CELL: row_of(forward_allocated_bytes=512)})
+    changed = {"hf-lora": RECIPES["hf-lora"].model_copy(update={"lora_rank": 8})}
+    monkeypatch.setattr(grid, "read_recipes", lambda: RECIPES | changed)
+    said: list[str] = []
+    grid.fill(changed, folder=tmp_path, show=said.append)
+    assert set(made) == set(grid.cells(changed.values()))
+    assert said[-1] == "hf-lora llama-3.1-8b 2 1 512: forward 512 to 0 bytes, -100.0%"
+
+
 def test_what_cannot_be_traced_is_an_error_after_the_rest_is_written(
     tmp_path: Path, made: list[Cell], monkeypatch: pytest.MonkeyPatch
 ) -> None:
