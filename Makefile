@@ -42,9 +42,9 @@ trace-sample: $(TRACE_READY)
 	@[ ! -e $(TRACE_READY) ] || $(TRACE_BIN)/gpufare trace-grid --check --jobs 2
 
 # Repeats traces that a moved pin or a changed recipe made stale, shows which peaks changed, notes the peaks under
-# these versions, and learns from the traces. Resumes if interrupted; FRESH=--fresh repeats all traces.
+# these versions, and learns from the traces. Resumes if interrupted.
 traces: $(TRACE_READY)
-	$(TRACE_BIN)/gpufare trace-grid --jobs 2 $(FRESH)
+	$(TRACE_BIN)/gpufare trace-grid --jobs 2
 	$(TRACE_BIN)/gpufare trace-grid --by-version --jobs 2
 	$(TRACE_BIN)/gpufare learn-traces
 

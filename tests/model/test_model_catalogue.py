@@ -20,6 +20,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         json.loads, (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8").splitlines()
     )
 }
+POSITIONS_NOT_COUNTED = "santacoder"
+"""Its table of positions, 0.37% of its parameters, is not among those of catalog/models.csv."""
 UNEXPLAINED = 0.0005
 """Totals that are rounded to five digits, and biases and norms."""
 
@@ -35,9 +37,13 @@ def test_parameters_follow_from_the_columns(model: str) -> None:
         assert value == pytest.approx(int(MODELS[model][name]), rel=UNEXPLAINED), name
 
 
-@pytest.mark.parametrize("model", sorted(CONFIGS))
+@pytest.mark.parametrize("model", sorted(MODELS))
 def test_columns_follow_from_the_config(model: str) -> None:
-    assert shape_in_catalogue(model) == shape_of(model, CONFIGS[model])
+    shape = shape_of(model, CONFIGS[model])
+    if model == POSITIONS_NOT_COUNTED:
+        assert shape.extra_embedding_params == 2048 * 2048
+        shape = shape.model_copy(update={"extra_embedding_params": None})
+    assert shape_in_catalogue(model) == shape
 
 
 @pytest.mark.parametrize("model", sorted(MODELS))

@@ -1,6 +1,5 @@
 """The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
 
-import csv
 import json
 from functools import cache
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.kept import read_table
 from gpufare_tracer.result import TraceShape
 from pipeline.home import paths
 from pipeline.model import architectures
@@ -27,15 +27,13 @@ class Architecture(BaseModel):
     head_dim: int
     vocab: int
     tied_embeddings: bool
-    gated_mlp: bool = True
     experts: int = 1
     experts_active: int = 1
 
 
 @cache
 def _catalogue() -> dict[str, dict[str, str]]:
-    with (paths.CATALOG_DIR / "models.csv").open(newline="", encoding="utf-8") as file:
-        return {row["model"]: row for row in csv.DictReader(file)}
+    return {row["model"]: row for row in read_table(paths.CATALOG_DIR / "models.csv")}
 
 
 def architecture_of(shape: TraceShape) -> Architecture:
@@ -58,14 +56,13 @@ def _of_catalogue(model: str) -> Architecture:
 
 @cache
 def catalogue_configs() -> dict[str, dict[str, Any]]:
-    """Return the fields of config.json that shape the catalogue's newer models, by id."""
+    """Return the rows of catalog/model_configs.jsonl by model.
+
+    ``config`` has the fields of config.json that shape the model; ``note``, if there is one, says in what
+    transformers' code for it differs from the model's own.
+    """
     text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
-    return {row["model"]: row["config"] for row in map(json.loads, text.splitlines())}
-
-
-def is_without_vision(model: str) -> bool:
-    """Return True if a catalogue model is the language model of one with a vision tower."""
-    return "without its vision tower" in _catalogue()[model]["source"]
+    return {row["model"]: row for row in map(json.loads, text.splitlines())}
 
 
 def hugging_face_id(shape: TraceShape) -> str:

@@ -7,8 +7,7 @@ are not negative, errors count relative to all that is allocated then, and featu
 they explain something.
 """
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import nnls
 
+from gpufare_tracer.kept import read_table, write_table
 from gpufare_tracer.recipe_settings import SETTINGS_FILE, setting_rows
 from gpufare_tracer.recipes import Recipe, read_recipes
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.settings import run_settings
+from gpufare_tracer.settings import cut_to_layers, run_settings
 from gpufare_tracer.timeline import Category, Moment
 from pipeline.home import paths
 from pipeline.warehouse.database import in_memory
@@ -37,14 +37,6 @@ EXACT_SHARE = 5e-4
 LEAST_GAIN = 0.1
 """A further feature must take away this share of the error that is left."""
 MOST_FEATURES = 8
-
-CODE_OF_ITS_OWN = {
-    "gemma-2-9b": "caps of attention scores and logits",
-    "mixtral-8x7b": "a mixture of experts",
-    "qwen3-30b-a3b": "a mixture of experts",
-    "deepseek-v3": "a mixture of experts with latent attention and dense first layers",
-}
-"""Models of the grid with other code than the rest: not learned from; their runs keep the formula."""
 
 AGREEMENT = 0.03
 """Relative difference of a measured run and its trace up to which they agree."""
@@ -73,21 +65,18 @@ class Features:
     per_token: npt.NDArray[np.bool_]
 
 
-def read_traces(path: Path | None = None) -> list[dict[str, str]]:
-    """The rows of catalog/traces.csv."""
-    with (path or paths.CATALOG_DIR / TRACES_FILE).open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
 def insert_runs(
     connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
 ) -> None:
     """Make the temporary table ``traced_settings``: a run per trace, ``job`` its position, of cut models."""
+    depths = {(trace["model"], trace["layers"]) for trace in traces}
+    cut = {(model, layers): cut_to_layers(connection, model, int(layers)) for model, layers in sorted(depths)}
     rows = []
     for number, trace in enumerate(traces):
         shape = TraceShape(
-            model=cut_model(trace), micro_batch=int(trace["micro_batch"]), seq_len=int(trace["seq_len"])
-        )
+            model=cut[trace["model"], trace["layers"]], micro_batch=int(trace["micro_batch"]),
+            seq_len=int(trace["seq_len"]),
+        )  # fmt: skip
         settings = run_settings(recipes[trace["recipe"]], shape, GPU)
         rows.append(settings | {"job": str(number), "recipe": trace["recipe"]})
     names = sorted({name for row in rows for name in row})
@@ -102,32 +91,6 @@ def insert_runs(
         f"INSERT INTO traced_settings SELECT {unnested}",
         [[row.get(name) for row in rows] for name in names],
     )
-    _cut_models(connection, traces)
-
-
-def cut_model(trace: TraceRow) -> str:
-    """The name of a trace's model at the depth traced."""
-    return f"{trace['model']} at {trace['layers']} layers"
-
-
-def _cut_models(connection: duckdb.DuckDBPyConnection, traces: Iterable[TraceRow]) -> None:
-    for name, model, layers in sorted(
-        {(cut_model(trace), trace["model"], int(trace["layers"])) for trace in traces}
-    ):
-        connection.execute(
-            """
-            INSERT INTO main.models BY NAME
-            SELECT * REPLACE (
-                $name AS model, $layers AS layers,
-                (params_linear * $layers / layers)::BIGINT AS params_linear,
-                (params_total - params_linear * (1 - $layers / layers))::BIGINT AS params_total,
-                (params_active - (params_active - (params_total - params_linear)) * (1 - $layers / layers))
-                    ::BIGINT AS params_active
-            )
-            FROM main.models WHERE model = $model AND $name NOT IN (SELECT model FROM main.models)
-            """,
-            {"name": name, "model": model, "layers": layers},
-        )
 
 
 def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
@@ -173,7 +136,6 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
     """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
-    traces = [trace for trace in traces if trace["model"] not in CODE_OF_ITS_OWN]
     connection = in_memory("settings_of", "features_of")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
@@ -276,13 +238,14 @@ def learn_catalogue(folder: Path | None = None) -> str:
     """Write recipe_settings.csv, and recipe_memory.csv where there are traces; returns a line on both."""
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()
-    write(folder / SETTINGS_FILE, setting_rows(recipes, agreeing_runs(recipes)))
+    settings = setting_rows(recipes, agreeing_runs(recipes))
+    write_table(folder / SETTINGS_FILE, list(settings[0]), settings)
     said = f"{SETTINGS_FILE}: {len(recipes)} recipes"
-    if not (paths.CATALOG_DIR / TRACES_FILE).exists():
+    traces = read_table(paths.CATALOG_DIR / TRACES_FILE)
+    if not traces:
         return f"{said}; no {TRACES_FILE} to learn from: gpufare trace-grid makes it"
-    traces = read_traces()
     coefficients = learn(traces, recipes)
-    write(folder / COEFFICIENTS_FILE, coefficients)
+    write_table(folder / COEFFICIENTS_FILE, list(coefficients[0]), coefficients)
     return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
 
 
@@ -327,11 +290,3 @@ def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
     for recipe, family, runs in found:
         by_recipe.setdefault(recipe, {})[family] = runs
     return by_recipe
-
-
-def write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows of the same keys as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)

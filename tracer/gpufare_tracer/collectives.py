@@ -1,9 +1,8 @@
-"""The collectives of a sharded step: how many bytes they move, and what their tensors are for."""
+"""The collectives of a sharded step: what their tensors are for."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import torch
 from torch.utils._pytree import tree_iter
 
 from gpufare_tracer.timeline import Category
@@ -30,19 +29,6 @@ def _known(func: Any) -> tuple[str, int, int | None] | None:
     if func.namespace not in ("c10d", "_c10d_functional"):
         return None
     return COLLECTIVES.get(func._schema.name.split("::")[1])
-
-
-def collective(func: Any, args: Sequence[Any]) -> tuple[str, int] | None:
-    """The collective that an operation is and bytes of its input on this rank; None for others."""
-    known = _known(func)
-    if known is None:
-        return None
-    name, source, _ = known
-    return name, sum(t.numel() * t.element_size() for t in _tensors(args[source]))
-
-
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_iter(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def claim(recorder: Any, func: Any, args: Sequence[Any], out: Any) -> None:

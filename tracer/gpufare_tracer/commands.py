@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gpufare_tracer.steps import Step
 
 GIB = 1 << 30
+OUTPUT_FOLDER = click.Path(file_okay=False, path_type=Path)
 OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
 """Settings that a user's own step leaves to the loop around it."""
 
@@ -118,75 +119,23 @@ def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> 
 
 
 @click.command()
-@click.option("--only", metavar="SOURCE", help="Only the runs of one source of catalog/measured_runs.csv.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--limit", type=click.IntRange(min=0), help="Trace at most this many, the plainest first.")
-def trace_runs(only: str | None, jobs: int, limit: int | None) -> None:
+def trace_runs(jobs: int) -> None:
     """Trace the measured runs of known software again: catalog/traced_runs.csv."""
     from gpufare_tracer.traced_runs import trace_runs as trace_all
 
-    path = trace_all(only, jobs, _say_progress, limit)
-    tell(f"written: {path}")
-
-
-@click.command()
-@click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
-              help="A preset of catalog/recipes.yaml.")  # fmt: skip
-@click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE", help="Change a switch. Repeatable.")
-@click.option("--model", default="smollm2-135m", show_default=True, help="An id of the catalogue.")
-@click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--seq-len", type=click.IntRange(min=1), default=1024, show_default=True)
-@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
-def trace_parity(
-    recipe_name: str,
-    switches: tuple[str, ...],
-    model: str,
-    micro_batch: int,
-    seq_len: int,
-    layers: int | None,
-) -> None:
-    """Run a step on this machine's GPU and compare its peaks with the trace."""
-    from gpufare_tracer.parity import parity
-    from gpufare_tracer.result import TraceShape
-    from pipeline.cli.printing import show
-    from pipeline.warehouse.query import Result
-
-    recipe = recipe_as_set(recipe_name, switches, None)
-    shape = TraceShape(model=model, micro_batch=micro_batch, seq_len=seq_len, layers=layers)
-    rows: list[tuple[Any, ...]] = [
-        (
-            found.phase.value, _gib(found.measured_bytes), _gib(found.traced_bytes), f"{found.error:+.2%}",
-            _gib(found.measured_reserved_bytes), _gib(found.traced_reserved_bytes),
-        )
-        for found in parity(recipe, shape)
-    ]  # fmt: skip
-    columns = ("phase", "measured GiB", "traced GiB", "error", "reserved GiB", "traced reserved GiB")
-    show(Result(columns, ("VARCHAR", *(["DOUBLE"] * 5)), rows), "table")
+    tell(f"written: {trace_all(jobs, _say_progress)}")
 
 
 @click.command("trace-grid")
 @click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
-@click.option("--model", "models", multiple=True, help="Only these models of the grid.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
-@click.option("--fresh", is_flag=True, help="Trace again also what is there and up to date.")
 @click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
 @click.option(
     "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
 )
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the tables, instead of the catalogue.",
-)
-def trace_grid(
-    only: tuple[str, ...],
-    models: tuple[str, ...],
-    jobs: int,
-    fresh: bool,
-    check: bool,
-    by_version: bool,
-    output: Path | None,
-) -> None:
+@click.option("--output", type=OUTPUT_FOLDER, help="Folder of the tables, instead of the catalogue.")
+def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, output: Path | None) -> None:
     """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv.
 
     Interrupted, it resumes.
@@ -194,7 +143,7 @@ def trace_grid(
     from gpufare_tracer import grid, versions
 
     if check:
-        changed = grid.check(folder=output, jobs=jobs, show=_say_progress)
+        changed = grid.check(folder=output, jobs=jobs)
         if changed:
             shown = "\n".join(changed[: grid.CHANGES_SHOWN])
             raise click.ClickException(
@@ -208,18 +157,11 @@ def trace_grid(
         count = versions.add_versions(recipes, folder=output, jobs=jobs, show=_say_progress)
         click.echo(f"{count} rows in {versions.FILE}")
         return
-    table = grid.fill(
-        recipes, folder=output, models=grid.chosen_models(models), jobs=jobs, fresh=fresh, show=_say_progress
-    )
-    click.echo(f"{len(table.rows)} traces, {table.failures.total()} that could not be traced")
+    click.echo(f"{len(grid.fill(recipes, folder=output, jobs=jobs, show=_say_progress))} traces")
 
 
 @click.command("learn-traces")
-@click.option(
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to instead of the catalogue.",
-)
+@click.option("--output", type=OUTPUT_FOLDER, help="Folder to write to, instead of the catalogue.")
 def learn_traces(output: Path | None) -> None:
     """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
 

@@ -125,6 +125,32 @@ class _AnyDevice(contextlib.nullcontext[None]):
         super().__init__()
 
 
+class Idle(contextlib.nullcontext[None]):
+    """A stream, an event, or the context of a stream: nothing runs, so nothing waits and all is done."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        super().__init__()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *_, **__: self
+
+    def elapsed_time(self, _: Any) -> float:
+        """No time passes."""
+        return 0.0
+
+
+def idle_streams() -> contextlib.ExitStack:
+    """Let torch make and enter streams and events that do nothing."""
+    import torch
+
+    stack = contextlib.ExitStack()
+    for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
+        stack.enter_context(patch.object(torch.cuda, name, Idle))
+    return stack
+
+
 @contextmanager
 def _nothing(*_: Any, **__: Any) -> Iterator[None]:
     yield

@@ -1,4 +1,4 @@
-"""Files that traces keep on disk: the digest of what was traced, a journal of finished traces, and tables.
+"""Traces kept on disk: what was traced is not traced again until its recipe, a package or the tracer changes.
 
 catalog/traces.csv (grid.py) and catalog/traced_runs.csv (traced_runs.py) are kept alike.
 """
@@ -7,16 +7,19 @@ import csv
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpufare_tracer.processes import in_processes
 from gpufare_tracer.recipes import Recipe
-from gpufare_tracer.result import TraceShape
+from gpufare_tracer.result import Trace, TraceShape
 
 Row = dict[str, str]
 """One row of a table, as its file has it."""
+ToRow = Callable[[Trace], Mapping[str, str | int]]
+Job = tuple[Recipe, TraceShape]
 REASON_CHARACTERS = 300
 NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
 """Fields of a recipe that name it and change nothing in its trace."""
@@ -48,32 +51,63 @@ def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
     return hashlib.sha256(json.dumps(traced, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Journal:
-    """Finished traces since their table was written, one JSON line each: an interrupted run loses one."""
+class Kept:
+    """Traces by the digest of what was traced: those of a table, and those of the journal beside it.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A row has the values of ``to_row``, the ``versions`` of its packages, and a failed trace's ``problem``.
+    """
 
-    def lines(self) -> Iterator[Any]:
-        """Return the added entries; an unfinished last line of a killed process is skipped."""
-        if not self.path.exists():
-            return
-        for line in self.path.read_text(encoding="utf-8").splitlines():
+    def __init__(self, journal: Path, rows: Mapping[str, Row], to_row: ToRow) -> None:
+        self.rows = dict(rows)
+        self._journal, self._to_row = journal, to_row
+        for line in journal.read_text(encoding="utf-8").splitlines() if journal.exists() else ():
             try:
-                yield json.loads(line)
+                digest, row = json.loads(line)
             except ValueError:
-                continue
+                continue  # the unfinished last line of a killed process
+            self.rows[digest] = row
 
-    def add(self, line: Any) -> None:
-        """Keep a trace on disk before the next one begins."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        torn = self.path.exists() and not self.path.read_bytes().endswith(b"\n")
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write("\n" * torn + json.dumps(line) + "\n")
+    def has(self, digest: str) -> bool:
+        """Return True if a trace is known and would be the same today; a failed one is repeated."""
+        row = self.rows.get(digest)
+        if row is None or row["problem"]:
+            return False
+        return installed_versions(row["versions"]) == row["versions"]
+
+    def trace(self, wanted: Iterable[Job], jobs: int, show: Callable[[str], None]) -> None:
+        """Trace what is missing in ``jobs`` processes, and keep each trace on disk as it comes."""
+        missing = {digest: job for job in wanted if not self.has(digest := digest_of(*job))}
+        show(f"{len(missing)} traces to make")
+        calls = [(self._to_row, *job) for job in missing.values()]
+        for number, (index, row) in enumerate(in_processes(traced_row, calls, jobs), start=1):
+            digest, (recipe, shape) = list(missing.items())[index]
+            self._add(digest, row)
+            sizes = f"{shape.layers or 'all'} layers, {shape.micro_batch} x {shape.seq_len}"
+            done = row["problem"] or "traced"
+            show(f"{number} of {len(missing)}: {recipe.name}, {shape.model}, {sizes}: {done}")
+
+    def _add(self, digest: str, row: Row) -> None:
+        self.rows[digest] = row
+        self._journal.parent.mkdir(parents=True, exist_ok=True)
+        torn = self._journal.exists() and not self._journal.read_bytes().endswith(b"\n")
+        with self._journal.open("a", encoding="utf-8") as file:
+            file.write("\n" * torn + json.dumps([digest, row]) + "\n")
 
     def end(self) -> None:
-        """Forget all lines: their table has them."""
-        self.path.unlink(missing_ok=True)
+        """Forget the journal: the table has its rows."""
+        self._journal.unlink(missing_ok=True)
+
+
+def traced_row(to_row: ToRow, recipe: Recipe, shape: TraceShape) -> Row:
+    """Trace a step; what prevents it is the row's ``problem``."""
+    from gpufare_tracer.trace import trace
+
+    try:
+        found = trace(recipe, shape)
+        values = {name: str(value) for name, value in to_row(found).items()}
+    except Exception as error:  # any framework's own error
+        return {"problem": reason_of(error), "versions": ""}
+    return values | {"problem": "", "versions": versions_text(found.versions)}
 
 
 def read_table(path: Path, header: Sequence[str] | None = None) -> list[Row]:
@@ -86,11 +120,11 @@ def read_table(path: Path, header: Sequence[str] | None = None) -> list[Row]:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write a CSV, whole or not at all."""
+    """Write the columns of ``header`` as a CSV, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     with part.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, header, lineterminator="\n")
+        writer = csv.DictWriter(file, header, lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
     part.replace(path)

@@ -24,7 +24,7 @@ def layers_of(model: Any, depth: int) -> list[Any]:
 
 def mark_layers(model: Any, depth: int, timeline: Timeline) -> None:
     """Hook the layers of a model so that a step marks the moments of its loss and of its backward pass."""
-    layers = layers_of(model, depth) if model is not None else []
+    layers = layers_of(model, depth)
     for index, layer in enumerate(layers):
         moment = _moment_of(index, len(layers))
         # A checkpointed layer runs again before its backward pass.

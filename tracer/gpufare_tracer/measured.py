@@ -4,7 +4,6 @@ A run's columns say most of a recipe; what its publisher's own script, configura
 is the source's, with the evidence for it.
 """
 
-import csv
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gpufare_tracer.card import COMPUTE_CAPABILITIES
 from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.kept import read_table
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 from pipeline.home import paths
@@ -162,8 +162,7 @@ def _known(names: Mapping[str, str], run: Mapping[str, str], column: str) -> str
 
 @cache
 def _architectures() -> dict[str, str]:
-    with (paths.CATALOG_DIR / "gpus.csv").open(newline="", encoding="utf-8") as file:
-        return {row["gpu_id"]: row["architecture"] for row in csv.DictReader(file)}
+    return {row["gpu_id"]: row["architecture"] for row in read_table(paths.CATALOG_DIR / "gpus.csv")}
 
 
 def _compute_capability(name: str, gpu: str) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,7 +16,7 @@ from gpufare_tracer import device, fake_cuda
 from gpufare_tracer.errors import CannotTraceError, place_of, speaking_errors
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.steps import PlainStep
+from gpufare_tracer.steps import Step
 from gpufare_tracer.timeline import Phase
 
 CONTRACT = (
@@ -69,11 +69,11 @@ def _imported(reference: str, module_name: str) -> ModuleType:
         raise
 
 
-def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], PlainStep]:
+def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], Step]:
     """Builds the step that a user's function makes; it gets micro_batch and seq_len where it takes them."""
     taken = inspect.signature(function).parameters
 
-    def build(recipe: Recipe, shape: TraceShape) -> PlainStep:
+    def build(recipe: Recipe, shape: TraceShape) -> Step:
         sizes = {"micro_batch": shape.micro_batch, "seq_len": shape.seq_len}
         with _code_of(reference):
             made = function(**{name: size for name, size in sizes.items() if name in taken})
@@ -101,14 +101,13 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
 
 
 @dataclass
-class OwnStep(PlainStep):
+class OwnStep(Step):
     """A user's step, which says of its errors where they are."""
 
     reference: str = ""
-    note: str = ""
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """As ``PlainStep``; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
+        """Run the step; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
         with _code_of(self.reference):
             super().run(begin)
 
@@ -148,8 +147,7 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
         stack.enter_context(_eager(notes))
         for name in numbers:
             stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
-        for name in ("Stream", "Event", "current_stream", "default_stream", "stream"):
-            stack.enter_context(patch.object(torch.cuda, name, _Idle))
+        stack.enter_context(device.idle_streams())
         # Pinned memory is the host's, and torch has no fake implementation of pinning.
         stack.enter_context(patch.object(torch.Tensor, "pin_memory", lambda tensor, *_: tensor))
         optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
@@ -157,18 +155,6 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
         plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]
         stack.enter_context(patch.object(optimizers, "_foreach_supported_types", plain))
         yield
-
-
-class _Idle(nullcontext[None]):
-    """A stream or an event, which orders work that is never done."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        super().__init__()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *_, **__: 0
 
 
 COMPILED = "torch.compile is not traced: this is its eager code"

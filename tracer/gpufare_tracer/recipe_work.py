@@ -12,7 +12,6 @@ Steps are traced with every layer recomputed, and the part ``recompute`` is the 
 product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
 """
 
-import csv
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,9 +23,10 @@ import numpy.typing as npt
 from scipy.optimize import nnls
 
 from gpufare_tracer.architectures import Architecture, architecture_of
+from gpufare_tracer.kept import write_table
 from gpufare_tracer.recipes import Recipe
-from gpufare_tracer.result import Trace, TraceShape
-from gpufare_tracer.table import WORK_KINDS, attention_flops, work_values
+from gpufare_tracer.result import TraceShape
+from gpufare_tracer.timeline import Phase
 from pipeline.home import paths
 
 TABLE_FILE = "recipe_work.csv"
@@ -141,29 +141,6 @@ def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Rec
     return {name: float(value) for name, value in zip(FEATURES, values, strict=True)}
 
 
-def work_of(trace: Trace, phase: str) -> dict[str, float]:
-    """Return the work of one phase of a trace, by quantity; bytes of adapters' products count as moved."""
-    values = work_values(trace.work)
-    moved = [kind for kind in WORK_KINDS if kind not in ("dequantization", "optimizer")]
-    return {
-        "moved_bytes": sum(values[f"{phase}_moved_{kind}_bytes"] for kind in moved)
-        + values[f"{phase}_narrow_bytes"],
-        "dequantized_bytes": values[f"{phase}_moved_dequantization_bytes"],
-        "flops_16bit": values[f"{phase}_flops_16bit"],
-        "flops_fp32": values[f"{phase}_flops_fp32"],
-        "attention_flops_16bit": _attention_flops(trace, phase, is_fp32=False),
-        "attention_flops_fp32": _attention_flops(trace, phase, is_fp32=True),
-        "kernels": values[f"{phase}_kernels"],
-        "python_operations": values[f"{phase}_python_operations"],
-        "autograd_operations": values[f"{phase}_autograd_operations"],
-    }
-
-
-def _attention_flops(trace: Trace, phase: str, *, is_fp32: bool) -> float:
-    calls = [c for c in trace.work.attention if c.phase == phase and (c.dtype == "float32") == is_fp32]
-    return float(sum(attention_flops(call) for call in calls))
-
-
 def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
     """The traces behind one recipe's coefficients: models at two depths, shapes and targets alternating."""
     implementation, capability = ATTENTION[attention]
@@ -189,9 +166,13 @@ def traced(recipe: Recipe, shape: TraceShape) -> Traced:
     """One trace as a row of the regression."""
     from gpufare_tracer.trace import trace
 
-    found = trace(recipe, shape)
+    work = trace(recipe, shape).work
     features = features_of(architecture_of(shape), shape.micro_batch, shape.seq_len, recipe)
-    return Traced(features, work_of(found, "forward"), work_of(found, "backward"))
+    forward, backward = (
+        {quantity: float(work[phase].get(quantity, 0)) for quantity in QUANTITIES}
+        for phase in (Phase.FORWARD, Phase.BACKWARD)
+    )
+    return Traced(features, forward, backward)
 
 
 def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]:
@@ -250,10 +231,7 @@ def main(path: Path | None = None) -> None:
                 {"recipe": name, "attention": attention, **row} for row in coefficients(traces, attention)
             ]
             print(f"{name} with {attention} attention: {len(traces)} traces", file=sys.stderr)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write_table(path, COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -33,15 +33,12 @@ class Recipe(BaseModel):
     """Address of the documentation of the preset's switches."""
 
     method: Literal["full", "lora", "qlora"] = "lora"
-    quantization: Literal["none", "nf4", "nf4dq", "gptq", "int8"] = "none"
+    quantization: Literal["none", "nf4", "nf4dq", "gptq"] = "none"
     kbit_upcast: bool = False
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
     kbit_casts_back: bool = False
     """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
-
-    gptq_kernel: Literal["torch", "triton"] = "triton"
-    """How GPTQ's layers unpack weights: by torch operations, or in one kernel that keeps nothing."""
 
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
@@ -107,8 +104,8 @@ class Recipe(BaseModel):
         for is_wrong, problem in (
             (
                 self.method == "qlora" and self.quantization == "none",
-                "method=qlora with quantization=none is plain LoRA: set quantization=nf4, nf4dq, gptq "
-                "or int8, or method=lora",
+                "method=qlora with quantization=none is plain LoRA: set quantization=nf4, nf4dq "
+                "or gptq, or method=lora",
             ),
             (
                 self.method != "qlora" and self.quantization != "none",

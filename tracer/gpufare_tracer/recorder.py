@@ -85,7 +85,7 @@ class Recorder(TorchDispatchMode):
         if func in VALUES:
             return self._value(func, args) if self.has_stand_ins else self._known_value(func, args)
         if func is aten.nonzero.default and self.has_stand_ins:
-            self.work.synchronize()
+            self.work.count_read()
             return self._balanced_share(args[0])
         if func in MATRIX_PRODUCTS and args[0].device.type == "cuda":
             self._reserve_workspace()
@@ -107,12 +107,12 @@ class Recorder(TorchDispatchMode):
     def _value(self, func: Any, args: Any) -> bool | int | float:
         if func is aten.equal.default:
             return True  # Liger asks whether the loss's gradient is 1 (liger_kernel/ops/cross_entropy.py)
-        self.work.synchronize()
+        self.work.count_read()
         return _stand_in(args[0])
 
     def _known_value(self, func: Any, args: Any) -> Any:
         """The true value, where all tensors have one; library code that recipes run keeps its stand-in."""
-        self.work.synchronize()
+        self.work.count_read()
         known = [_known(argument) for argument in args]
         if all(value is not None for value in known):
             with no_dispatch():

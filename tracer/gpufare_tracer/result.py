@@ -65,56 +65,6 @@ class MomentTrace(BaseModel):
     by_category: dict[Category, int]
 
 
-class MatrixProduct(BaseModel):
-    """Matrix products of one shape in one phase: (batch, m, k) x (batch, k, n)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    phase: Phase
-    dtype: str
-    batch: int
-    m: int
-    n: int
-    k: int
-    count: int
-
-
-class Attention(BaseModel):
-    """Calls of one attention kernel in one phase."""
-
-    model_config = ConfigDict(frozen=True)
-
-    phase: Phase
-    dtype: str
-    kernel: str
-    """flash, efficient, or as the operation says."""
-    is_backward: bool
-    batch: int
-    heads: int
-    query_length: int
-    key_length: int
-    head_width: int
-    is_causal: bool
-    count: int
-
-
-class Work(BaseModel):
-    """The work of one micro-step (forward and backward) and of one optimizer step."""
-
-    matrix_products: tuple[MatrixProduct, ...] = ()
-    attention: tuple[Attention, ...] = ()
-    bytes_by_kind: dict[str, int] = {}
-    """Bytes that kernels other than matrix products and attention read and write: 'phase|kind' to bytes."""
-    kernels: dict[str, int] = {}
-    """Kernels launched, by 'phase'."""
-    host_operations: dict[str, int] = {}
-    """Operations that Python drives ('phase|python') or that autograd does ('phase|autograd')."""
-    synchronizations: int = 0
-    """Values that the host waits for, per micro-step."""
-    communicated_bytes: dict[str, int] = {}
-    """Bytes of each collective's input: 'phase|collective' to bytes."""
-
-
 class Trace(BaseModel):
     """Memory and work of one training step of a recipe on one GPU."""
 
@@ -130,7 +80,8 @@ class Trace(BaseModel):
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()
     """Only those of forward pass and optimizer step where the model's layers were not found."""
-    work: Work = Work()
+    work: dict[Phase, dict[str, int]] = {}
+    """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py has their names."""
     operations: int
     """Operations seen in two optimizer steps."""
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import duckdb
+
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 
@@ -42,3 +44,28 @@ def training_precision(recipe: Recipe) -> str:
     if recipe.weight_dtype != "fp32":
         return "bf16"
     return "amp" if recipe.autocast else "fp32"
+
+
+CUT = """
+INSERT INTO main.models BY NAME
+SELECT * REPLACE (
+    $name AS model, $layers AS layers,
+    params_total - round(params_linear * (1 - $layers / layers)) AS params_total,
+    round(params_linear * $layers / layers) AS params_linear,
+    params_active - round((params_active - (params_total - params_linear)) * (1 - $layers / layers))
+        AS params_active,
+    floor(full_attention_layers * $layers / layers) AS full_attention_layers,
+    floor(linear_attention_layers * $layers / layers) AS linear_attention_layers,
+    floor(cross_attention_layers * $layers / layers) AS cross_attention_layers,
+    round(extra_linear_params * $layers / layers) AS extra_linear_params,
+    if(dense_layers > $layers, $layers, dense_layers) AS dense_layers
+)
+FROM main.models WHERE model = $model
+"""
+
+
+def cut_to_layers(connection: duckdb.DuckDBPyConnection, model: str, layers: int) -> str:
+    """Add a catalogue model cut to some of its layers; returns its id."""
+    name = f"{model}-cut-to-{layers}-layers"
+    connection.execute(CUT, {"name": name, "model": model, "layers": layers})
+    return name

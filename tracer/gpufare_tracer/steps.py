@@ -4,55 +4,41 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Any
 
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.timeline import Phase
 
 
-class Step(Protocol):
-    """A model with its optimizer on the fake device, ready to train."""
-
-    @property
-    def parameters(self) -> Iterable[Any]:
-        """All parameters; those that train require a gradient."""
-
-    @property
-    def optimizer(self) -> Any:
-        """The torch optimizer, for its state; None where nothing of it is on the GPU."""
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Packages whose code runs, for the trace's versions."""
-
-    def run(self, begin: Callable[[Phase], None]) -> None:
-        """Run an optimizer step, saying when each phase begins."""
-
-
 @dataclass
-class PlainStep:
-    """A step that is nothing but loss, backward and optimizer step.
-
-    ``loss`` runs one micro-batch and returns its loss.
-    """
+class Step:
+    """A model with its optimizer, ready to train: loss, backward pass and optimizer step."""
 
     model: Any
     optimizer: Any
+    """A torch optimizer; None if a step has none."""
     loss: Callable[[], Any]
+    """Runs one micro-batch and returns its loss."""
     packages: tuple[str, ...]
+    """Packages whose code runs, for the trace's versions."""
     gradient_accumulation: bool = False
     gradient_clipping: bool = True
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
+    note: str = ""
+    """In what the traced code differs from the model's own."""
 
     @property
     def parameters(self) -> Iterable[Any]:
-        """All parameters of the model."""
+        """All parameters of the model; those that train require a gradient."""
         return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """Forward and backward, twice where gradients accumulate, then the optimizer."""
+        """Run forward and backward pass, twice if gradients accumulate, then the optimizer.
+
+        ``begin`` is told when each phase begins.
+        """
         import torch
 
         micro_steps = 2 if self.gradient_accumulation else 1

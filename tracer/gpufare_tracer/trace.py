@@ -63,7 +63,7 @@ def trace(
         trainable = [p for p in step.parameters if p.requires_grad]
         _claim(recorder, recipe, trainable)
         if recipe.framework != "own":
-            mark_layers(getattr(step, "model", None), architecture_of(shape).layers, recorder.timeline)
+            mark_layers(step.model, architecture_of(shape).layers, recorder.timeline)
         gc.collect()
         gc.disable()
         try:
@@ -77,13 +77,13 @@ def trace(
             gc.enable()
         count = sum(p.numel() for p in trainable)
         packages = ("torch", *step.packages)
-        note = "; ".join(filter(None, [getattr(step, "note", ""), *recorder.notes]))
+        note = "; ".join(filter(None, [step.note, *recorder.notes]))
         del step, trainable
     return Trace(
         recipe=recipe, shape=shape, versions={name: version(name) for name in packages},
         resident_bytes=resident, trainable_parameters=count, operations=recorder.operations,
         phases=_phases(recorder.timeline, with_lines), moments=_moments(recorder.timeline),
-        work=recorder.work.result(), note=note,
+        work=recorder.work.work, note=note,
     )  # fmt: skip
 
 

@@ -8,10 +8,11 @@ adds the versions that are installed where it runs.
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from gpufare_tracer.grid import Cell, trace_cells
-from gpufare_tracer.kept import read_table, write_table
+from gpufare_tracer.grid import Cell, job_of
+from gpufare_tracer.kept import read_table, traced_row, write_table
+from gpufare_tracer.processes import in_processes
 from gpufare_tracer.recipes import Recipe
-from gpufare_tracer.table import PHASES
+from gpufare_tracer.table import PHASES, row
 from pipeline.home import paths
 
 FILE = "recipe_memory_by_version.csv"
@@ -33,16 +34,17 @@ def add_versions(
     ``show`` says what could not be traced. Returns the number of rows of the file.
     """
     path = (folder or paths.CATALOG_DIR) / FILE
-    rows = {tuple(row[name] for name in KEYS): row for row in read_table(path)}
+    rows = {tuple(each[name] for name in KEYS): each for each in read_table(path)}
     cells = [Cell(name, model, LAYERS, MICRO_BATCH, SEQ_LEN) for name in recipes for model in MODELS]
-    for traced in trace_cells(recipes, cells, jobs):
-        if traced.row is None:
-            show(f"{' '.join(str(part) for part in traced.cell)}: {traced.reason}")
+    calls = [(row, *job_of(recipes[cell.recipe], cell)) for cell in cells]
+    for index, traced in in_processes(traced_row, calls, jobs):
+        if traced["problem"]:
+            show(f"{' '.join(str(part) for part in cells[index])}: {traced['problem']}")
             continue
         for phase in PHASES:
-            row = {name: traced.row[name] for name in KEYS[:5]}
-            row |= {"versions": traced.versions, "phase": str(phase)}
-            row |= {name: traced.row[f"{phase}_{name}"] for name in COLUMNS[-2:]}
-            rows[tuple(row[name] for name in KEYS)] = row
+            added = {name: traced[name] for name in KEYS[:5]}
+            added |= {"versions": traced["versions"], "phase": str(phase)}
+            added |= {name: traced[f"{phase}_{name}"] for name in COLUMNS[-2:]}
+            rows[tuple(added[name] for name in KEYS)] = added
     write_table(path, COLUMNS, (rows[key] for key in sorted(rows)))
     return len(rows)

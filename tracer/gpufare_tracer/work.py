@@ -1,8 +1,8 @@
-"""Counts what the operations of a step must do: matrix products, attention, bytes, kernels, host operations.
+"""Counts the work of a forward and a backward pass: FLOPs, bytes, kernels and host operations.
 
-Nothing is measured. A matrix product counts by its shape; attention by its kernel and shape; every other
-kernel by the bytes that it must read and write once. Views and other changes of metadata launch no kernel and
-move nothing, but the host works through them like through all others.
+Nothing is measured. Matrix products and attention count by their shapes, every other kernel by the bytes that
+it must read and write once. Views and other changes of metadata launch no kernel and move nothing, but the
+host works through them as through all others. The optimizer step is not counted: sql/model has a formula.
 """
 
 import sys
@@ -15,11 +15,9 @@ import torch
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack
 from torch.utils._pytree import tree_iter
 
-from gpufare_tracer.collectives import collective
-from gpufare_tracer.result import Attention, MatrixProduct, Work
-from gpufare_tracer.table import ATTENTION_KERNELS
 from gpufare_tracer.timeline import Phase
 
+COUNTED = (Phase.FORWARD, Phase.BACKWARD)
 METADATA_NAMESPACES = ("prim", "profiler")
 """Not operations of the step: torch asks a fake tensor for its device, or opens a range of its profiler."""
 COMMUNICATION_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
@@ -33,31 +31,14 @@ NO_KERNEL = frozenset({
 ONLY_WRITES = frozenset({
     "fill_", "zero_", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full",
     "full_like", "new_full", "arange", "scalar_tensor", "eye", "uniform_", "normal_", "bernoulli_", "random_",
-    "rand", "randn", "_foreach_zero_",
+    "rand", "randn",
 })  # fmt: skip
 
-KINDS: Mapping[str, tuple[str, ...]] = {
-    "optimizer": ("_foreach_", "_fused_adam", "_fused_sgd", "optimizer_update"),
-    "dequantization": ("dequant", "quantize_", "int8_double_quant", "int8_vectorwise_quant"),
-    "norm": ("native_layer_norm", "_fused_rms_norm", "rms_norm", "layer_norm", "native_group_norm"),
-    "softmax": ("_softmax", "_log_softmax", "nll_loss", "cross_entropy", "logsumexp", "_safe_softmax"),
-    "embedding": ("embedding",),
-    "index": (
-        "index", "_unsafe_index", "gather", "scatter", "masked_select", "masked_scatter", "nonzero", "take",
-        "sort", "topk", "searchsorted", "unique", "bincount", "histc",
-    ),
-    "reduction": (
-        "sum", "mean", "amax", "amin", "max.", "min.", "argmax", "argmin", "any", "all.", "prod", "var",
-        "std", "norm", "linalg_vector_norm", "cumsum", "cumprod", "logcumsumexp",
-    ),
-    "copy": (
-        "clone", "copy_", "_to_copy", "cat", "stack", "repeat", "constant_pad_nd", "slice_backward",
-        "select_backward", "slice_scatter", "select_scatter", "split_with_sizes_copy", "_chunk_cat",
-        "contiguous", "roll", "flip", "tril", "triu", *sorted(ONLY_WRITES),
-    ),
-}  # fmt: skip
-"""The purpose of a kernel by the start of its operation's name; the first match counts. ``copy`` becomes
-``cast`` if the type changes, and an unmatched operation is ``elementwise``."""
+DEQUANTIZES = ("dequant", "quantize_")
+"""Starts of the names of operations that pack or unpack frozen weights."""
+
+NARROW = 128
+"""A matrix product with a side of at most this many moves many bytes for its FLOPs, as adapters' do."""
 
 KERNELS: Mapping[str, int] = {
     "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
@@ -75,11 +56,6 @@ KERNELS: Mapping[str, int] = {
 }  # fmt: skip
 """Kernels of operations that launch more than one."""
 
-CHUNK = 65_536
-BLOCKS_PER_LAUNCH = 320
-TENSORS_PER_LAUNCH = (110, 64, 48, 36, 30)
-"""Tensors per multi-tensor kernel, by the number of lists: aten/src/ATen/native/cuda/MultiTensorApply.cuh."""
-
 PRODUCTS: Mapping[str, tuple[str, str]] = {
     "mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2"),
     "baddbmm": ("batch1", "batch2"), "_addmm_activation": ("mat1", "mat2"),
@@ -94,7 +70,6 @@ class _Operation(NamedTuple):
 
     name: str
     """Without namespace and overload."""
-    kind: str
     is_counted: bool
     has_kernel: bool
     is_communication: bool
@@ -109,136 +84,88 @@ def _operation(func: Any) -> _Operation:
     namespace, _, name = schema.name.partition("::")
     returns = schema.returns
     is_view = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
-    overloaded = f"{name}.{schema.overload_name}"
-    kind = next((kind for kind, starts in KINDS.items() if overloaded.startswith(starts)), "elementwise")
     return _Operation(
-        name=name, kind=kind, is_counted=namespace not in METADATA_NAMESPACES,
+        name=name, is_counted=namespace not in METADATA_NAMESPACES,
         has_kernel=not is_view and name not in NO_KERNEL,
         is_communication=namespace in COMMUNICATION_NAMESPACES,
         arguments=tuple(a.name for a in schema.arguments),
-        # Gradients are written only where a scaler has scaled them: ATen/native/cuda/fused_adam_utils.cuh.
-        written=tuple(
-            a.alias_info is not None and a.alias_info.is_write and a.name not in ("grads", "grad_scale")
-            for a in schema.arguments
-        ),
+        written=tuple(a.alias_info is not None and a.alias_info.is_write for a in schema.arguments),
     )  # fmt: skip
 
 
 class WorkCounter:
-    """Counts the operations of a step, phase by phase.
+    """Counts the operations of a step's passes.
 
-    Of a step traced more than once, the last forward and backward pass and the last optimizer step remain:
-    those that met the optimizer's state and accumulated gradients.
+    Of a step traced more than once, the last two passes remain: those that met accumulated gradients.
     """
 
     def __init__(self) -> None:
         self.phase = Phase.BUILD
-        self._products: Counter[MatrixProduct] = Counter()
-        self._attention: Counter[Attention] = Counter()
-        self._bytes: Counter[tuple[str, ...]] = Counter()
-        self._kernels: Counter[tuple[str, ...]] = Counter()
-        self._host: Counter[tuple[str, ...]] = Counter()
-        self._synchronizations: Counter[tuple[str, ...]] = Counter()
-        self._communicated: Counter[tuple[str, ...]] = Counter()
+        self.work: dict[Phase, Counter[str]] = {phase: Counter() for phase in COUNTED}
+        """By phase: flops and attention_flops of each precision (``flops_16bit``), moved_bytes,
+        dequantized_bytes, kernels, python_operations and autograd_operations."""
 
     def begin(self, phase: Phase) -> None:
-        """Start a phase. A forward pass starts a micro-step: what the one before it did is forgotten."""
-        again = {Phase.FORWARD: {Phase.FORWARD, Phase.BACKWARD}, Phase.OPTIMIZER: {Phase.OPTIMIZER}}
-        if phase is not self.phase:
-            self._forget(again.get(phase, set()))
+        """Start a phase. A forward pass starts a micro-step, and what the one before it did is forgotten."""
+        if phase is Phase.FORWARD and phase is not self.phase:
+            for counter in self.work.values():
+                counter.clear()
         self.phase = phase
 
-    def _forget(self, phases: set[Phase]) -> None:
-        for shapes in (self._products, self._attention):
-            for shape in [s for s in shapes if s.phase in phases]:
-                del shapes[shape]
-        for counter in (self._bytes, self._kernels, self._host, self._synchronizations, self._communicated):
-            for key in [k for k in counter if k[0] in phases]:
-                del counter[key]
-
-    def synchronize(self) -> None:
-        """Count a value that the host waits for."""
-        if self.phase is Phase.BUILD:
-            return
-        self._synchronizations[(self.phase,)] += 1
-        self._host[self.phase, _driver()] += 1
-
-    def communicate(self, collective: str, size_bytes: int) -> None:
-        """Count the input of a collective that no operation shows."""
-        if self.phase is Phase.BUILD:
-            return
-        self._communicated[self.phase, collective] += size_bytes
+    def count_read(self) -> None:
+        """Count the host's reading of a value."""
+        if self.phase in COUNTED:
+            self.work[self.phase][f"{_driver()}_operations"] += 1
 
     def launch(self, arguments: Any) -> None:
         """Count a kernel that no operation shows: its tensors are read or written once, each as a whole."""
-        if self.phase is Phase.BUILD:
-            return
-        self._kernels[(self.phase,)] += 1
-        self._bytes[self.phase, "triton"] += _sum(_on_gpu(arguments))
+        if self.phase in COUNTED:
+            self.work[self.phase] += Counter(kernels=1, moved_bytes=_sum(_on_gpu(arguments)))
 
     def count(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> None:
         """Count an operation that was called."""
         operation = _operation(func)
-        if self.phase is Phase.BUILD or not operation.is_counted:
+        if self.phase not in COUNTED or not operation.is_counted:
             return
-        self._host[self.phase, _driver()] += 1
-        if not operation.has_kernel:
-            return
+        work = self.work[self.phase]
+        work[f"{_driver()}_operations"] += 1
         inputs, outputs = _on_gpu((args, kwargs)), _on_gpu(out)
-        if not inputs and not outputs:
-            return
-        if operation.is_communication:
-            found = collective(func, args)
-            if found is not None:
-                self.communicate(*found)
+        if not operation.has_kernel or operation.is_communication or not (inputs or outputs):
             return
         named = dict(zip(operation.arguments, args, strict=False)) | dict(kwargs)
-        self._kernels[(self.phase,)] += _kernels(operation, named)
+        work["kernels"] += KERNELS.get(operation.name, 1)
         if operation.name in PRODUCTS:
-            self._products[self._product(operation.name, named)] += 1
+            _count_product(work, operation.name, named)
         elif "attention" in operation.name and "query" in named:
-            self._attention[self._attention_call(operation.name, named)] += 1
+            _count_attention(work, operation.name, named)
         else:
-            if not outputs:  # to the host, which waits for it
-                self._synchronizations[(self.phase,)] += 1
-            self._bytes[self.phase, _kind(operation, inputs, outputs)] += _moved_bytes(
-                operation, args, kwargs, inputs, outputs
-            )
+            kind = "dequantized" if operation.name.startswith(DEQUANTIZES) else "moved"
+            work[f"{kind}_bytes"] += _moved_bytes(operation, args, kwargs, inputs, outputs)
 
-    def _product(self, name: str, named: Mapping[str, Any]) -> MatrixProduct:
-        first, second = (named[argument] for argument in PRODUCTS[name])
-        batch = first.shape[0] if first.dim() == 3 else 1
-        m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
-        if "grouped" in name:
-            batch, m, k, n = _group_shape(first, second, named["offs"])
-        return MatrixProduct(
-            phase=self.phase, dtype=_dtype(first), batch=batch, m=m, n=n, k=k, count=1,
-        )  # fmt: skip
 
-    def _attention_call(self, name: str, named: Mapping[str, Any]) -> Attention:
-        query, key = named["query"], named["key"]
-        batch, heads, query_length, key_length, width = _attention_shape(name, query, key, named)
-        causal = named.get("is_causal", named.get("causal", named.get("custom_mask_type", 0)))
-        return Attention(
-            phase=self.phase, dtype=_dtype(query), is_backward="backward" in name,
-            kernel=next((kernel for kernel in ATTENTION_KERNELS if kernel in name), name),
-            batch=batch, heads=heads, query_length=query_length, key_length=key_length, head_width=width,
-            is_causal=bool(causal), count=1,
-        )  # fmt: skip
+def _count_product(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
+    """Count a multiplication with its addition as two FLOPs, and the bytes of narrow products."""
+    first, second = (named[argument] for argument in PRODUCTS[name])
+    batch = first.shape[0] if first.dim() == 3 else 1
+    m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
+    if "grouped" in name:
+        batch, m, k, n = _group_shape(first, second, named["offs"])
+    work[f"flops_{_precision(first)}"] += 2 * batch * m * k * n
+    if min(m, n, k) <= NARROW:
+        work["moved_bytes"] += batch * (m * k + k * n + m * n) * first.element_size()
 
-    def result(self) -> Work:
-        """Return the counts, in a fixed order."""
-        return Work(
-            matrix_products=_counted(self._products),
-            attention=_counted(self._attention),
-            bytes_by_kind=_joined(self._bytes),
-            kernels=_joined(self._kernels),
-            host_operations=_joined(self._host),
-            synchronizations=sum(
-                count for (phase,), count in self._synchronizations.items() if phase is not Phase.OPTIMIZER
-            ),
-            communicated_bytes=_joined(self._communicated),
-        )
+
+def _count_attention(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
+    """Count the products of an attention kernel as if nothing were masked: two forward, five backward."""
+    query = named["query"]
+    batch, heads, query_length, key_length, width = _attention_shape(name, query, named["key"], named)
+    products = 5 if "backward" in name else 2  # Dao 2023, arXiv 2307.08691
+    flops = 2 * products * batch * heads * query_length * key_length * width
+    work[f"attention_flops_{_precision(query)}"] += flops
+
+
+def _precision(tensor: Any) -> str:
+    return {8: "fp64", 4: "fp32", 2: "16bit", 1: "8bit"}[tensor.element_size()]
 
 
 def count_launch(*args: Any, **kwargs: Any) -> None:
@@ -247,15 +174,6 @@ def count_launch(*args: Any, **kwargs: Any) -> None:
         counter = getattr(mode, "work", None)
         if isinstance(counter, WorkCounter):
             counter.launch((args, kwargs))
-
-
-def _counted(shapes: Counter[Any]) -> tuple[Any, ...]:
-    counted = (shape.model_copy(update={"count": count}) for shape, count in shapes.items())
-    return tuple(sorted(counted, key=lambda shape: shape.model_dump_json()))
-
-
-def _joined(counter: Mapping[tuple[str, ...], int]) -> dict[str, int]:
-    return {"|".join(key): counter[key] for key in sorted(counter)}
 
 
 def _driver() -> str:
@@ -293,16 +211,6 @@ def touched_bytes(tensor: Any) -> int:
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         count *= size if stride or not size else 1
     return int(count)
-
-
-def _dtype(tensor: Any) -> str:
-    return str(tensor.dtype).removeprefix("torch.")
-
-
-def _kind(operation: _Operation, inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
-    if operation.kind == "copy" and len({t.dtype for t in (*inputs, *outputs)}) > 1:
-        return "cast"
-    return operation.kind
 
 
 def _sum(tensors: Iterable[Any]) -> int:
@@ -354,28 +262,9 @@ def _moved_bytes(
     written = _on_gpu((in_place, kwargs.get("out"))) or outputs
     if operation.name in ONLY_WRITES:
         return _sum(written)
-    if operation.name in ("copy_", "_foreach_copy_"):
+    if operation.name == "copy_":
         return _sum(inputs)
     return _sum(inputs) + _sum(written)
-
-
-def _kernels(operation: _Operation, named: Mapping[str, Any]) -> int:
-    if operation.name.startswith(("_foreach_", "_fused_adam", "_fused_sgd")):
-        return _multi_tensor_launches([value for value in named.values() if _is_tensor_list(value)])
-    return KERNELS.get(operation.name, 1)
-
-
-def _is_tensor_list(value: Any) -> bool:
-    return isinstance(value, list | tuple) and bool(value) and isinstance(value[0], torch.Tensor)
-
-
-def _multi_tensor_launches(lists: Sequence[Sequence[Any]]) -> int:
-    """Launches of a multi-tensor kernel: each takes so many tensors and so many chunks of them at most."""
-    depth = min(max(1, len(lists)), len(TENSORS_PER_LAUNCH))
-    chunks = sum(-(-tensor.numel() // CHUNK) for tensor in lists[0])
-    by_tensors = -(-len(lists[0]) // TENSORS_PER_LAUNCH[depth - 1])
-    by_blocks: int = -(-chunks // BLOCKS_PER_LAUNCH)
-    return max(1, by_tensors, by_blocks)
 
 
 def _group_shape(first: Any, second: Any, offsets: Any) -> tuple[int, int, int, int]:

@@ -1,6 +1,9 @@
 """A tiny Llama for traces; expected bytes are derived from its sizes by hand."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 from gpufare_tracer.result import TraceShape
 
@@ -22,3 +25,18 @@ def tiny(**changes: Any) -> TraceShape:
     }  # fmt: skip
     values: dict[str, Any] = {"model": "tiny", "config": config, "micro_batch": 1, "seq_len": 64}
     return TraceShape.model_validate(values | changes)
+
+
+@contextmanager
+def attention_kernels() -> Iterator[set[str]]:
+    """Collects the fused attention kernels that traces call meanwhile: flash, efficient."""
+    from gpufare_tracer.work import WorkCounter
+
+    count, called = WorkCounter.count, set()
+
+    def noting(counter: WorkCounter, func: Any, *operands: Any) -> None:
+        called.update(kernel for kernel in ("flash", "efficient") if f"_{kernel}_attention" in str(func))
+        count(counter, func, *operands)
+
+    with patch.object(WorkCounter, "count", noting):
+        yield called

@@ -31,7 +31,7 @@ def test_switches_agree_with_each_other(recipe: Recipe) -> None:
     [
         ({"method": "qlora"}, "method=qlora with quantization=none"),
         ({"method": "lora", "quantization": "nf4"}, "method=lora with quantization=nf4"),
-        ({"method": "full", "quantization": "int8"}, "method=full with quantization=int8"),
+        ({"method": "full", "quantization": "nf4"}, "method=full with quantization=nf4"),
         ({"gpu_count": 2}, "gpu_count=2 with sharding=none"),
         ({"cpu_offload": True}, "cpu_offload=true with sharding=none"),
     ],

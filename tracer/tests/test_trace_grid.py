@@ -1,29 +1,46 @@
 """The grid of traces: its cells, its table, and what is kept, traced again or named as missing."""
 
-import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpufare_tracer import grid, kept
-from gpufare_tracer.grid import Cell, Table, Traced
-from gpufare_tracer.kept import Journal, Revision, Row
+from gpufare_tracer.grid import Cell, differences, job_of
+from gpufare_tracer.kept import Kept, Revision, Row, digest_of
 from gpufare_tracer.recipes import Recipe, read_recipes
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.table import KEYS, columns
+from pipeline.home import paths
 
 LORA = Recipe(name="hf-lora", framework="transformers", lora_rank=8)
+RECIPES = read_recipes()
 CELL = Cell("hf-lora", "llama-3.1-8b", 2, 1, 512)
-VERSIONS = "click 8, duckdb 2"
+HERE = str(kept.installed_versions("click 0, duckdb 0"))
 
 
-def row_of(cell: Cell, **values: int) -> Row:
+def row_of(cell: Cell = CELL, versions: str = HERE, **values: int) -> Row:
     row = dict.fromkeys(columns(), "0") | {name: str(value) for name, value in cell._asdict().items()}
-    return row | {name: str(value) for name, value in values.items()}
+    return row | {name: str(value) for name, value in values.items()} | {"versions": versions, "problem": ""}
 
 
-def traced(cell: Cell = CELL, digest: str = "a", versions: str = VERSIONS, **values: int) -> Traced:
-    return Traced(cell, digest, row_of(cell, **values), versions)
+def digest(cell: Cell) -> str:
+    return digest_of(*job_of(RECIPES[cell.recipe], cell))
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+    """Cells that are traced during a test; nothing runs."""
+    cells: list[Cell] = []
+
+    def in_processes(function: Any, calls: Sequence[Any], jobs: int) -> Iterator[tuple[int, Row]]:
+        for index, (_, recipe, shape) in enumerate(calls):
+            cells.append(Cell(recipe.name, shape.model, shape.layers, shape.micro_batch, shape.seq_len))
+            yield index, row_of(cells[-1])
+
+    monkeypatch.setattr(kept, "in_processes", in_processes)
+    return cells
 
 
 def test_a_cell_is_named_by_columns_of_the_table() -> None:
@@ -71,76 +88,94 @@ def test_a_revision_of_the_tracer_makes_stale_what_it_applies_to_and_nothing_els
     assert changed == [False, False, True, True]
 
 
-def test_a_journal_loses_the_line_that_was_being_written_and_no_other(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "new" / "some.journal")
-    assert list(journal.lines()) == []
-    journal.add(["a", {"b": 1}])
-    with journal.path.open("a", encoding="utf-8") as file:
+def test_an_interrupted_run_keeps_what_was_finished_and_loses_one_trace(
+    tmp_path: Path, made: list[Cell]
+) -> None:
+    journal = tmp_path / "new" / "some.journal"
+    two, three = CELL._replace(seq_len=1024), CELL._replace(seq_len=2048)
+    Kept(journal, {}, grid.row).trace([job_of(RECIPES["hf-lora"], CELL)], 1, lambda _: None)
+    with journal.open("a", encoding="utf-8") as file:
         file.write('["torn", {"b"')
-    journal.add(["c", {"d": 2}])
-    assert list(journal.lines()) == [["a", {"b": 1}], ["c", {"d": 2}]]
-    journal.end()
-    assert list(journal.lines()) == []
+    jobs = [job_of(RECIPES["hf-lora"], cell) for cell in (CELL, two, three)]
+    Kept(journal, {digest(two): row_of(two)}, grid.row).trace(jobs, 1, lambda _: None)
+    assert made == [CELL, three]
+    again = Kept(journal, {}, grid.row)
+    assert again.rows == {digest(CELL): row_of(CELL), digest(three): row_of(three)}
+    again.end()
+    assert Kept(journal, {}, grid.row).rows == {}
+
+
+def test_what_failed_or_ran_other_packages_is_traced_again(tmp_path: Path, made: list[Cell]) -> None:
+    other, failed = CELL._replace(seq_len=1024), CELL._replace(seq_len=2048)
+    rows = {
+        digest(CELL): row_of(),
+        digest(other): row_of(other, versions="no-such-package 1.0"),
+        digest(failed): {"problem": "CannotTraceError: no", "versions": ""},
+    }
+    jobs = [job_of(RECIPES["hf-lora"], cell) for cell in (CELL, other, failed)]
+    Kept(tmp_path / "some.journal", rows, grid.row).trace(jobs, 1, lambda _: None)
+    assert made == [other, failed]
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:
-    table = Table.read(tmp_path)
-    other = CELL._replace(model="gemma-2b")
-    table.add(traced(CELL, forward_allocated_bytes=512))
-    table.add(traced(other))
-    table.add(Traced(CELL._replace(model="deepseek-v3"), "a", reason="CannotTraceError: no"))
-    table.write()
-    again = Table.read(tmp_path)
-    assert (again.rows, again.digests, again.versions) == (table.rows, table.digests, table.versions)
-    assert again.failures == {("hf-lora", "deepseek-v3", "CannotTraceError: no"): 1}
+    table = {cell: row_of(cell) for cell in (CELL, CELL._replace(model="gemma-2b"))}
+    grid.write(tmp_path, table)
+    assert grid.read(tmp_path, RECIPES) == table
     lines = (tmp_path / grid.TRACES_FILE).read_text().splitlines()
     assert lines[0].split(",") == list(columns())
     assert [line.split(",")[1] for line in lines[1:]] == ["gemma-2b", "llama-3.1-8b"]
 
 
-def test_an_interrupted_grid_keeps_what_was_finished(tmp_path: Path) -> None:
-    done = traced(forward_allocated_bytes=512)
-    line = json.dumps([done.cell, done.digest, done.row, done.versions, done.reason])
-    (tmp_path / grid.JOURNAL_FILE).write_text(f"{line}\n{line[:50]}", encoding="utf-8")
-    assert Table.read(tmp_path).rows == {CELL: done.row}
-
-
-@pytest.mark.parametrize(("digest", "versions"), [("b", VERSIONS), ("a", "click 9, duckdb 2")])
-def test_rows_of_another_recipe_or_version_leave(digest: str, versions: str, tmp_path: Path) -> None:
-    table = Table.read(tmp_path)
-    table.add(traced(CELL))
-    table.add(traced(CELL._replace(layers=4)))
-    assert len(table.rows) == 2
-    table.add(traced(CELL._replace(layers=6), digest, versions))
-    assert list(table.rows) == [CELL._replace(layers=6)]
-
-
-def test_a_table_with_other_columns_is_traced_again(tmp_path: Path) -> None:
-    table = Table.read(tmp_path)
-    table.add(traced())
-    table.write()
+def test_rows_of_another_recipe_or_other_columns_leave(tmp_path: Path) -> None:
+    grid.write(tmp_path, {CELL: row_of()})
+    changed = RECIPES | {"hf-lora": RECIPES["hf-lora"].model_copy(update={"lora_rank": 8})}
+    assert grid.read(tmp_path, changed) == {}
     path = tmp_path / grid.TRACES_FILE
     path.write_text(path.read_text().replace("resident_bytes", "resident"), encoding="utf-8")
-    assert Table.read(tmp_path).rows == {}
+    assert grid.read(tmp_path, RECIPES) == {}
 
 
-def test_rows_whose_packages_are_not_installed_are_kept_and_named(tmp_path: Path) -> None:
-    table = Table.read(tmp_path)
-    table.add(traced(versions="no-such-package 1.0"))
-    table.write()
+def test_a_grid_traces_only_what_it_lacks_and_keeps_other_recipes(tmp_path: Path, made: list[Cell]) -> None:
+    kept_row, other = row_of(forward_allocated_bytes=512), Cell("hf-full", "gemma-2b", 2, 1, 512)
+    grid.write(tmp_path, {CELL: kept_row, other: row_of(other)})
+    found = grid.fill({"hf-lora": RECIPES["hf-lora"]}, folder=tmp_path)
+    assert set(made) == set(grid.cells([RECIPES["hf-lora"]])) - {CELL}
+    assert found.keys() == {*made, CELL, other}
+    assert found[CELL] == kept_row
+    assert grid.read(tmp_path, RECIPES) == found
+    assert not (tmp_path / grid.JOURNAL_FILE).exists()
+
+
+def test_a_changed_recipe_is_traced_again_and_its_changed_peaks_are_shown(
+    tmp_path: Path, made: list[Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grid.write(tmp_path, {CELL: row_of(forward_allocated_bytes=512)})
+    changed = {"hf-lora": RECIPES["hf-lora"].model_copy(update={"lora_rank": 8})}
+    monkeypatch.setattr(grid, "read_recipes", lambda: RECIPES | changed)
     said: list[str] = []
-    kept = grid.fill({"hf-lora": LORA}, folder=tmp_path, fresh=True, show=said.append)
-    assert kept.rows.keys() == {CELL}
-    assert any("hf-lora: kept as it is, for not all of no-such-package 1.0" in line for line in said)
+    grid.fill(changed, folder=tmp_path, show=said.append)
+    assert set(made) == set(grid.cells(changed.values()))
+    assert said[-1] == "hf-lora llama-3.1-8b 2 1 512: forward 512 to 0 bytes, -100.0%"
+
+
+def test_what_cannot_be_traced_is_an_error_after_the_rest_is_written(
+    tmp_path: Path, made: list[Cell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failing = row_of() | {"problem": "ValueError: no"}
+    monkeypatch.setattr(kept, "in_processes", lambda _, calls, __: ((i, failing) for i in range(len(calls))))
+    grid.write(tmp_path, {CELL: row_of()})
+    with pytest.raises(grid.GridError, match=r"47 cells cannot be traced, .*: ValueError: no"):
+        grid.fill({"hf-lora": RECIPES["hf-lora"]}, folder=tmp_path)
+    assert grid.read(tmp_path, RECIPES) == {CELL: row_of()}
 
 
 def test_a_difference_names_row_column_and_both_values() -> None:
-    row = row_of(CELL, forward_allocated_bytes=512)
-    assert grid.differences(row, Traced(CELL, "a", dict(row), VERSIONS)) == []
-    assert grid.differences(row, traced(forward_allocated_bytes=1024)) == [
+    row = row_of(forward_allocated_bytes=512)
+    assert differences(CELL, row, dict(row)) == []
+    assert differences(CELL, row, row_of(forward_allocated_bytes=1024)) == [
         "hf-lora llama-3.1-8b 2 1 512: forward_allocated_bytes was 512, is 1024"
     ]
-    assert grid.differences(row, Traced(CELL, "a", reason="ValueError: no")) == [
+    assert differences(CELL, row, {"problem": "ValueError: no"}) == [
         "hf-lora llama-3.1-8b 2 1 512: cannot be traced any more: ValueError: no"
     ]
 
@@ -159,17 +194,14 @@ def test_a_reason_has_no_path_of_the_machine() -> None:
     assert kept.reason_of(error) == "ValueError: nn.py: see https://github.com/a/b/issues/1"
 
 
-def test_a_sample_has_every_recipe_and_only_what_is_installed(tmp_path: Path) -> None:
-    table = Table.read(tmp_path)
-    here = kept.installed_versions("click 0, duckdb 0")
-    assert here is not None
-    for name, versions in (("hf-lora", here), ("hf-full", here), ("hf-qlora", "no-such-package 1")):
-        for model in grid.MODELS:
-            table.add(traced(CELL._replace(recipe=name, model=model), versions=versions))
-    chosen = grid.sample(table)
-    assert {cell.recipe for cell in chosen} == {"hf-lora", "hf-full"}
-    assert len(chosen) == 2 * grid.SAMPLE_PER_RECIPE
-    assert grid.sample(table) == chosen
+def test_a_sample_has_every_recipe_and_only_what_is_installed() -> None:
+    table = {
+        cell: row_of(cell, versions)
+        for name, versions in (("hf-lora", HERE), ("hf-full", HERE), ("hf-qlora", "no-such-package 1"))
+        for cell in (CELL._replace(recipe=name, model=model) for model in grid.MODELS)
+    }
+    assert {cell.recipe for cell in grid.sample(table)} == {"hf-lora", "hf-full"}
+    assert grid.sample(table) == grid.sample(table)
 
 
 def test_a_check_of_nothing_is_no_success(tmp_path: Path) -> None:
@@ -177,27 +209,11 @@ def test_a_check_of_nothing_is_no_success(tmp_path: Path) -> None:
         grid.check(folder=tmp_path)
 
 
-def test_unknown_recipes_and_models_are_named() -> None:
+def test_an_unknown_recipe_is_named() -> None:
     with pytest.raises(grid.GridError, match="no recipe nope"):
         grid.chosen_recipes(["nope"])
-    with pytest.raises(grid.GridError, match="no model nope"):
-        grid.chosen_models(["nope"])
 
 
-def test_the_catalogues_traces_are_of_its_recipes() -> None:
-    table = Table.read()
-    recipes = read_recipes()
-    assert table.digests.keys() <= recipes.keys()
-    stale = [name for name, digest in table.digests.items() if digest != kept.digest_of(recipes[name])]
-    assert stale == [], "their switches changed since they were traced: run gpufare trace-grid"
-
-
-def test_every_cell_of_the_grid_is_traced_or_has_a_reason() -> None:
-    table = Table.read()
-    missing = {}
-    for name, recipe in read_recipes().items():
-        traced = sum(cell.recipe == name for cell in table.rows)
-        failed = sum(count for (failing, _, _), count in table.failures.items() if failing == name)
-        if left := len(grid.cells([recipe])) - traced - failed:
-            missing[name] = left
-    assert missing == {}, "run gpufare trace-grid"
+def test_every_cell_of_the_grid_is_traced() -> None:
+    table = grid.read(paths.CATALOG_DIR, RECIPES)
+    assert table.keys() == set(grid.cells(RECIPES.values())), "run gpufare trace-grid"

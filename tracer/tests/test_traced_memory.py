@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from gpufare_tracer.coefficients import (
-    CODE_OF_ITS_OWN,
     COEFFICIENTS_FILE,
+    TRACES_FILE,
     TraceRow,
     insert_runs,
     learn,
-    read_traces,
     sparse_fit,
 )
+from gpufare_tracer.kept import read_table
 from gpufare_tracer.recipes import read_recipes
 from pipeline.home import paths
 from pipeline.warehouse.database import in_memory
@@ -45,8 +45,8 @@ class Compared:
 
 
 @pytest.fixture(scope="module")
-def compared() -> Iterator[list[Compared]]:
-    traces = read_traces()
+def learned() -> Iterator[list[Compared]]:
+    traces = read_table(paths.CATALOG_DIR / TRACES_FILE)
     connection = in_memory("memory_terms_of")
     insert_runs(connection, traces, read_recipes())
     rows = connection.execute(
@@ -57,14 +57,8 @@ def compared() -> Iterator[list[Compared]]:
     connection.close()
 
 
-@pytest.fixture(scope="module")
-def learned(compared: list[Compared]) -> list[Compared]:
-    """Those whose answer comes from traces."""
-    return [row for row in compared if row.is_traced]
-
-
-def test_all_traces_but_those_of_models_with_code_of_their_own_are_learned(compared: list[Compared]) -> None:
-    assert {row.trace["model"] for row in compared if not row.is_traced} <= CODE_OF_ITS_OWN.keys()
+def test_sql_learns_from_all_traces(learned: list[Compared]) -> None:
+    assert [row.key for row in learned if not row.is_traced] == []
 
 
 def test_sql_is_close_to_the_traces_and_right_about_the_phase_of_the_peak(learned: list[Compared]) -> None:
@@ -100,7 +94,9 @@ def test_some_coefficients_are_those_of_the_code() -> None:
 def test_learning_again_gives_the_table() -> None:
     with (paths.CATALOG_DIR / COEFFICIENTS_FILE).open(newline="", encoding="utf-8") as file:
         written = [row for row in csv.DictReader(file) if row["recipe"] == "hf-lora"]
-    again = learn([trace for trace in read_traces() if trace["recipe"] == "hf-lora"])
+    again = learn(
+        [trace for trace in read_table(paths.CATALOG_DIR / TRACES_FILE) if trace["recipe"] == "hf-lora"]
+    )
     assert written == [{name: str(value) for name, value in row.items()} for row in again], (
         "gpufare learn-traces"
     )

@@ -1,13 +1,11 @@
-"""An emulation of GPTQ's 4-bit layers: their buffers, and the two ways in which they are multiplied.
+"""An emulation of GPTQ's 4-bit layers: their buffers, and their product.
 
 Neither auto-gptq nor gptqmodel installs without a CUDA compiler. After AutoGPTQ/AutoGPTQ,
-auto_gptq/nn_modules/qlinear: ``torch`` unpacks by torch operations, and autograd keeps the dense weight of
-every layer until its backward pass (qlinear_cuda_old.py, the path of training); ``triton`` unpacks in one
-kernel, forward and backward, and keeps nothing (qlinear_tritonv2.py, triton_utils/dequant.py). Adapters are
-PEFT's own GPTQLoraLinear.
+auto_gptq/nn_modules/qlinear: its Triton kernel unpacks a weight in the forward and in the backward pass, and
+keeps nothing (qlinear_tritonv2.py, triton_utils/dequant.py). Adapters are PEFT's own GPTQLoraLinear.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from peft import LoraConfig
@@ -22,15 +20,13 @@ PER_WORD = 32 // BITS
 GROUP_SIZE = 128
 """Inputs that share a scale and a zero."""
 
-GptqKernel = Literal["torch", "triton"]
-
 
 class GptqLinear(torch.nn.Linear):
     """A linear layer in 4 bits; 0.52 bytes a weight."""
 
-    def __init__(self, inputs: int, outputs: int, bias: Any, kernel: GptqKernel, device: Any) -> None:
+    def __init__(self, inputs: int, outputs: int, bias: Any, device: Any) -> None:
         torch.nn.Module.__init__(self)
-        self.in_features, self.out_features, self.kernel = inputs, outputs, kernel
+        self.in_features, self.out_features = inputs, outputs
         groups = -(-inputs // GROUP_SIZE)
         word = {"dtype": torch.int32, "device": device}
         self.register_parameter("weight", None)
@@ -44,8 +40,7 @@ class GptqLinear(torch.nn.Linear):
     def forward(self, x: Any) -> Any:
         """The product, in the type of the input."""
         rows = x.reshape(-1, x.shape[-1])
-        out = _UnpackedProduct.apply(rows, self) if self.kernel == "triton" else self._unpacked_by_torch(rows)
-        out = out.to(x.dtype).reshape(*x.shape[:-1], self.out_features)
+        out = _UnpackedProduct.apply(rows, self).to(x.dtype).reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 
     def dequantized(self) -> Any:
@@ -53,18 +48,6 @@ class GptqLinear(torch.nn.Linear):
         out = torch.empty(self.in_features, self.out_features, dtype=torch.float16, device=self.scales.device)
         count_launch(self.g_idx, self.scales, self.qweight, self.qzeros, out)
         return out
-
-    def _unpacked_by_torch(self, rows: Any) -> Any:
-        zeros = torch.bitwise_right_shift(
-            self.qzeros.view(torch.int32).unsqueeze(2).expand(-1, -1, PER_WORD), self.wf.unsqueeze(0)
-        ).to(torch.int16)
-        zeros = (torch.bitwise_and(zeros, 2**BITS - 1) + 1).reshape(-1, 1, self.out_features)
-        weight = torch.bitwise_right_shift(
-            self.qweight.view(torch.int32).unsqueeze(1).expand(-1, PER_WORD, -1), self.wf.unsqueeze(-1)
-        ).to(torch.int16)
-        weight = torch.bitwise_and(weight, 2**BITS - 1).reshape(-1, GROUP_SIZE, self.out_features)
-        weight = self.scales.unsqueeze(1) * (weight - zeros)
-        return torch.matmul(rows, weight.reshape(-1, self.out_features).to(rows.dtype))
 
     def shard_as(self, dtype: Any) -> None:
         """Make parameters of the packed weights, in a type that FSDP shards with the others.
@@ -92,7 +75,7 @@ class _UnpackedProduct(torch.autograd.Function):
         return gradient @ ctx.layer.dequantized().to(gradient.dtype).t(), None
 
 
-def quantize(model: Any, kernel: GptqKernel, sharded_as: Any = None) -> Any:
+def quantize(model: Any, sharded_as: Any = None) -> Any:
     """A model on the meta device as a GPTQ checkpoint is loaded: linear layers but the head in 4 bits.
 
     ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
@@ -108,7 +91,7 @@ def quantize(model: Any, kernel: GptqKernel, sharded_as: Any = None) -> Any:
         if type(module) is torch.nn.Linear and module is not head:
             parent, _, name = path.rpartition(".")
             bias = module.bias
-            layer = GptqLinear(module.in_features, module.out_features, bias, kernel, "meta")
+            layer = GptqLinear(module.in_features, module.out_features, bias, "meta")
             setattr(model.get_submodule(parent), name, layer)
     model = model.to_empty(device="cuda")
     model.requires_grad_(False)

@@ -1,9 +1,9 @@
-"""Frozen weights in 4 or 8 bits: transformers' bitsandbytes layers on bitsandbytes' own operations.
+"""Frozen weights in 4 bits: transformers' bitsandbytes layers on bitsandbytes' own operations.
 
 transformers replaces the linear layers and bitsandbytes quantizes each weight as it is loaded. Two things
-differ from a machine with a GPU: operations whose CUDA kernel is Python code (``gemm_4bit``,
-``int8_vectorwise_quant``) run that code, whose temporaries would not be seen otherwise; and a parameter is a
-plain one with bitsandbytes' attributes, as torch cannot make its ``Params4bit`` of a fake tensor.
+differ from a machine with a GPU: ``gemm_4bit``, whose CUDA kernel is Python code, runs that code, whose
+temporaries would not be seen otherwise; and a parameter is a plain one with bitsandbytes' attributes, since
+torch cannot make its ``Params4bit`` of a fake tensor.
 """
 
 import logging
@@ -25,7 +25,7 @@ from gpufare_tracer.recorder import WRITTEN_IN_PYTHON
 
 logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of each cast to fp16
 
-METHODS = ("nf4", "nf4dq", "int8")
+METHODS = ("nf4", "nf4dq")
 BLOCK_SIZE = 64
 """Weights that share a scale: what ``Params4bit`` takes unless it is told otherwise."""
 
@@ -65,64 +65,16 @@ def _dequantized_linear(
     return product.view(*activations.shape[:-1], -1)
 
 
-def _int8_vectorwise_quant(activations: Any, threshold: float = 0.0) -> tuple[Any, Any, Any]:
-    """The CUDA kernel of this name in bitsandbytes/backends/cuda/ops.py, where no column has an outlier.
-
-    How many columns have one is a matter of values; they are few.
-    """
-    outliers = None
-    if threshold > 0:
-        torch.ge(activations.abs(), threshold)
-        outliers = torch.empty(0, device=activations.device, dtype=torch.int64)
-    packed = torch.empty(activations.shape, device=activations.device, dtype=torch.int8)
-    rows = activations.numel() // activations.shape[-1]
-    return packed, torch.empty(rows, device=activations.device, dtype=torch.float32), outliers
-
-
-def _int8_scaled_mm(
-    activations: Any, weight: Any, row_scales: Any, column_scales: Any, bias: Any = None, dtype: Any = None
-) -> Any:
-    """The product in int32, then in fp16 (the kernel knows no other type), then in the type asked for."""
-    operations = torch.ops.bitsandbytes
-    product = operations.int8_linear_matmul.default(activations, weight)
-    half_bias = bias if bias is not None and bias.dtype is torch.float16 else None
-    out = operations.int8_mm_dequant.default(
-        product, row_scales, column_scales, dtype=torch.float16, bias=half_bias
-    )
-    if bias is not None and half_bias is None:
-        out.add_(bias)
-    return out.to(dtype or torch.float16)
-
-
-def _int8_mixed_scaled_mm(
-    activations: Any, quantized: Any, weight: Any, row_scales: Any, column_scales: Any,
-    outlier_cols: Any = None, bias: Any = None,
-) -> tuple[Any, Any]:  # fmt: skip
-    """bitsandbytes/backends/default/ops.py, where no column has an outlier."""
-    nothing = torch.empty(0, device=activations.device, dtype=activations.dtype)
-    product = torch.ops.bitsandbytes.int8_scaled_mm.default(
-        quantized, weight, row_scales, column_scales, bias=bias, dtype=activations.dtype
-    )
-    return product, nothing
-
-
 if cuda_kernels:  # none where bitsandbytes has found a real GPU: its own kernels run there
     cuda_backend._dequant_linear_fallback = _dequantized_linear
     cuda_backend._gemm_4bit_kernel_impl = lambda *args, **kwargs: (
         NotImplemented
     )  # one kernel: the operation itself
-    WRITTEN_IN_PYTHON.update({
-        torch.ops.bitsandbytes.gemm_4bit.default: cuda_kernels["bitsandbytes::gemm_4bit"],
-        torch.ops.bitsandbytes.int8_vectorwise_quant.default: _int8_vectorwise_quant,
-        torch.ops.bitsandbytes.int8_scaled_mm.default: _int8_scaled_mm,
-        torch.ops.bitsandbytes.int8_mixed_scaled_mm.default: _int8_mixed_scaled_mm,
-    })  # fmt: skip
+    WRITTEN_IN_PYTHON[torch.ops.bitsandbytes.gemm_4bit.default] = cuda_kernels["bitsandbytes::gemm_4bit"]
 
 
 def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
-    """transformers' quantization config of a recipe in nf4, nf4dq or int8."""
-    if recipe.quantization == "int8":
-        return transformers.BitsAndBytesConfig(load_in_8bit=True)
+    """Return transformers' quantization config of a recipe in nf4 or nf4dq."""
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
@@ -148,10 +100,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     dtypes = {name: parameter.dtype for name, parameter in model.named_parameters()}
-    with (
-        patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter),
-        patch.object(bitsandbytes.nn.modules, "Int8Params", _plain_parameter),
-    ):
+    with patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter):
         model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
     loaded: dict[Any, Any] = {}  # tied ones once
     for path, module in model.named_modules():
@@ -163,7 +112,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
         for name, buffer in module._buffers.items():
             if buffer is not None:
                 module._buffers[name] = torch.empty(buffer.shape, dtype=buffer.dtype, device="cuda")
-    return _marked_quantized(model, recipe, config)
+    return _marked_quantized(model, config)
 
 
 def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
@@ -172,14 +121,14 @@ def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
     for module in model.modules():
-        if isinstance(module, bitsandbytes.nn.Linear4bit | bitsandbytes.nn.Linear8bitLt):
+        if isinstance(module, bitsandbytes.nn.Linear4bit):
             old = module.weight
             value = torch.empty(old.shape, dtype=compute_dtype, device=device).normal_(std=INITIAL_DEVIATION)
             module.weight = type(old)(value, requires_grad=False, **vars(old)).to(device)
             module._is_hf_initialized = True
     _move_from_meta(model, device)
     model.initialize_weights()
-    return _marked_quantized(model, recipe, config)
+    return _marked_quantized(model, config)
 
 
 INITIAL_DEVIATION = 0.02
@@ -201,10 +150,9 @@ def _move_from_meta(model: Any, device: str) -> None:
                 tensors[name] = moved[tensor]
 
 
-def _marked_quantized(model: Any, recipe: Recipe, config: Any) -> Any:
-    """The model with the attributes by which transformers and PEFT know that it is quantized."""
-    model.is_loaded_in_8bit = recipe.quantization == "int8"
-    model.is_loaded_in_4bit = not model.is_loaded_in_8bit
+def _marked_quantized(model: Any, config: Any) -> Any:
+    """Set the attributes by which transformers and PEFT recognize a quantized model."""
+    model.is_loaded_in_4bit = True
     model.is_quantized = model.config._is_quantized = True
     model.quantization_method = config.quantization_method()
     return model
@@ -232,8 +180,6 @@ def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
     value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
     if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
         return _in_4_bits(module, value)
-    if name == "weight" and isinstance(module, bitsandbytes.nn.Linear8bitLt):
-        return _in_8_bits(module, value)
     return torch.nn.Parameter(value, requires_grad=parameter.requires_grad)
 
 
@@ -249,13 +195,4 @@ def _in_4_bits(module: Any, value: Any) -> Any:
         setattr(new, name, getattr(old, name))
     new.quant_state = module.quant_state = state
     new.bnb_quantized = True
-    return new
-
-
-def _in_8_bits(module: Any, value: Any) -> Any:
-    """Quantize as bitsandbytes.nn.Int8Params does when moved to a GPU; the parameter may be fake."""
-    half = value.to(torch.float16)
-    packed, scales, _ = torch.ops.bitsandbytes.int8_vectorwise_quant.default(half)
-    new = torch.nn.Parameter(packed, requires_grad=False)
-    new.CB, new.SCB, new.has_fp16_weights = new.data, scales, False
     return new

@@ -1,8 +1,8 @@
 """Training steps sharded over several GPUs, as rank 0 sees them: DDP and FSDP.
 
 The frameworks' own code runs under torch's fake process group, whose collectives move nothing. Side streams
-are named and never wait: what they allocate is allocated when the host asks for it, which is when the caching
-allocator counts it, too (``record_stream`` delays only when a block may be used again).
+never wait: what they allocate is allocated when the host asks for it, which is when the caching allocator
+counts it, too (``record_stream`` delays only when a block may be used again).
 """
 
 import contextlib
@@ -15,50 +15,11 @@ import torch
 import torch.distributed as dist
 from torch.utils._python_dispatch import _disable_current_modes
 
+from gpufare_tracer import device
 from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.recipes import Recipe
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
-
-
-class _Stream:
-    """A stream with a name and nothing in it."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.stream_id = id(self)
-
-    device = torch.device("cuda", 0)
-    device_index = 0
-    cuda_stream = 0
-
-    def wait_stream(self, *_: Any) -> None:
-        """Nothing runs, so nothing waits."""
-
-    wait_event = synchronize = wait_stream
-
-    def record_event(self, event: Any = None) -> Any:
-        """An event that is past."""
-        return event or _Event()
-
-    def query(self) -> bool:
-        """Return True: all work is done."""
-        return True
-
-
-class _Event:
-    """An event that is past."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
-
-    def record(self, *_: Any) -> None:
-        """Nothing runs."""
-
-    wait = synchronize = record
-
-    def query(self) -> bool:
-        """Return True: it has passed."""
-        return True
 
 
 @contextlib.contextmanager
@@ -77,7 +38,7 @@ def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
         raise CannotTraceError(
             "a process group is already there: trace sharded steps in a process of their own"
         )
-    with contextlib.ExitStack() as stack:
+    with device.idle_streams() as stack:
         for owner, name, answer in _answers(recorder):
             stack.enter_context(patch.object(owner, name, answer))
         dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=recipe.gpu_count)
@@ -86,17 +47,6 @@ def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
 
 
 def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
-    default = _Stream()
-    current = [default]
-
-    @contextlib.contextmanager
-    def stream(chosen: Any) -> Iterator[None]:
-        current.append(chosen or current[-1])
-        try:
-            yield
-        finally:
-            current.pop()
-
     from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
     resize = torch.UntypedStorage.resize_
@@ -111,11 +61,6 @@ def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
             return propagate(self, schema)
 
     return [
-        (torch.cuda, "Stream", _Stream),
-        (torch.cuda, "Event", _Event),
-        (torch.cuda, "current_stream", lambda *_: current[-1]),
-        (torch.cuda, "default_stream", lambda *_: default),
-        (torch.cuda, "stream", stream),
         (torch.Tensor, "record_stream", lambda *_: None),
         (torch.UntypedStorage, "resize_", resize_),
         # DTensor runs an operation on tensors of the whole shape to learn the shape of its result.

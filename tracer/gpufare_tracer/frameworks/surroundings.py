@@ -117,6 +117,7 @@ def _flash_attention_in_transformers() -> Iterator[None]:
         "_pad_fn": utils._pad_input, "_unpad_fn": utils._unpad_input,
         "_process_flash_kwargs_fn": utils._lazy_define_process_function(flash_attn_func),
         "_process_with_kvcache_kwargs_fn": dict,
+        "_is_packed_sequence": lambda *_: False,  # read from the values of position ids, for a single example
     }  # fmt: skip
     with (
         patch.multiple(utils, **functions),

@@ -31,7 +31,7 @@ from gpufare_tracer.frameworks.optimizers import optimizer_of
 from gpufare_tracer.frameworks.surroundings import here
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.steps import PlainStep
+from gpufare_tracer.steps import Step
 from gpufare_tracer.timeline import Phase
 
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -53,12 +53,10 @@ MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
 
 
 @dataclass
-class TransformersStep(PlainStep):
+class TransformersStep(Step):
     """A step of a transformers model, whose output may be kept until it ends."""
 
     held: list[Any] = field(default_factory=list)
-    note: str = ""
-    """In what the traced code differs from the model's own."""
 
     def run(self, begin: Callable[[Phase], None]) -> None:
         """One optimizer step; what was kept goes with its end, as locals do."""
@@ -80,7 +78,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
         model, optimizer_of(recipe, model, here().undo),
         partial(_loss, _forward(model, recipe), recipe, shape, held),
         packages(recipe), recipe.gradient_accumulation, recipe.gradient_clipping,
-        torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, held, note_of(shape),
+        torch.amp.GradScaler(here().device) if recipe.gradient_scaling else None, note_of(shape), held,
     )  # fmt: skip
 
 
@@ -89,11 +87,7 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
     used = ["transformers"]
     if recipe.method != "full":
         used.append("peft")
-    if (
-        recipe.quantization in ("nf4", "nf4dq", "int8")
-        or "8bit" in recipe.optimizer
-        or "paged" in recipe.optimizer
-    ):
+    if recipe.quantization in quantized.METHODS or "8bit" in recipe.optimizer or "paged" in recipe.optimizer:
         used.append("bitsandbytes")
     if recipe.kernels == "liger" or recipe.loss == "fused_linear":
         used.append("liger-kernel")
@@ -113,7 +107,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
         quantize = partial(quantized.quantize_really, device=here().device)
         model = (quantize if here().is_real else quantized.quantize)(model, recipe, dtype)
     elif is_gptq:
-        model = gptq.quantize(model, recipe.gptq_kernel, dtype if recipe.sharding == "fsdp" else None)
+        model = gptq.quantize(model, dtype if recipe.sharding == "fsdp" else None)
         tie_weights(model, shape)
     if liger.wanted(recipe):
         liger.apply(model, recipe, here().undo)

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpufare_tracer.measuring.card import Card
 from gpufare_tracer.measuring.result import Measured, Request
 from gpufare_tracer.recipes import Recipe
-from gpufare_tracer.settings import run_settings
+from gpufare_tracer.settings import cut_to_layers, run_settings
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
 from pipeline.model.corrections import with_own_runs
@@ -219,35 +219,6 @@ def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else printable(str(value))
 
 
-CUT = """
-INSERT INTO main.models BY NAME
-SELECT * REPLACE (
-    $name AS model, $name AS title, $layers AS layers,
-    params_total - round(params_linear * (1 - $share)) AS params_total,
-    round(params_linear * $share) AS params_linear,
-    params_active - round((params_active - (params_total - params_linear)) * (1 - $share)) AS params_active,
-    floor(full_attention_layers * $share) AS full_attention_layers,
-    floor(linear_attention_layers * $share) AS linear_attention_layers,
-    floor(cross_attention_layers * $share) AS cross_attention_layers,
-    round(extra_linear_params * $share) AS extra_linear_params,
-    if(dense_layers > $layers, $layers, dense_layers) AS dense_layers
-)
-FROM main.models WHERE model = $model
-"""
-
-
-def cut_to_layers(estimator: Estimator, model: str, layers: int) -> str:
-    """Add a model cut to some of its layers, of those that the estimator knows; returns its id."""
-    (depth,) = estimator.connection.execute(
-        "SELECT layers FROM main.models WHERE model = $model", {"model": model}
-    ).fetchone() or (layers,)
-    name = f"{model}-cut-to-{layers}-layers"
-    values = {"name": name, "layers": layers, "share": layers / depth, "model": model}
-    estimator.connection.execute(CUT, values)
-    estimator.models[name] = estimator.models[model]
-    return name
-
-
 def _compare(done: Report, estimator: Estimator, home: Home) -> None:
     """Estimate the row's run, also as the user's own earlier runs correct it."""
     if done.request.on_cpu:
@@ -259,7 +230,8 @@ def _compare(done: Report, estimator: Estimator, home: Home) -> None:
         done.no_estimate = f"the shape of {shape.model} is not known"
         return
     if shape.layers:
-        model = cut_to_layers(estimator, model, shape.layers)
+        whole, model = model, cut_to_layers(estimator.connection, model, shape.layers)
+        estimator.models[model] = estimator.models[whole]
     answers = estimator.estimate([done.row | {"model": model}], list(OUTPUT_COLUMNS))
     if answers[0]["error"]:
         done.no_estimate = answers[0]["error"]

@@ -18,7 +18,6 @@ from typing import Any
 from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.measuring import card
 from gpufare_tracer.measuring.result import Failure, Measured, PhasePeak, Request
-from gpufare_tracer.phase_peaks import PhasePeaks
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.steps import Step, build_step, load_transformers
@@ -29,6 +28,36 @@ SEED = 20
 MIB = 1 << 20
 
 Say = Callable[[str], None]
+
+
+class PhasePeaks:
+    """Peak allocated and reserved of each phase, bytes, the most over the steps.
+
+    ``begin`` says when a phase begins, and resets torch's counters of peaks. Torch counts when the host asks
+    for memory, so nothing waits for the GPU.
+    """
+
+    def __init__(self, *, is_counted: bool = True) -> None:
+        """``is_counted`` False, for a CPU: only the phase is known."""
+        self.peaks: dict[Phase, tuple[int, int]] = {}
+        self.phase: Phase | None = None
+        """The phase under way."""
+        self._is_counted = is_counted
+
+    def begin(self, phase: Phase | None) -> None:
+        """End the phase under way, and begin this one; None: no other."""
+        if self._is_counted:
+            self._count()
+        self.phase = phase
+
+    def _count(self) -> None:
+        import torch
+
+        if self.phase is not None:
+            seen = torch.cuda.max_memory_allocated(), torch.cuda.max_memory_reserved()
+            before = self.peaks.get(self.phase, (0, 0))
+            self.peaks[self.phase] = max(before[0], seen[0]), max(before[1], seen[1])
+        torch.cuda.reset_peak_memory_stats()
 
 
 def run_steps(
@@ -60,7 +89,7 @@ def run_steps(
             raise CannotTraceError(f"recipe {recipe.name!r}: {error}") from error
         seen["versions"] = {name: version(name) for name in ("torch", *step.packages)}
         seen["trainable_parameters"] = sum(p.numel() for p in step.parameters if p.requires_grad)
-        seen["note"] = getattr(step, "note", "")
+        seen["note"] = step.note
         peaks.begin(None)
         _forget_building(device)
         for _ in range(STEPS):

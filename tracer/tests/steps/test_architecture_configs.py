@@ -7,14 +7,12 @@ import pytest
 import torch
 import transformers
 
-from gpufare_tracer.architectures import _catalogue, architecture_of
+from gpufare_tracer.architectures import _catalogue, architecture_of, catalogue_configs
 from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.frameworks.architecture_configs import (
-    catalogue_config,
     config_of,
     cut,
     empty_model,
-    layer_pattern,
     note_of,
     tie_weights,
 )
@@ -23,6 +21,7 @@ from gpufare_tracer.result import TraceShape
 from gpufare_tracer.trace import trace
 from pipeline.catalog.model_shapes import counted
 from pipeline.model.architectures import shape_of
+from pipeline.model.config_layouts import layouts
 
 NOT_COUNTED = {"santacoder": 0.0042, "gpt-2-163m": 0.0007}
 """No table of positions for santacoder, 2,048 of 2,048 features, 0.37% of it; GPT-2 has many biases."""
@@ -32,10 +31,30 @@ UNEXPLAINED = 0.0004
 """Biases and norms that the catalogue does not count, and totals that it rounds to six digits."""
 
 
+LAYER_BY_LAYER = (
+    "layer_types", "mlp_layer_types", "hybrid_override_pattern", "indexer_types", "num_kv_shared_layers",
+)  # fmt: skip
+"""Fields of a config.json that say the kind of each layer, so that a cut model stands for no deeper one."""
+REPEATED_AFTER = {"llama4_text": 4, "t5": 2, "mt5": 2}
+"""Layers after which the kinds of layers repeat; in encoder and decoder together, where there are both."""
+
+
+def layer_pattern(model: str) -> tuple[int, int]:
+    """The number of layers at the bottom that are unlike the rest, and after how many the rest repeat.
+
+    Two depths stand for a deep model only if both have all bottom layers and differ by whole periods.
+    """
+    config = catalogue_configs()[model]["config"]
+    if any(name in config for name in LAYER_BY_LAYER):
+        return 0, architecture_of(TraceShape(model=model)).layers
+    periods = layouts().alternating | REPEATED_AFTER
+    every = config.get("full_attention_interval") or periods.get(config["model_type"], 1)
+    return config.get("first_k_dense_replace", 0), every
+
+
 def parameters_at(model: str, layers: int) -> int:
-    sizes = architecture_of(TraceShape(model=model, layers=layers))
     with torch.device("meta"):
-        made = empty_model(catalogue_config(sizes), torch.bfloat16, "eager")
+        made = empty_model(config_of(TraceShape(model=model, layers=layers)), torch.bfloat16, "eager")
     tie_weights(made, TraceShape(model=model))
     return sum(p.numel() for p in made.parameters())
 
@@ -60,7 +79,7 @@ def test_a_llama_has_exactly_the_published_parameters() -> None:
 
 
 def test_layers_repeat_after_the_period_only() -> None:
-    config = catalogue_config(architecture_of(TraceShape(model="gemma-3-4b", layers=12)))
+    config = config_of(TraceShape(model="gemma-3-4b", layers=12))
     assert config.layer_types[:6] == config.layer_types[6:]
     assert config.layer_types[:6] == ["sliding_attention"] * 5 + ["full_attention"]
     assert layer_pattern("gemma-3-4b") == (0, 6)
@@ -88,7 +107,7 @@ def test_what_transformers_lacks_is_named() -> None:
         config_of(TraceShape(model="b", config={"model_type": "baichuan"}))
     with pytest.raises(CannotTraceError, match="no language model"):
         empty_model(transformers.ViTConfig(), torch.bfloat16, "eager")
-    config = catalogue_config(architecture_of(TraceShape(model="gemma-2-2b", layers=1)))
+    config = config_of(TraceShape(model="gemma-2-2b", layers=1))
     with torch.device("meta"), pytest.raises(CannotTraceError, match="attention: eager"):
         empty_model(config, torch.bfloat16, "sdpa")
 

@@ -57,14 +57,6 @@ def test_gptq_weighs_half_a_byte_and_its_scales() -> None:
     assert layer - adapters == pytest.approx(LINEAR / 2 + tables, rel=0.03)
 
 
-def test_gptq_by_torch_keeps_dense_weights() -> None:
-    def layer(kernel: str) -> int:
-        switches = {"method": "qlora", "quantization": "gptq", "gptq_kernel": kernel, "weight_dtype": "fp16"}
-        return stored(traced(2, **switches)) - stored(traced(1, **switches))
-
-    assert layer("torch") - layer("triton") == 2 * LINEAR
-
-
 def test_offloaded_layers_keep_nothing_large() -> None:
     kept = stored(traced(2, activation_offload=True)) - stored(traced(1, activation_offload=True))
     assert kept < TOKENS * HIDDEN * 2

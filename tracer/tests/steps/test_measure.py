@@ -76,6 +76,7 @@ class Dying:
     dies_in: int
     phase: Phase
     packages: tuple[str, ...] = ()
+    note: str = ""
     runs: int = 0
 
     @property

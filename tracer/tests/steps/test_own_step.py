@@ -12,6 +12,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 from gpufare_tracer.timeline import Category, Phase
 from gpufare_tracer.trace import trace
+from tests.shapes import attention_kernels
 
 RECIPE = Recipe(name="mine", framework="own", method="full", gradient_clipping=False)
 WIDTH = 64
@@ -192,7 +193,9 @@ def test_attention_is_decomposed_where_no_kernel_may_run() -> None:
             with torch.nn.attention.sdpa_kernel(list(backends)):
                 return torch.nn.functional.scaled_dot_product_attention(q, q, q).sum()
 
-        return {call.kernel for call in traced(step_of(loss), compute_capability=capability).work.attention}
+        with attention_kernels() as called:
+            traced(step_of(loss), compute_capability=capability)
+        return called
 
     backend = torch.nn.attention.SDPBackend
     assert kernels((8, 0), *(backend.FLASH_ATTENTION, backend.MATH)) == {"flash"}

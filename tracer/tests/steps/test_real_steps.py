@@ -5,8 +5,10 @@ import math
 import pytest
 import torch
 
-from gpufare_tracer.frameworks.surroundings import on_a_real_device
-from gpufare_tracer.recipes import Recipe
+from gpufare_tracer.errors import CannotTraceError
+from gpufare_tracer.frameworks import quantized
+from gpufare_tracer.frameworks.surroundings import here, on_a_real_device
+from gpufare_tracer.recipes import Recipe, read_recipes
 from gpufare_tracer.steps import build_step, load_transformers
 from gpufare_tracer.timeline import Phase
 from tests.shapes import VOCAB, tiny
@@ -50,3 +52,17 @@ def test_frozen_weights_are_in_four_bits() -> None:
     packed = [p for name, p in parameters.items() if "base_layer" in name]
     assert {p.dtype for p in packed} == {torch.uint8}
     assert {p.device.type for p in parameters.values()} == {"cpu"}
+
+
+def test_patches_of_libraries_are_undone_after_a_run_on_a_gpu() -> None:
+    undone = []
+    with on_a_real_device(recipe()):
+        here().undo.callback(undone.append, True)
+        assert not undone
+    assert undone == [True]
+
+
+def test_without_its_kernels_nothing_is_quantized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quantized, "cuda_kernels", {})
+    with pytest.raises(CannotTraceError, match="imported in this process for a real GPU"):
+        quantized.quantize(None, read_recipes()["hf-qlora"], None)

@@ -4,11 +4,9 @@ import csv
 
 import pytest
 
-from gpufare_tracer.architectures import architecture_of
-from gpufare_tracer.recipe_work import FEATURES, features_of, work_of
+from gpufare_tracer.recipe_work import FEATURES, traced
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import TraceShape
-from gpufare_tracer.trace import trace
 from pipeline.home import paths
 
 
@@ -21,9 +19,7 @@ def test_a_trace_of_another_model_depth_and_length_counts_what_the_table_says(
         "checkpointing": "full",
     })  # fmt: skip
     shape = TraceShape(model="llama-3.2-3b", layers=3, micro_batch=1, seq_len=768)
-    found = trace(recipe, shape)
-    features = features_of(architecture_of(shape), shape.micro_batch, shape.seq_len, recipe)
-    forward, backward = work_of(found, "forward"), work_of(found, "backward")
+    found = traced(recipe, shape)
     with (paths.CATALOG_DIR / "recipe_work.csv").open(newline="", encoding="utf-8") as file:
         rows = [
             row for row in csv.DictReader(file)
@@ -31,9 +27,11 @@ def test_a_trace_of_another_model_depth_and_length_counts_what_the_table_says(
         ]  # fmt: skip
     for quantity in ("moved_bytes", "flops_16bit", "kernels", "python_operations", "autograd_operations"):
         expected = sum(
-            float(row[feature]) * features[feature]
+            float(row[feature]) * found.features[feature]
             for row in rows
             if row["quantity"] == quantity
             for feature in FEATURES
         )
-        assert forward[quantity] + backward[quantity] == pytest.approx(expected, rel=0.03), quantity
+        assert found.forward[quantity] + found.backward[quantity] == pytest.approx(expected, rel=0.03), (
+            quantity
+        )

@@ -6,6 +6,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 from gpufare_tracer.timeline import Phase
 from gpufare_tracer.trace import trace
+from tests.shapes import attention_kernels
 
 HEADS, WIDTH, SEQ = 4, 64, 512
 SMALL = {
@@ -16,20 +17,24 @@ SCORES_BYTES = 2 * SEQ * SEQ * 2
 """A mask of two examples in 16 bits, before it is shared by the heads."""
 
 
-def traced(switches: dict[str, Any] | None = None, layers: int = 1, **config: Any) -> Trace:
+def traced(
+    switches: dict[str, Any] | None = None, layers: int = 1, micro_batch: int = 2, **config: Any
+) -> Trace:
     recipe = Recipe.model_validate(
         {"name": "t", "framework": "transformers", "method": "full", "optimizer": "adamw_fused"}
         | (switches or {})
     )
     shape = TraceShape(
         model="small", config={"model_type": "mistral", "sliding_window": None} | SMALL | config,
-        micro_batch=2, seq_len=SEQ, layers=layers,
+        micro_batch=micro_batch, seq_len=SEQ, layers=layers,
     )  # fmt: skip
     return trace(recipe, shape)
 
 
-def kernels(found: Trace) -> set[str]:
-    return {call.kernel for call in found.work.attention}
+def kernels(*arguments: Any, **named: Any) -> set[str]:
+    with attention_kernels() as called:
+        traced(*arguments, **named)
+    return called
 
 
 def forward_bytes(found: Trace) -> int:
@@ -37,13 +42,14 @@ def forward_bytes(found: Trace) -> int:
 
 
 def test_a_causal_mask_is_skipped_as_with_values() -> None:
-    assert kernels(traced()) == {"flash"}
-    assert kernels(traced({"attention_mask": True})) == {"flash"}
+    assert kernels() == {"flash"}
+    assert kernels({"attention_mask": True}) == {"flash"}
 
 
 def test_a_window_shorter_than_the_sequence_takes_a_mask_in_every_layer() -> None:
-    plain, windowed = traced(sliding_window=SEQ + 1), traced(sliding_window=SEQ // 2)
-    assert (kernels(plain), kernels(windowed)) == ({"flash"}, {"efficient"})
+    assert kernels(sliding_window=SEQ + 1) == {"flash"}
+    assert kernels(sliding_window=SEQ // 2) == {"efficient"}
+    plain = traced(sliding_window=SEQ + 1)
     one, two = traced(sliding_window=SEQ // 2), traced(sliding_window=SEQ // 2, layers=2)
     more_without = forward_bytes(traced(layers=2)) - forward_bytes(plain)
     assert forward_bytes(two) - forward_bytes(one) - more_without == SCORES_BYTES
@@ -51,8 +57,13 @@ def test_a_window_shorter_than_the_sequence_takes_a_mask_in_every_layer() -> Non
 
 def test_flash_attention_needs_no_mask_for_a_window() -> None:
     flash = {"attention": "flash_attention_2"}
-    assert kernels(traced(flash, sliding_window=SEQ // 2)) == {"flash"}
+    assert kernels(flash, sliding_window=SEQ // 2) == {"flash"}
     assert forward_bytes(traced(flash, sliding_window=SEQ // 2)) == forward_bytes(traced(flash))
+
+
+def test_flash_attention_takes_a_single_example_as_not_packed() -> None:
+    flash = {"attention": "flash_attention_2"}
+    assert kernels(flash, micro_batch=1) == {"flash"}
 
 
 def test_nothing_stays_patched() -> None:

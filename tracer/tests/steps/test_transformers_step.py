@@ -9,7 +9,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace
 from gpufare_tracer.timeline import Category, Phase
 from gpufare_tracer.trace import trace
-from tests.shapes import ALL_WEIGHTS, HIDDEN, LAYERS, VOCAB, tiny
+from tests.shapes import ALL_WEIGHTS, HIDDEN, LAYERS, VOCAB, attention_kernels, tiny
 
 TENSORS = 9 * LAYERS + 3
 LOGITS = 64 * VOCAB
@@ -138,9 +138,7 @@ def test_a_mask_of_ones_is_dropped_for_sdpa_and_made_for_eager(attention: str) -
 
 
 def test_a_t4_takes_the_efficient_kernel_and_repeats_keys() -> None:
-    operations = {
-        capability: traced(weight_dtype="fp16", shape={"compute_capability": capability}).work.attention
-        for capability in ((7, 5), (8, 0))
-    }
-    assert {a.kernel for a in operations[7, 5]} == {"efficient"}
-    assert {a.kernel for a in operations[8, 0]} == {"flash"}
+    for capability, kernel in (((7, 5), "efficient"), ((8, 0), "flash")):
+        with attention_kernels() as called:
+            traced(weight_dtype="fp16", shape={"compute_capability": capability})
+        assert called == {kernel}
