@@ -10,6 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from pipeline.health.source_states import why_text
 from pipeline.home.paths import Home
 from pipeline.refresh.demo import sample_days
 from pipeline.warehouse.query import age_note, ask, reader
@@ -64,11 +65,11 @@ def test_ages_do_not_depend_on_the_time_zone(sample_home: Home) -> None:
 
 
 def test_no_source_of_an_old_file_is_called_current(after_91_days: duckdb.DuckDBPyConnection) -> None:
-    query = "SELECT source, state, why FROM main.source_health WHERE last_accepted_day IS NOT NULL"
-    health = ask(after_91_days, query).rows
-    assert {state for _, state, _ in health} == {"stale"}
-    ranked = next(why for source, _, why in health if source == "lambda")
-    assert f"prices of {DAY} are older than 7 days and still ranked, because nothing newer" in ranked
+    query = "FROM main.source_health WHERE last_accepted_day IS NOT NULL"
+    health = {row["source"]: row for row in ask(after_91_days, query).dicts()}
+    assert {row["state"] for row in health.values()} == {"stale"}
+    why = str(why_text(health["lambda"]))
+    assert f"prices of {DAY} are older than 7 days and still ranked, because nothing newer" in why
 
 
 def test_what_is_ranked_was_decided_on_the_published_day(after_91_days: duckdb.DuckDBPyConnection) -> None:

@@ -154,7 +154,7 @@ BROKEN = {
     ),
     "fields of a JSON answer renamed": Broken(
         "vultr",
-        "no plan has an hourly_cost",
+        "rejects, the first: ",
         None,
         "plans_metal.json",
         lambda page: page.replace("hourly_cost", "hourly").replace("monthly_cost", "monthly"),

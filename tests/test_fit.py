@@ -101,7 +101,7 @@ def test_macro_command_and_call_agree(sample_home: Home, prices: gpufare.Prices)
     plan = prices.fit(**ON_4090).plan
     (row,) = prices._session().ask("FROM fits('llama-3.1-8b', 'qlora', 'rtx-4090')").dicts()
     asked = ("fit", "--model", "llama-3.1-8b", "--method", "qlora", "--gpu", "rtx-4090", "--format", "json")
-    said = json.loads(run(sample_home, *asked).output)
+    said = json.loads(run(sample_home, *asked).stdout)
     for name in ("memory_gib", "tokens_per_second", "fit_probability", "micro_batch"):
         assert plan[name] == row[name] == said[name], name
 

@@ -18,6 +18,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.health.doctor import examine
+from pipeline.health.source_states import why_text
 from pipeline.home.paths import SQL_DIR, Home
 from pipeline.record.records import Records
 from pipeline.refresh import demo
@@ -158,11 +159,9 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     with reader_on(home.published, late) as connection:
         days = "SELECT DISTINCT day FROM main.ranking_history"
         assert ask(connection, days).rows == [(DAY,)]
-        ((state, why),) = ask(
-            connection, "SELECT state, why FROM main.source_health WHERE source = 'crusoe'"
-        ).rows
-    assert state == "stale"
-    assert f"rankings after {DAY + timedelta(days=7)} leave them out" in why
+        (crusoe,) = ask(connection, "FROM main.source_health WHERE source = 'crusoe'").dicts()
+    assert crusoe["state"] == "stale"
+    assert f"rankings after {DAY + timedelta(days=7)} leave them out" in str(why_text(crusoe))
     asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
     assert asked.returncode == 1
     assert f"as of {late} no price is ranked, the newest is from {DAY}: see `gpufare sources`" in asked.stderr

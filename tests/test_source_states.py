@@ -193,7 +193,7 @@ def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
 def test_a_person_sees_a_table_and_then_why(home: Home) -> None:
     answer = gpufare("sources", home=home)
     table, _, reasons = answer.stdout.strip().partition("\n\n")
-    headings = ["source", "title", "state", "asked", "accepted", "days", "old", "evidence", "terms"]
+    headings = ["source", "state", "accepted", "days", "old", "terms", "evidence", "asked", "title"]
     assert table.splitlines()[0].split() == headings
     assert "primeintellect: needs a key in PRIME_API_KEY" in reasons.splitlines()
     (retired,) = (line for line in reasons.splitlines() if line.startswith("tensordock: "))

@@ -60,7 +60,7 @@ def check_reading(
     expect = config.expect
     reason = (
         _why_out_of_bounds(len(offers), rejects, config)
-        or _why_too_few(len(offers), expect.rows_min)
+        or _why_too_few(len(offers), rejects, expect.rows_min)
         or why_shrunk(len(offers), last_accepted_rows)
         or _why_incomplete(offers, config)
     )
@@ -83,9 +83,10 @@ def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: Source
     )
 
 
-def _why_too_few(rows: int, rows_min: int) -> str | None:
+def _why_too_few(rows: int, rejects: Sequence[RejectedRow], rows_min: int) -> str | None:
     if not rows:
-        return "no offers were read"
+        first = f"; {len(rejects)} rejects, the first: {rejects[0].detail}" if rejects else ""
+        return f"no offers were read{first}"
     return f"{rows} offers, fewer than the {rows_min} expected" if rows < rows_min else None
 
 

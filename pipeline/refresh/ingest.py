@@ -195,8 +195,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         return outcome, None if is_rates else partial(records.write_rejects, capture.day, config.name, [])
     except Exception as problem:
         return _failed_here(capture, problem), None
-    changed = not counts["rows"] and not counts.get("rejects")
-    return _outcome(capture, acceptance, error, counts, changed=changed), write
+    return _outcome(capture, acceptance, error, counts, changed=not counts["rows"]), write
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:

@@ -108,6 +108,8 @@ class ReplayServer:
 
     def address_of(self, url: httpx.URL) -> httpx.URL:
         """Return where a request for ``url`` goes."""
+        if _endpoint(url) == self.endpoint:
+            return url
         base = httpx.URL(self.base_url)
         return url.copy_with(scheme=base.scheme, host=base.host, port=base.port)
 
@@ -219,7 +221,12 @@ class Client:
     def _observed_at(self, response: httpx.Response) -> datetime:
         """Return the present time, or the time that a replay server states for its answer."""
         stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
-        return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
+        try:
+            return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
+        except ValueError:
+            raise RequestFailedError(
+                OutcomeCode.PROTOCOL_ERROR, f"{OBSERVED_AT_HEADER} {stated!r} is not a time"
+            ) from None
 
     @contextmanager
     def _spaced(self, host: str, rules: Rules) -> Iterator[None]:
