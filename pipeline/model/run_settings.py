@@ -48,7 +48,7 @@ SETTINGS = (*TEXTS, *_WHOLE, *_SWITCHES, "lora_dropout", "adapter_bytes", "weigh
 LORA_TARGETS = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_fused", "gate_proj", "up_proj", "down_proj", "lm_head",
 )  # fmt: skip
-"""The layers that ``adapter_width`` of sql/model knows, and the head."""
+"""The layers that ``adapted_sides`` of sql/model knows, and the head."""
 MOST = 1e9
 """Largest value of a setting: more GPUs, tokens or steps would be a slip."""
 

@@ -1,5 +1,6 @@
--- Which measured runs does a trace miss by more than 10%?
-SELECT run_id, recipe, model, quantity, measured_gib, traced_gib, error
+-- How close are traces of a training step, made without a GPU, to what others measured?
+SELECT source, quantity, count(*) AS runs, median(abs(error)) AS median_error, max(abs(error)) AS largest_error
 FROM trace_accuracy
-WHERE abs(error) > 0.1
-ORDER BY abs(error) DESC, run_id, quantity
+WHERE is_identified
+GROUP BY ALL
+ORDER BY source, quantity

@@ -169,10 +169,15 @@ WHERE g.setting NOT IN (SELECT s.setting FROM main.job_settings AS s);
 COMMENT ON MACRO TABLE unknown_settings IS
     'The columns of jobs that are no settings, with the setting that is meant if one is close. given: rows of job_entries.';
 
+CREATE OR REPLACE MACRO number_text(number) AS
+    CASE WHEN abs(number) < 1e15 AND number = floor(number) THEN number::BIGINT::VARCHAR ELSE format('{:g}', number) END;
+COMMENT ON FUNCTION number_text IS 'A number as people write it: a whole one with all its digits, others to six.';
+
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT
     _row, setting,
     CASE kind WHEN 'flag' THEN try_cast(text AS BOOLEAN)::DOUBLE ELSE try_cast(text AS DOUBLE) END AS number,
+    CASE WHEN kind = 'flag' THEN (number = 1)::VARCHAR ELSE number_text(number) END AS asked,
     CASE
         WHEN kind = 'flag' AND number IS NULL THEN setting || ' must be true or false, not ' || text
         WHEN kind <> 'flag' AND NOT is_number_in(text, least, most, kind = 'whole')
@@ -187,7 +192,7 @@ FROM (
     WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL
 );
 COMMENT ON MACRO TABLE given_numbers IS
-    'The numbers and flags (1 or 0) that jobs give, or why one is refused: _row, setting, number and refusal. given: rows of job_entries.';
+    'The numbers and flags (1 or 0) that jobs give, or why one is refused: _row, setting, number, asked (its text) and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_machines(given) AS TABLE
 SELECT
@@ -281,7 +286,7 @@ _names_resolved AS (
 
 SELECT
     _row, setting, flatten(list(meant ORDER BY position)) AS meant,
-    string_agg(name, ', ' ORDER BY position) AS asked_names,
+    string_agg(name, ', ' ORDER BY position) AS asked,
     min(assumption) AS assumption,
     coalesce(min(refusal), CASE
         WHEN kind = 'machines' AND max(len(meant)) > 1 THEN
@@ -294,12 +299,12 @@ FROM _names_resolved
 GROUP BY _row, setting, kind
 UNION ALL
 SELECT
-    _row, setting, NULL AS meant, NULL AS asked_names, NULL AS assumption,
+    _row, setting, NULL AS meant, NULL AS asked, NULL AS assumption,
     setting || ': names nothing; leave the column out (null) for any' AS refusal
 FROM _name_texts
 WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
-    'The meaning of the names that jobs give (main.job_names), or why one is refused: _row, setting, meant, asked_names (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
+    'The meaning of the names that jobs give (main.job_names), or why one is refused: _row, setting, meant, asked (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
 
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
@@ -331,7 +336,7 @@ _job_maps AS (
         _row,
         map_from_entries(list((setting, number)) FILTER (number IS NOT NULL)) AS number,
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
-        map_from_entries(list((setting, asked_names)) FILTER (asked_names IS NOT NULL)) AS asked_names,
+        map_from_entries(list((setting, asked)) FILTER (asked IS NOT NULL)) AS asked,
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
         min(assumption) AS assumption,
         coalesce(min(refusal) FILTER (setting = 'model'), min(refusal)) AS refusal
@@ -371,7 +376,7 @@ _job_filled AS (
             WHEN tokens * epochs > c.p['long_job_tokens'] THEN 'long_job_deadline_hours'
             ELSE 'deadline_hours'
         END] AS default_max_hours,
-        n.number, n.meant, n.asked_names, n.machines,
+        n.number, n.meant, n.asked, n.machines,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
         list_filter([
@@ -423,7 +428,7 @@ SELECT
     j.meant['source'] AS sources, j.meant['exclude_source'] AS excluded_sources,
     j.meant['tier'] AS tier_classes, j.meant['country'] AS countries,
     j.meant['exclude_country'] AS excluded_countries, j.meant['continent'] AS continents,
-    j.asked_names, j.price_kinds, try_cast(j.number['max_term_days'] AS INTEGER) AS max_term_days,
+    j.asked, j.price_kinds, try_cast(j.number['max_term_days'] AS INTEGER) AS max_term_days,
     j.number['max_usd'] AS max_usd, try_cast(j.number['max_age_days'] AS INTEGER) AS max_age_days,
     list_concat(
         asked_machines('quote', j.machines['quote'], j.meant['quote']),

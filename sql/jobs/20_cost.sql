@@ -244,13 +244,7 @@ _cost_money AS (
 )
 
 SELECT
-    * EXCLUDE (
-        _inbound_gb, _state_gb, _result_gb, _disk_gb, _train_seconds, _evaluation_seconds, _work_seconds,
-        _download_seconds, _setup_seconds, _load_seconds, _failures_per_second, _reclaims_per_second,
-        _noticed_per_second, _sudden_per_second, _is_local, _downloads_per_failure, _downloads_per_reclaim,
-        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour, _failure_interval,
-        _sudden_interval
-    ),
+    COLUMNS(lambda name: NOT starts_with(name, '_')),
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS

@@ -159,48 +159,37 @@ _missed_values AS (
     SELECT
         n.*,
         list_transform(missed, lambda name: CASE name
-            WHEN 'gpus' THEN {'asked': j.max_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
-            WHEN 'min_gpus' THEN {'asked': j.min_gpus::VARCHAR, 'nearest': n.gpu_count::VARCHAR}
-            WHEN 'max_nodes' THEN {'asked': j.max_nodes::VARCHAR, 'nearest': n.node_count::VARCHAR}
+            WHEN 'gpus' THEN j.max_gpus::VARCHAR ELSE coalesce(j.asked[name], d.p[name], 'false')
+        END) AS asked,
+        list_transform(missed, lambda name: CASE replace(name, 'exclude_', '')
+            WHEN 'gpus' THEN n.gpu_count::VARCHAR
+            WHEN 'min_gpus' THEN n.gpu_count::VARCHAR
+            WHEN 'max_nodes' THEN n.node_count::VARCHAR
             -- Rounded to the side on which the value is met.
-            WHEN 'min_fit_probability' THEN {
-                'asked': format('{:g}', j.min_fit_probability),
-                'nearest': format('{:g}', floor(1000 * n.fit_probability) / 1000)
-            }
-            WHEN 'evidence' THEN {'asked': j.evidences[-1], 'nearest': n.evidence}
-            WHEN 'max_hours' THEN {
-                'asked': format('{:g}', j.max_hours), 'nearest': format('{:.2f}', ceil(100 * n.hours) / 100)
-            }
-            WHEN 'max_usd' THEN {
-                'asked': format('{:g}', j.max_usd),
-                'nearest': format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
-            }
-            WHEN 'max_term_days' THEN {'asked': j.max_term_days::VARCHAR, 'nearest': n.term_days::VARCHAR}
-            WHEN 'max_age_days' THEN {'asked': j.max_age_days::VARCHAR, 'nearest': n.price_age_days::VARCHAR}
-            WHEN 'micro_batch' THEN {'asked': j.micro_batch::VARCHAR, 'nearest': n.micro_batch::VARCHAR}
-            WHEN 'seq_len' THEN {'asked': j.seq_len::VARCHAR, 'nearest': n.seq_len::VARCHAR}
-            WHEN 'assumed_sizes' THEN {'asked': 'false', 'nearest': 'true'}
-            WHEN 'kind' THEN {'asked': coalesce(j.asked_names['kind'], 'on_demand'), 'nearest': n.price_kind}
-            ELSE {
-                'asked': j.asked_names[name],
-                'nearest': CASE replace(name, 'exclude_', '')
-                    WHEN 'gpu' THEN n.gpu_id
-                    WHEN 'provider' THEN n.provider
-                    WHEN 'source' THEN n.source
-                    WHEN 'tier' THEN n.tier_class
-                    WHEN 'country' THEN n.country
-                    WHEN 'continent' THEN n.continent
-                END
-            }
-        END) AS missed_values
+            WHEN 'min_fit_probability' THEN format('{:g}', floor(1000 * n.fit_probability) / 1000)
+            WHEN 'evidence' THEN n.evidence
+            WHEN 'max_hours' THEN format('{:.2f}', ceil(100 * n.hours) / 100)
+            WHEN 'max_usd' THEN format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
+            WHEN 'max_term_days' THEN n.term_days::VARCHAR
+            WHEN 'max_age_days' THEN n.price_age_days::VARCHAR
+            WHEN 'micro_batch' THEN n.micro_batch::VARCHAR
+            WHEN 'seq_len' THEN n.seq_len::VARCHAR
+            WHEN 'assumed_sizes' THEN 'true'
+            WHEN 'kind' THEN n.price_kind
+            WHEN 'gpu' THEN n.gpu_id
+            WHEN 'provider' THEN n.provider
+            WHEN 'source' THEN n.source
+            WHEN 'tier' THEN n.tier_class
+            WHEN 'country' THEN n.country
+            WHEN 'continent' THEN n.continent
+        END) AS nearest
     FROM _fewest_missed AS n
     JOIN query_table(jobs) AS j USING (job)
+    CROSS JOIN setting_defaults() AS d
 )
 
 SELECT
-    m.job, m.missed AS constraints,
-    list_transform(m.missed_values, lambda v: v.asked) AS asked,
-    list_transform(m.missed_values, lambda v: v.nearest) AS nearest,
+    m.job, m.missed AS constraints, m.asked, m.nearest,
     m.total_usd, m.hours, m.fit_probability, m.gpu_id, m.gpu, m.gpu_count, m.node_count, m.provider,
     m.source, m.price_kind, NULL AS lacking_gib
 FROM _missed_values AS m

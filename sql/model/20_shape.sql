@@ -1,22 +1,22 @@
 -- From settings, model and GPU to the quantities that the formulas need.
 
-CREATE OR REPLACE MACRO adapter_width(target, hidden, query, key_value, intermediate, experts) AS
+CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, intermediate, experts) AS
     CASE target
-        WHEN 'q_proj' THEN hidden + query
-        WHEN 'k_proj' THEN hidden + key_value
-        WHEN 'v_proj' THEN hidden + key_value
-        WHEN 'o_proj' THEN query + hidden
-        WHEN 'qkv_fused' THEN hidden + query + 2 * key_value
-        WHEN 'gate_proj' THEN (hidden + intermediate) * experts
-        WHEN 'up_proj' THEN (hidden + intermediate) * experts
-        WHEN 'down_proj' THEN (intermediate + hidden) * experts
+        WHEN 'q_proj' THEN [hidden, query]
+        WHEN 'k_proj' THEN [hidden, key_value]
+        WHEN 'v_proj' THEN [hidden, key_value]
+        WHEN 'o_proj' THEN [query, hidden]
+        WHEN 'qkv_fused' THEN [hidden, query + 2 * key_value]
+        WHEN 'gate_proj' THEN [hidden * experts, intermediate * experts]
+        WHEN 'up_proj' THEN [hidden * experts, intermediate * experts]
+        WHEN 'down_proj' THEN [intermediate * experts, hidden * experts]
         ELSE error(
             'lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, '
             || 'gate_proj, up_proj, down_proj, lm_head'
         )
     END;
-COMMENT ON FUNCTION adapter_width IS
-    'in + out of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
+COMMENT ON FUNCTION adapted_sides IS
+    'Inputs and outputs of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
 
 CREATE OR REPLACE MACRO nvlinked_gpus(nvlink_topology, gpus_per_node) AS
     CASE
@@ -76,6 +76,10 @@ WITH _settings_resolved AS (
 _settings_shape AS (
     SELECT
         s.*, c.k,
+        CASE
+            WHEN s.is_full THEN []::VARCHAR[]
+            ELSE list_filter(string_split(s.lora_targets, '+'), lambda target: target <> 'lm_head')
+        END AS linear_targets,
         m.params_total, m.params_linear, m.layers, m.hidden, m.intermediate, m.heads, m.vocab,
         m.tied_embeddings, m.experts,
         CASE WHEN runs_every_expert(s.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
@@ -143,29 +147,19 @@ SELECT
     params_active - (params_total - params_linear)::DOUBLE AS linear_active,
     CASE WHEN is_full THEN 0e0 ELSE
         lora_rank * (
-            layers * coalesce(list_sum(list_transform(
-                list_filter(string_split(lora_targets, '+'), lambda target: target <> 'lm_head'),
-                lambda target:
-                    adapter_width(target, hidden, query_width, key_value_width, intermediate, experts)
-            ))::DOUBLE, 0e0)
+            layers * coalesce(list_sum(flatten(list_transform(linear_targets, lambda target:
+                adapted_sides(target, hidden, query_width, key_value_width, intermediate, experts)
+            )))::DOUBLE, 0e0)
             + CASE WHEN contains(lora_targets, 'lm_head') THEN hidden + vocab ELSE 0 END
         )
     END AS adapter_params,
     quantized_weight_bytes(quantization) AS quantized_bytes,
     -- Adapters with dropout keep each input, as the adapter computes with it, and a mask of a byte per
     -- element.
-    CASE
-        WHEN has_adapters THEN (bytes_16bit() + 1) * list_sum(list_transform(
-            string_split(lora_targets, '+'),
-            lambda target: CASE target
-                WHEN 'o_proj' THEN query_width
-                WHEN 'down_proj' THEN active_intermediate
-                WHEN 'lm_head' THEN 0
-                ELSE hidden
-            END
-        ))::DOUBLE
-        ELSE 0e0
-    END AS dropout_bytes_per_token,
+    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END
+        * coalesce(list_sum(list_transform(linear_targets, lambda target:
+            adapted_sides(target, hidden, query_width, key_value_width, active_intermediate, 1)[1]
+        ))::DOUBLE, 0e0) AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
         AS full_weight_bytes,

@@ -30,20 +30,6 @@ CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
 COMMENT ON FUNCTION attention_kernel IS
     'The attention kernel of torch: flash attention needs compute capability 8.0, else it takes its memory-efficient one.';
 
-CREATE OR REPLACE MACRO adapter_outputs(target, hidden, query, key_value, intermediate, experts) AS
-    CASE target
-        WHEN 'q_proj' THEN query
-        WHEN 'k_proj' THEN key_value
-        WHEN 'v_proj' THEN key_value
-        WHEN 'o_proj' THEN hidden
-        WHEN 'qkv_fused' THEN query + 2 * key_value
-        WHEN 'gate_proj' THEN intermediate * experts
-        WHEN 'up_proj' THEN intermediate * experts
-        WHEN 'down_proj' THEN hidden * experts
-        ELSE 0
-    END;
-COMMENT ON FUNCTION adapter_outputs IS 'Outputs of one adapted linear layer, in features.';
-
 CREATE OR REPLACE MACRO token_list(w) AS [
     w.layer_token_hidden, w.layer_token_query, w.layer_token_key_value, w.layer_token_intermediate,
     w.layer_token_adapted_in, w.layer_token_adapted_out, w.layer_token_adapter_rank, w.layer_token_scores,
@@ -90,9 +76,9 @@ CREATE OR REPLACE MACRO work_features(settings) AS TABLE
 WITH _work_targets AS (
     SELECT
         *,
-        CASE WHEN is_full THEN []::VARCHAR[] ELSE list_filter(
-            string_split(lora_targets, '+'), lambda target: target <> 'lm_head'
-        ) END AS targets,
+        list_transform(linear_targets, lambda target:
+            adapted_sides(target, hidden, query_width, key_value_width, intermediate, experts_active)
+        ) AS adapted,
         CASE WHEN NOT is_full AND contains(lora_targets, 'down_proj') THEN 0e0 ELSE 1e0 END
             AS unadapted_down,
         CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
@@ -106,13 +92,9 @@ WITH _work_targets AS (
 _work_adapters AS (
     SELECT
         *,
-        coalesce(list_sum(list_transform(targets, lambda target:
-            adapter_outputs(target, hidden, query_width, key_value_width, intermediate, experts_active)
-        ))::DOUBLE, 0e0) AS adapted_out,
-        coalesce(list_sum(list_transform(targets, lambda target:
-            adapter_width(target, hidden, query_width, key_value_width, intermediate, experts_active)
-        ))::DOUBLE, 0e0) AS adapted_in_and_out,
-        len(targets)::DOUBLE AS adapters
+        coalesce(list_sum(list_transform(adapted, lambda sides: sides[1]))::DOUBLE, 0e0) AS adapted_in,
+        coalesce(list_sum(list_transform(adapted, lambda sides: sides[2]))::DOUBLE, 0e0) AS adapted_out,
+        len(linear_targets)::DOUBLE AS adapters
     FROM _work_targets
 )
 
@@ -123,7 +105,7 @@ SELECT
         'layer_token_query': layers * query_width,
         'layer_token_key_value': layers * key_value_width,
         'layer_token_intermediate': layers * mlp_width,
-        'layer_token_adapted_in': layers * (adapted_in_and_out - adapted_out),
+        'layer_token_adapted_in': layers * adapted_in,
         'layer_token_adapted_out': layers * adapted_out,
         'layer_token_adapter_rank': layers * adapters * lora_rank,
         'layer_token_scores': layers * heads * seq_len,
