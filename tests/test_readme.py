@@ -25,7 +25,6 @@ from tests.pages_server import PagesServer
 
 PROJECT = Path(__file__).parent.parent
 README = (PROJECT / "README.md").read_text(encoding="utf-8")
-ACCURACY = (PROJECT / "docs" / "explanation" / "accuracy.md").read_text(encoding="utf-8")
 EXAMPLES = sorted((SQL_DIR / "examples").glob("*.sql"))
 
 
@@ -232,23 +231,3 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
         kinds = dict(ask(connection, "SELECT kind, count(*) FROM main.data_dictionary GROUP BY 1").rows)
     assert kinds["table"] >= 20
     assert kinds["macro"] >= 4
-
-
-def test_stated_error_of_traces_is_the_measured_one(sample_home: Home) -> None:
-    with reader(sample_home.published) as connection:
-        rows = ask(
-            connection,
-            "SELECT quantity, count(*) AS runs, median(abs(error)) AS median_error, avg(abs(error)) AS mean_error, "
-            "max(abs(error)) AS largest_error FROM trace_accuracy WHERE source = 'fitcheck_t4' GROUP BY quantity",
-        ).dicts()
-        errors = {row["quantity"]: row for row in rows}
-    peak, reserved = errors["allocated"], errors["reserved"]
-    largest = max(errors[phase]["largest_error"] for phase in ("forward", "backward", "optimizer"))
-    sentence = (
-        f"Of the {peak['runs']} runs that fitcheck measured on a T4 and that were traced at full depth, peak "
-        f"allocated memory is off by {peak['median_error']:.2%} in the median, {peak['mean_error']:.2%} on "
-        f"average and {peak['largest_error']:.1%} at most; each phase of the step by at most {largest:.1%}. "
-        f"Reserved memory is off by {reserved['median_error']:.1%} in the median and "
-        f"{reserved['largest_error']:.1%} at most"
-    )
-    assert sentence in " ".join(ACCURACY.split())

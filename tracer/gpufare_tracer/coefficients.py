@@ -249,15 +249,24 @@ def learn_catalogue(folder: Path | None = None) -> str:
     return f"{said}; {COEFFICIENTS_FILE}: {len(coefficients)} coefficients from {len(traces)} traces"
 
 
+def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
+    """Create trace_accuracy: the traced against the measured memory of catalog/traced_runs.csv in GiB, a row
+    per run and quantity. ``connection`` has the tables and macros of the model."""
+    for name in ("traced_runs", "measured_phase_peaks"):
+        connection.execute(
+            f"CREATE TABLE main.{name} AS FROM read_csv($1, nullstr := '', sample_size := -1)",
+            [str(paths.CATALOG_DIR / f"{name}.csv")],
+        )
+    query = Path(__file__).with_name("trace_accuracy.sql").read_text(encoding="utf-8")
+    connection.execute(f"CREATE TABLE main.trace_accuracy AS {query}")
+
+
 def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
     """Measured runs of identified software that agree with their trace, by recipe and family of sources.
 
     Of a run's figures the first of allocated, reserved and process memory that was measured counts.
     """
-    accuracy = (paths.SQL_DIR / "marts" / "trace_accuracy.sql").read_text(encoding="utf-8")
-    with in_memory(
-        "settings_of", "traced_runs", "measured_phase_peaks", "measured_sources", "constants", "gib"
-    ) as connection:
+    with in_memory("settings_of", "measured_sources", "constants", "gib") as connection:
         connection.execute("DELETE FROM main.recipe_settings")
         for row in setting_rows(recipes):
             connection.execute(
@@ -265,14 +274,14 @@ def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
                 f"VALUES ({', '.join('?' * len(row))})",
                 [None if value == "" else value for value in row.values()],
             )
-        connection.execute(f"CREATE TEMP TABLE compared AS {accuracy}")
+        compare_with_measured(connection)
         found = connection.execute(
             """
             WITH _figures AS (
                 SELECT run_id, arg_min(abs(error), position) AS error
                 FROM (
                     SELECT *, list_position(['allocated', 'reserved', 'process'], quantity) AS position
-                    FROM compared WHERE is_identified
+                    FROM main.trace_accuracy WHERE is_identified
                 )
                 WHERE position IS NOT NULL
                 GROUP BY run_id
