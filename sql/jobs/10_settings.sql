@@ -169,9 +169,9 @@ WHERE g.setting NOT IN (SELECT s.setting FROM main.job_settings AS s);
 COMMENT ON MACRO TABLE unknown_settings IS
     'The columns of jobs that are no settings, with the setting that is meant if one is close. given: rows of job_entries.';
 
-CREATE OR REPLACE MACRO number_text(number) AS
-    CASE WHEN abs(number) < 1e15 AND number = floor(number) THEN number::BIGINT::VARCHAR ELSE format('{:g}', number) END;
-COMMENT ON FUNCTION number_text IS 'A number as people write it: a whole one with all its digits, others to six.';
+CREATE OR REPLACE MACRO number_text(value) AS
+    CASE WHEN value % 1 = 0 AND abs(value) < 1e15 THEN value::BIGINT::VARCHAR ELSE format('{:g}', value) END;
+COMMENT ON FUNCTION number_text IS 'A number as text: a whole one with all its digits, others with six.';
 
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT

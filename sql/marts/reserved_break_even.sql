@@ -19,10 +19,6 @@ _market AS (
     SELECT gpu_id, min(usd) AS usd
     FROM _on_demand
     GROUP BY ALL
-),
-
-_month AS (
-    SELECT p['hours_per_month'] AS hours FROM default_parameters()
 )
 
 SELECT
@@ -32,11 +28,11 @@ SELECT
     (r.term_days * 24 * r.usd_per_hour)::DECIMAL(18, 4) AS commitment_usd,
     d.usd AS on_demand_usd_per_gpu_hour,
     1 - r.usd_per_gpu_hour / d.usd AS saving_share,
-    h.hours * r.usd_per_gpu_hour / d.usd AS break_even_hours_per_month,
+    h.p['hours_per_month'] * r.usd_per_gpu_hour / d.usd AS break_even_hours_per_month,
     m.usd AS market_on_demand_usd_per_gpu_hour,
-    h.hours * r.usd_per_gpu_hour / m.usd AS market_break_even_hours_per_month
+    h.p['hours_per_month'] * r.usd_per_gpu_hour / m.usd AS market_break_even_hours_per_month
 FROM _reserved AS r
-CROSS JOIN _month AS h
+CROSS JOIN default_parameters() AS h
 LEFT JOIN _on_demand AS d ON d.gpu_id = r.gpu_id AND d.source = r.source
 LEFT JOIN _market AS m ON m.gpu_id = r.gpu_id
 ORDER BY r.gpu_id, r.source, r.tier, r.term_days, r.provider

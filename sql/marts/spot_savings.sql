@@ -11,7 +11,6 @@ _workload_plans AS (
 ),
 
 _costs AS (
-    SELECT *
     FROM priced_jobs('_workload_jobs', '_workload_plans')
 ),
 

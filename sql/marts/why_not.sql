@@ -27,21 +27,16 @@ _by_gpu AS (
     GROUP BY ALL
 ),
 
-_priced AS (
-    SELECT DISTINCT gpu_id FROM main.rentals
-),
-
 _judged AS (
     SELECT
-        g.*,
+        *,
         CASE
             WHEN NOT fits THEN 'does_not_fit'
             WHEN fits_from_gpus IS NULL THEN 'might_not_fit'
-            WHEN p.gpu_id IS NULL THEN 'no_price'
+            WHEN gpu_id NOT IN (SELECT r.gpu_id FROM main.rentals AS r) THEN 'no_price'
             ELSE 'not_rented_in_that_number'
         END AS reason
-    FROM _by_gpu AS g
-    LEFT JOIN _priced AS p USING (gpu_id)
+    FROM _by_gpu
     WHERE NOT answered
 )
 
