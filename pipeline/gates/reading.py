@@ -45,6 +45,8 @@ class Acceptance:
     accepted: bool
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    changed: bool = False
+    """True if no price was read at all, not even one that is doubted."""
 
 
 def check_reading(
