@@ -164,6 +164,7 @@ def test_a_damaged_published_file_is_named_with_what_to_do(
         ((*QLORA[:4], "full", *QLORA[5:], "--lora-rank", "8"), "--lora-rank goes with lora and qlora"),
         ((*QLORA, "--stack", "no-such-stack"), "'no-such-stack' is not one of 'hf'"),
         (("sql", ""), "the query is empty"),
+        (("sql", "--fromat=csv"), "No such option"),
         (("export", "/dev/null/out"), "a file is where a folder belongs"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.tables import catalog_rows
 from pipeline.home import paths
-from pipeline.home.csv_rows import CsvError, read_csv
+from pipeline.home.csv_rows import CsvError, append_row, read_csv
 
 
 @pytest.fixture
@@ -84,3 +84,11 @@ def test_a_damaged_file_of_the_catalogue_is_named_with_its_line(
         catalog_rows("gpus.csv")
     with pytest.raises(CatalogError, match=r"models.csv cannot be read.*: reinstall gpufare or restore"):
         catalog_rows("models.csv")
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_a_row_is_not_appended_to_a_file_without_a_heading(file: Path, content: bytes) -> None:
+    file.write_bytes(content)
+    with pytest.raises(CsvError, match="no heading"):
+        append_row(file, {"a": 1}, ["a"])
+    assert file.read_bytes() == content

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from click.testing import Result as Answer
 from rich.cells import cell_len
 
+from pipeline.cli import terminal
 from pipeline.cli.main import main
 from pipeline.cli.printing import (
     CHEAPEST,
@@ -67,6 +68,12 @@ def lines_of(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return written.out.splitlines(), " ".join(written.err.split())
 
     return shown
+
+
+@pytest.mark.parametrize("columns", ["0", "abc", "-1", ""])
+def test_a_width_that_is_none_is_not_taken(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert terminal.width(io.StringIO()) is None  # a pipe, which has no width
 
 
 def test_a_table_fits_and_cuts_no_number(lines_of: Lines) -> None:
@@ -364,7 +371,7 @@ def test_files_of_runs_and_labels_are_tables_on_a_terminal(tmp_path: Path) -> No
     assert re.match(r"mine +\d+\.\d +\d+\.\d +\d+\.\d +(true|false) +\d,\d{3} ", mine)
     assert other == "other"
     assert error == "other: gpu 'no-such-card' is not one card of the catalogue"
-    assert " ".join(line.strip() for line in note).startswith("what a row leaves open")
+    assert " ".join(line.strip() for line in note).startswith("settings that a row does not give")
     labels = tmp_path / "labels.csv"
     labels.write_text("raw_label;note\nL40S;mine\n")
     heading, row, *_ = screen("normalize", str(labels), columns=80, home=tmp_path)

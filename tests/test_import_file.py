@@ -215,7 +215,7 @@ def test_command_reports_skipped_rows(home: Home) -> None:
     answer = gpufare("import", str(file), home=home)
     assert answer.returncode == 0, answer.stderr
     assert "facts.csv: 4 days, 4 with new prices; 4 prices of these days are on record" in answer.stdout
-    assert "line 6 of file:///facts.csv: 'two' is not a number" in " ".join(answer.stderr.split())
+    assert "line 6 of file:///facts.csv: its price: 'two' is not a number" in " ".join(answer.stderr.split())
     file.write_text(HEADING + line("two", date(2024, 1, 1)))
     nothing = gpufare("import", str(file), home=home)
     assert nothing.returncode == 1

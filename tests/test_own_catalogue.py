@@ -251,7 +251,8 @@ def test_rows_that_would_stop_a_publication_are_skipped(
     report = build(tmp_path / "without.duckdb", later, DAY, NOW)
     said = [incident.line() for incident in report.incidents]
     assert any(
-        line.startswith("gpus.csv, workloads.csv: nothing of it can be used:") and "there is a bot" in line
+        line.startswith("models.csv, gpus.csv, workloads.csv: nothing of it can be used:")
+        and "there is a bot" in line
         for line in said
     ), said
     with reader(tmp_path / "without.duckdb") as connection:

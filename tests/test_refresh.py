@@ -347,12 +347,15 @@ def test_what_a_crash_while_building_leaves_is_swept_away(home: Home, tmp_path: 
     assert [path.name for path in folder.iterdir()] == [home.published.name]
 
 
-def test_a_folder_in_place_of_the_published_file_is_named(home: Home, tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_published_file_is_moved_aside_and_named(home: Home, tmp_path: Path) -> None:
     home.published.mkdir(parents=True)
     with edited_pages(tmp_path, ("crusoe",)) as pages:
-        report = run(home, pages, sources=("crusoe",))
-    assert not report.published
-    assert str(home.published) in "\n".join(report.lines())
+        run(home, pages, sources=("crusoe",))
+    assert (home.damaged / "published" / home.published.name).is_dir()
+    with reader(home.published) as connection:
+        ((path, remedy),) = ask(connection, "SELECT path, remedy FROM main.incidents").rows
+    assert path == "published/gpufare.duckdb"
+    assert remedy.startswith("moved to damaged/published/gpufare.duckdb")
 
 
 def test_the_moment_of_building_is_given_not_taken(home: Home, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-body that has not changed since the latest capture is a hard link to its file: it is stored once, and every
+body that equals one of the newest day with answers is a hard link to its file: it is stored once, and every
 folder is complete when it is copied.
 
 A capture without requests (a missing key, a disabled source) has only an ``index.json``. One without an
@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from mimetypes import guess_extension
 from pathlib import Path
 from typing import Any, get_args
 
@@ -30,6 +29,15 @@ from pipeline.contracts.request import Entry
 from pipeline.home.disk import flush, naming
 
 JOURNAL_NAME = "journal.jsonl"
+
+_ENDINGS = {
+    "application/json": "json",
+    "text/html": "html",
+    "text/csv": "csv",
+    "application/xml": "xml",
+    "text/xml": "xml",
+    "text/plain": "txt",
+}
 
 ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 """Format of a capture id."""
@@ -52,8 +60,7 @@ class CaptureWriter:
         """Store one entry and return it with file, hash and size filled in. On return it is on disk."""
         if body:
             content_type = entry.headers.get("content-type", "").partition(";")[0].strip().lower()
-            ending = guess_extension(content_type) or ".bin"
-            name = f"{len(self._entries) + 1:04d}{ending}.gz"
+            name = f"{len(self._entries) + 1:04d}.{_ENDINGS.get(content_type, 'bin')}.gz"
             sha256 = sha256_of(body)
             if not self._linked(sha256, self.folder / name):
                 _write_once(self.folder / name, gzip.compress(body, compresslevel=6, mtime=0))
@@ -135,14 +142,17 @@ class Archive:
 
     def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
         """Return the folder and the entry of each body of the source's newest day with answers, by hash."""
-        for day in reversed(self.days(source)):
-            if bodies := {
-                entry.sha256: (self.folder(capture), entry)
-                for capture in self.captures(source, day)
-                for entry in capture.entries
-                if entry.usable and entry.sha256
-            }:
-                return bodies
+        try:
+            for day in reversed(self.days(source)):
+                if bodies := {
+                    entry.sha256: (self.folder(capture), entry)
+                    for capture in self.captures(source, day)
+                    for entry in capture.entries
+                    if entry.usable and entry.sha256
+                }:
+                    return bodies
+        except OSError:
+            pass  # A folder that cannot be listed costs space, not the capture.
         return {}
 
     def folder(self, capture: Capture) -> Path:

@@ -146,7 +146,7 @@ Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
-    """Charges for running time; None if not stated."""
+    """Charges for running time. None if not stated: catalog/cost_parameters.csv then has the default."""
 
     increment_seconds: int | None = Field(default=None, gt=0)
     minimum_seconds: int | None = Field(default=None, ge=0)

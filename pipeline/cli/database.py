@@ -1,5 +1,6 @@
 """The published file itself: SQL on it, exporting it, and its page."""
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO, cast
@@ -26,6 +27,8 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import age_note, reader, stream
 
+    if query and re.fullmatch(r"--\S.*", query):
+        raise click.NoSuchOption(query.partition("=")[0])
     if (query is None) == (file is None):
         raise click.UsageError("give either a QUERY or --file")
     if query == "-":
@@ -82,7 +85,7 @@ def export(
     from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader
 
-    wanted = [] if tables is None else [name.strip() for name in tables.split(",")]
+    wanted = [] if tables is None else [name.strip() for name in tables.removesuffix(",").split(",")]
     with reader(paths.home().published, writes_files=True) as connection:
         with progress_shown(f"writing {folder}"):
             day = since.date() if since else None

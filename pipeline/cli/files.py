@@ -187,7 +187,7 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
     _show_estimates(rows, OUTPUT_COLUMNS + (OWN_COLUMNS if own else ()), form, every)
     if assumed & {"stack", "micro_batch"}:
         say(
-            "what a row leaves open is taken as in a plain run (see assumptions); gpufare cheapest and "
+            "settings that a row does not give have their defaults (see assumptions); gpufare cheapest and "
             "gpufare fit plan the fastest settings that fit instead: their speeds differ where stack, "
             "optimizer, micro_batch or checkpointing are not given"
         )

@@ -46,7 +46,7 @@ LEAST_TEXT = 18
 """Letters that a column of text keeps when it is cut to make room for the next column."""
 
 FIRST_TEXT = 36
-"""Letters that the first column keeps, which tells the rows apart."""
+"""Letters of the first column, which tells the rows apart, that must have room before others are shown."""
 
 SHORT_HEADING = 10
 """Letters of a heading that stays in one line over narrower values."""

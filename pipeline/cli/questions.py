@@ -32,10 +32,14 @@ NOT_BELOW, NO_ANSWER = 3, 4
 
 @contextmanager
 def prices(
-    given: "OwnModel | None" = None, day: date | None = None, notes: Sequence[str] = ()
+    given: "OwnModel | None" = None,
+    day: date | None = None,
+    notes: Sequence[str] = (),
+    *,
+    with_age: bool = True,
 ) -> "Iterator[Session]":
-    """Open the published prices, or those of ``day``. After the answer, print ``notes`` and the age of the
-    published prices on stderr."""
+    """Open the published prices, or those of ``day``. After the answer, print ``notes`` on stderr and,
+    with ``with_age``, the age of the published prices."""
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
@@ -45,7 +49,7 @@ def prices(
         with follow as progress:
             connection = stack.enter_context(prices_of(paths.home(), day, today(), given, progress))
         yield Session(connection)
-        note = None if day else age_note(connection, today())
+        note = age_note(connection, today()) if with_age and not day else None
     for line in (*notes, note):
         say(line)
 
@@ -209,11 +213,11 @@ def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
     from pipeline.questions.fit import fits_on
 
     if not _names_a_model(recipe, {"seq_len"}):
-        with prices() as session:
+        with prices(with_age=False) as session:
             _show_fits_on(fits_on(session, gpu, gpus, recipe["seq_len"]), gpu, gpus, form)
         return
     job, given, left_out = job_of({**recipe, "gpu": gpu, "gpus": gpus})
-    with prices(given, notes=left_out) as session:
+    with prices(given, notes=left_out, with_age=False) as session:
         _show_fit(fit_of(session, job), form)
 
 

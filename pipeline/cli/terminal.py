@@ -18,9 +18,10 @@ LEAST_WIDTH = 20
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Return the width for layout: the variable COLUMNS, else the terminal's; None for a pipe or a file
-    without COLUMNS. ``stream`` is stdout by default."""
-    if not os.environ.get("COLUMNS") and not (stream or sys.stdout).isatty():
+    """Return the width for layout: the variable COLUMNS if it is a number above 0, else the terminal's; None
+    for a pipe or a file without it. ``stream`` is stdout by default."""
+    columns, stream = os.environ.get("COLUMNS", ""), stream or sys.stdout
+    if not (columns.isdecimal() and int(columns)) and not stream.isatty():
         return None
     return max(LEAST_WIDTH, shutil.get_terminal_size().columns)
 

@@ -13,8 +13,8 @@ _LASTING = True
 
 
 class IncidentKind(CodeWithSentence):
-    """The kind of problem. ``lasting``: the cause stays until a person removes it, and is reported once, not
-    every day."""
+    """The kind of problem. ``lasting``: the cause stays until a person removes it; it is kept once, and every
+    refresh reports it."""
 
     DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
     MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING

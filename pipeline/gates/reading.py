@@ -5,6 +5,7 @@ offers; no stored price list replaces them.
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -44,6 +45,8 @@ class Acceptance:
     accepted: bool
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    changed: bool = False
+    """True if no price was read at all, not even one that is doubted."""
 
 
 def check_reading(
@@ -84,10 +87,13 @@ def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: Source
 
 
 def _why_too_few(rows: int, rejects: Sequence[RejectedRow], rows_min: int) -> str | None:
-    if not rows:
-        first = f"; {len(rejects)} rejects, the first: {rejects[0].detail}" if rejects else ""
-        return f"no offers were read{first}"
-    return f"{rows} offers, fewer than the {rows_min} expected" if rows < rows_min else None
+    if rows:
+        return f"{rows} offers, fewer than the {rows_min} expected" if rows < rows_min else None
+    if not rejects:
+        return "no offers were read"
+    reason, count = Counter(reject.reason for reject in rejects).most_common(1)[0]
+    example = next(reject.detail for reject in rejects if reject.reason == reason)
+    return f"no offers were read; rejects: {len(rejects)}, {reason.value}: {count}, for example: {example}"
 
 
 def why_shrunk(rows: int, last_rows: int | None) -> str | None:

@@ -39,7 +39,7 @@ ORDER BY h.source
 
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
-    """Return one row per source, with the columns of ``source_health``; ``evidence`` is the kind and day of
+    """Return one row per source, with columns of ``source_health``; ``evidence`` is the kind and day of
     the pages its reader is based on, no claim that it works live; ``terms`` is the verdict of the provider's
     terms of use on automated reading; ``result`` is the newest attempt's (see ``capture_outcomes``); ``why``
     is in words.
@@ -77,7 +77,8 @@ def _in_words(states: Result, found: Sequence[Replay]) -> Result:
         if day := observed.get(row["source"]):
             parts.append(f"its prices were replayed from saved pages (observed on {day})")
         row["why"] = "; ".join(filter(None, parts)) or None
-    return Result(states.columns, states.types, [tuple(row.values()) for row in rows])
+    shown = states.columns.index("kind")  # the columns from here on are for the words
+    return Result(states.columns[:shown], states.types[:shown], [tuple(row.values())[:shown] for row in rows])
 
 
 def why_text(row: Mapping[str, Any]) -> str | None:
@@ -90,7 +91,7 @@ def why_text(row: Mapping[str, Any]) -> str | None:
     if state == "aging" or (was_good and state != "needs_permission"):
         reason = f"not asked since {row['last_attempt_day']}"
     elif reason == "accepted_prices_missing":
-        reason = f"what was accepted on {row['last_attempt_day']} is not in the record any more"
+        reason = f"what was accepted on {row['last_attempt_day']} is no longer in the record"
     if reason and row["failing_since"]:
         attempts = f", {row['failed_attempts']} attempts" if row["failed_attempts"] > 1 else ""
         reason = f"{reason} (since {row['failing_since']}{attempts})"

@@ -90,6 +90,8 @@ def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> No
     if path.exists():
         table, kept = read_csv(path), path.read_bytes()
         columns, separator = table.columns, table.separator
+        if not columns:
+            raise CsvError(f"{path} has no heading: delete it, or give it its columns")
     line = row_text([row.get(name, "") for name in columns], separator).encode()
     with replacing(path) as temporary:
         temporary.write_bytes((kept if kept.endswith(b"\n") else kept + b"\n") + line)

@@ -1,7 +1,7 @@
 """Estimates for a CSV of runs: peak memory, fit and tokens per second, row by row.
 
 Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of the published compilation;
-a row that cannot be estimated has its reason and never stops the rest.
+the answer for a row that cannot be estimated is the reason, and never stops the rest.
 """
 
 import json
@@ -175,6 +175,7 @@ class Estimator:
         own = read_own_catalogue(paths.home())
         if given is not None:
             own.models = [given, *(model for model in own.models if model.model != given.model)]
+            self.connection.execute("DELETE FROM main.models WHERE model = ?", [given.model])
         load_own(self.connection, own)
         for _, problem in own.problems:
             print(problem, file=sys.stderr)

@@ -12,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from pipeline.home import paths
-from pipeline.home.csv_rows import CsvError, CsvRow, CsvTable, append_row, read_csv
+from pipeline.home.csv_rows import CsvError, CsvRow, CsvTable, append_row, parse_csv, read_csv
 from pipeline.home.disk import UnwritableError, set_aside
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
@@ -55,7 +55,7 @@ def read_own_runs(home: Home) -> OwnRuns:
 def add_own_run(home: Home, row: Mapping[str, str]) -> str:
     """Add a run to the file. Return a note if a damaged file was moved aside, else ''.
 
-    Raises UnwritableError.
+    Raises UnwritableError, and CsvError for a file that is too large.
     """
     path, note = home.own_runs, ""
     # printable's own sign would make the line look like one that is not UTF-8.
@@ -65,7 +65,7 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
         with FileLock(home.own_runs_lock, timeout=LOCK_SECONDS):
             try:
                 if path.exists():
-                    _table(path)
+                    _with_keys(parse_csv(path.read_bytes(), str(path)), path)
             except CsvError as error:
                 note = f"{error}; it was moved to {set_aside(home, path)}"
             append_row(path, values, [*catalogue_columns(), *MORE_COLUMNS])
@@ -76,7 +76,10 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
 
 def _table(path: Path) -> CsvTable:
     """Return the file's table. Raises CsvError if it cannot be read or lacks one of KEYS."""
-    table = read_csv(path)
+    return _with_keys(read_csv(path), path)
+
+
+def _with_keys(table: CsvTable, path: Path) -> CsvTable:
     if missing := sorted(KEYS - {*table.columns}):
         raise CsvError(f"{path} has no column {missing[0]}")
     return table

@@ -73,7 +73,7 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
             )
     if not rows:
         session.ask("SELECT one_gpu(?)", [gpu])  # raises with the nearest names
-        raise JobError(f"nothing is known of why {gpu} is not the answer")
+        raise JobError(f"no reason is known why {gpu} is not the answer")
     return rows
 
 

@@ -1,4 +1,4 @@
-"""A file of the record that cannot be read."""
+"""A file of the record that cannot be read; ``mending`` decides what follows."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

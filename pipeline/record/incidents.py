@@ -35,7 +35,7 @@ def report_incident(home: Home, incident: Incident) -> bool:
         "path": None if incident.path is None else printable(incident.path),
     }
     journal = Journal(home)
-    digest = _digest(incident)
+    digest = hashlib.sha256("\0".join(map(str, cause_of(incident))).encode(errors="replace")).hexdigest()[:12]
     name = digest if incident.kind.lasting else f"{digest} {incident.at.astimezone(UTC).isoformat()}"
     try:
         if incident.kind.lasting and any(entry.name == name for entry in journal.entries(_KIND)):
@@ -70,8 +70,8 @@ def incident_of(entry: Entry) -> Incident:
     )
 
 
-def _digest(incident: Incident) -> str:
-    about = "\0".join(
-        str(part) for part in (incident.kind, incident.path, incident.source, incident.day, incident.reason)
-    )
-    return hashlib.sha256(about.encode(errors="replace")).hexdigest()[:12]
+def cause_of(incident: Incident) -> tuple[Any, ...]:
+    """Return what tells the causes of incidents apart, in the form in which it is kept."""
+    path = None if incident.path is None else printable(incident.path)
+    reason = printable(incident.reason)[:MAX_TEXT_CHARACTERS]
+    return incident.kind, path, incident.source, incident.day, reason

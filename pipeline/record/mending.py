@@ -1,5 +1,6 @@
 """One policy for damage: a file that cannot be read is set aside, and its days are read again from the
-archive, which is never changed. An incident names the file and the lost days, which the archive lacks.
+archive, which is never changed. An incident names the file, and the days lost because the archive has no
+capture of them.
 """
 
 from collections import defaultdict

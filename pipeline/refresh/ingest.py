@@ -20,6 +20,7 @@ from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.rates import Rate
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
 from pipeline.gates.thresholds import THRESHOLDS
@@ -195,7 +196,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         return outcome, None if is_rates else partial(records.write_rejects, capture.day, config.name, [])
     except Exception as problem:
         return _failed_here(capture, problem), None
-    return _outcome(capture, acceptance, error, counts, changed=not counts["rows"]), write
+    return _outcome(capture, acceptance, error, counts, changed=acceptance.changed), write
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
@@ -348,6 +349,9 @@ def _read_offers(
     built, acceptance = judge(
         built, answers, config, capture.day, records, lacks_answers=capture.lacks_answers
     )
+    doubted = {reason for reason in RejectReason if reason.held} | {RejectReason.PRICE_OUT_OF_BOUNDS}
+    was_read = built.offers or any(reject.reason in doubted for reject in built.rejects)
+    acceptance = replace(acceptance, changed=not was_read)
     statuses = [offer.match_status for offer in built.offers]
     counts = {
         "rows": len(built.offers),

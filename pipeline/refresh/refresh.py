@@ -20,7 +20,7 @@ from pipeline.gates.held import HELD_REASONS
 from pipeline.home.litter import sweep
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.damage import RecordError
-from pipeline.record.incidents import kept_incidents, report_incident
+from pipeline.record.incidents import cause_of, kept_incidents, report_incident
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import mend_journal, record_day
 from pipeline.refresh.inputs import (
@@ -83,8 +83,8 @@ def refresh(
     found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
     # A lasting cause is kept once, and every report names it.
-    reported = {(incident.kind, incident.path, incident.day) for incident in new}
-    again = [each for each in found if (each.kind, each.path, each.day) not in reported]
+    reported = {cause_of(incident) for incident in new}
+    again = [each for each in found if cause_of(each) not in reported]
     report.incidents = [*new, *again]
     return report
 

@@ -1,4 +1,7 @@
-"""The output of a refresh: which sources it is about to ask, then what it did."""
+"""The output of a refresh: which sources it is about to ask, then what it did.
+
+The text that is posted in the morning is made in pipeline/health/digest.py, the HTML page in pipeline/page.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

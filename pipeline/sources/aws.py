@@ -109,7 +109,7 @@ def _read_on_demand(rows: Iterable[Any], answer: kit.Answer, audit: kit.FieldAud
 
 
 def _on_demand(row: kit.JsonObject) -> kit.Listings:
-    if (system := row.get("Operating System")) != "Linux":
+    if (system := row.text("Operating System")) != "Linux":
         raise kit.RowError(kit.RejectReason.NOT_LINUX, f"the operating system is {system!r}")
     if str(software := row.get("Pre Installed S/W") or "") not in _PLAIN_SOFTWARE:
         raise kit.RowError(kit.RejectReason.SOFTWARE_INCLUDED, f"with {software!r}")

@@ -111,7 +111,7 @@ def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listin
 def _reject_other_product(item: kit.JsonObject) -> None:
     """Raise RowError for a meter that has a GPU size but is not of a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
-    kind, unit, service = item.get("type"), item.get("unitOfMeasure"), item.get("serviceName")
+    kind, unit, service = item.text("type"), item.text("unitOfMeasure"), item.get("serviceName")
     reasons, units_from = kit.RejectReason, item.get("tierMinimumUnits") or 0
     for is_refused, reason, detail in (
         (service not in (None, "Virtual Machines"), reasons.OTHER_PRODUCT, f"of the service {service!r}"),

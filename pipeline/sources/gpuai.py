@@ -2,9 +2,6 @@
 
 from pipeline.sources import kit
 
-KINDS: dict[str, kit.PriceKind] = {"on_demand": "on_demand", "spot": "spot"}
-"""Kinds of price by the field ``tier``."""
-
 CLASSES = {True: "community", False: "secure"}
 """Class of capacity by the field ``community``."""
 
@@ -57,17 +54,18 @@ def _listing(offer: kit.JsonObject) -> kit.Listing:
 
 
 def _kind(offer: kit.JsonObject) -> kit.PriceKind:
-    kind = KINDS.get(offer.optional_text("tier") or "")
-    if kind is None:
-        raise kit.RowError(
-            kit.RejectReason.UNKNOWN_PRICE_KIND, f"tier {offer.get('tier')!r} is neither on_demand nor spot"
-        )
-    return kind
+    tier = offer.get("tier")
+    if tier not in ("on_demand", "spot"):
+        detail = f"tier {tier!r} is neither on_demand nor spot"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail)
+    return "spot" if tier == "spot" else "on_demand"
 
 
 def _capacity(offer: kit.JsonObject) -> str:
-    """Return the owner's class and the type of rental: ``secure_vm``. Raises RowError without the class."""
-    community = offer.get("community")
-    if not isinstance(community, bool):
-        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"community is {community!r}")
+    """Return the owner's class and the type of rental: ``secure_vm``. Raises RowError without the class, and
+    if the two fields for it contradict each other."""
+    community, stated = offer.get("community"), offer.optional_text("capacity_class")
+    if not isinstance(community, bool) or stated not in (None, CLASSES[community]):
+        detail = f"community is {community!r}, and capacity_class {stated!r}"
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, detail)
     return "_".join(filter(None, (CLASSES[community], offer.optional_text("deployment_type"))))

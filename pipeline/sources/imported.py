@@ -6,6 +6,7 @@ An answer has one file's rows of one day, under the file's header. docs/how-to/i
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import Decimal
 
 from pipeline.sources import kit
 
@@ -111,6 +112,13 @@ def day_of(text: str) -> date:
     return day
 
 
+def _price(given: Mapping[str, str]) -> Decimal:
+    try:
+        return kit.price_of(given["price"])
+    except kit.RowError as error:
+        raise kit.RowError(error.reason, f"its price: {error}") from error
+
+
 def _listing(
     row: kit.CsvRow,
     columns: Mapping[str, str],
@@ -136,7 +144,7 @@ def _listing(
         raise kit.RowError(kit.RejectReason.INVALID_VALUE, detail)
     kind, tier, term_days = _kind(given)
     unit = _unit(given, columns["price"])
-    return kit.CellPrice(kit.price_of(given["price"]), "USD").listing(
+    return kit.CellPrice(_price(given), "USD").listing(
         _label(given),
         _gpu_count(given, unit),
         answer,

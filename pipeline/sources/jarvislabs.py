@@ -8,8 +8,12 @@ from typing import Any
 from pipeline.sources import kit
 
 _PRICE = re.compile(
-    rf"{kit.MONEY_IN_TEXT}(?: ?(?:/|\bper\b) ?[\w-]+(?:(?:[/ -]| / )(?:hr|hour|h)\b)?)?", re.IGNORECASE
+    rf"{kit.MONEY_IN_TEXT}(?: ?(?:/|\bper\b) ?[\w-]+(?:(?:[/ -]| / )(?:hr|hour|h)\b)?"
+    r"|[^$€£₹]{0,20}?\b(?:(?:second|minute|dai|day|week|month|quarter|year|annual)\w*|mo\b|yr\b))?",
+    re.IGNORECASE,
 )
+"""A price with its unit, or with the words up to that of a time other than an hour ("$30 billed monthly")."""
+
 _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re.IGNORECASE)
 
 
@@ -90,7 +94,7 @@ def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
-    """Return the row of a card. A text between its memory and its only price makes the price unreadable."""
+    """Return the row of a card. The price must follow the memory directly."""
     try:
         label, found = kit.label_before(text, spec, _PRICE)
         rest = text[found.end() :].strip()

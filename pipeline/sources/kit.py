@@ -11,7 +11,9 @@ from pipeline.catalog.source_config import configs as configs
 from pipeline.contracts.listing import *
 from pipeline.contracts.rates import ExchangeRates as ExchangeRates
 from pipeline.contracts.reject_reasons import *
-from pipeline.home.csv_rows import *
+from pipeline.home.csv_rows import CsvError as CsvError
+from pipeline.home.csv_rows import CsvRow as CsvRow
+from pipeline.home.csv_rows import parse_csv as parse_csv
 from pipeline.parsing.answers import *
 from pipeline.parsing.dates import *
 from pipeline.parsing.flight import *

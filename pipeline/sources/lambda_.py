@@ -26,7 +26,7 @@ _RAM = r"(?:system )?ram\b"
 _DISK = r"(?:local )?storage\b"
 
 _TAB = re.compile(r"(\d{1,3})\s?[x×]", re.IGNORECASE)
-_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?) ?([GT]i?B)\b", re.IGNORECASE)
+_SIZE = re.compile(r"(\d{1,3}(?:,\d{3})+|\d{1,6})(\.\d{1,6})? ?([GT]i?B)\b", re.IGNORECASE)
 _BYTES = {"gb": 10**9, "gib": 2**30, "tb": 10**12, "tib": 2**40}
 _DAY = r"\d{4}-\d{2}-\d{2}|[a-z]{3,9} \d{1,2}, \d{4}|\d{1,2} [a-z]{3,9} \d{4}"
 _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\b", re.IGNORECASE)
@@ -36,7 +36,7 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every price of the pages and of the API, without rows that repeat those of an earlier page.
 
-    A page with unknown rows or columns is a reject. Raises SourceChangedError if every page has them.
+    A page with unknown rows, columns or dates is a reject. Raises SourceChangedError if every page has them.
     """
     by_api = [answer for answer in answers if answer.is_json]
     pages, refused = kit.each_answer(
@@ -127,7 +127,7 @@ def _read_row(
         raise answer.changed(f"a pricing row has unknown columns: {list(cells)}")
     prices = kit.with_validity(prices, answer)
     kit.require_on_demand(prices, list(cells), answer)
-    has_dates = any(price.effective_from or price.flag_reason for price in prices)
+    has_dates = any(kit.validity(price.header, answer) != kit.Validity() for price in prices)
     announced_from = max(announced, default=None)
     for price in prices:
         try:
@@ -190,7 +190,7 @@ def _listing(
     price = kit.cell_price(cells[price_label])
     count = tab if tab is not None else kit.gpu_count((_named(cells, _GPU_COUNT) or "").removesuffix("+"))
     days = None if tab is not None else _term_days(_named(cells, _DURATION) or "")
-    vram_gb, ram_gib = (kit.gigabytes(_named(cells, kind)) for kind in (_VRAM, _RAM))
+    ram, disk = (_bytes(_named(cells, kind)) for kind in (_RAM, _DISK))
     return price.listing(
         kit.clean_text(str(row["data-plan"])),
         float(count),
@@ -199,15 +199,15 @@ def _listing(
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
         native_unit="gpu_hour",
-        context=kit.known(vram_gb=vram_gb),
+        context=kit.known(vram_gb=kit.gigabytes(_named(cells, _VRAM))),
         term_days=days,
         billing_increment_seconds=None if tab is not None else config.settings["cluster_increment_seconds"],
         minimum_seconds=days * 86_400 if days else None,
         min_gpu_count=count if tab is None else None,
         tier=None if tab is not None else "cluster",
         vcpus=kit.optional_number(_named(cells, _VCPUS)),
-        ram_gib=ram_gib,
-        local_disk_gb=_disk_gb(_named(cells, _DISK)),
+        ram_gib=ram and ram / 2**30,
+        local_disk_gb=disk and disk / 10**9,
     )
 
 
@@ -221,10 +221,12 @@ def _term_days(text: str) -> int | None:
     return days
 
 
-def _disk_gb(text: str | None) -> float | None:
-    """Return the size that a cell begins with ("22 TiB SSD"), in GB; None if it begins otherwise."""
+def _bytes(text: str | None) -> float | None:
+    """Return the size that a cell begins with ("22 TiB SSD"), in bytes; None if it begins otherwise."""
     found = _SIZE.match(text or "")
-    return float(found[1]) * _BYTES[found[2].lower()] / 10**9 if found else None
+    if found is None:
+        return None
+    return float(found[1].replace(",", "") + (found[2] or "")) * _BYTES[found[3].lower()]
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:

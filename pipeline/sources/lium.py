@@ -21,10 +21,19 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
         raise answer.changed(f"the objects are not nodes: {sorted(nodes[0].raw)[:12]}")
-    yield from kit.read_rows(nodes, _read_node, "id")
+    seen = set[str]()
+    yield from kit.read_rows(nodes, lambda node: _read_once(node, seen), "id")
     if (stated := feed.optional_number("count")) is not None and stated != len(nodes):
         detail = f"the feed states {stated:g} nodes and lists {len(nodes)}"
         yield kit.Reject(kit.RejectReason.UNREAD_PAGE, detail, stated, answer)
+
+
+def _read_once(node: kit.JsonObject, seen: set[str]) -> kit.Listings:
+    node_id = node.name("id")
+    if node_id in seen:
+        raise kit.RowError(kit.RejectReason.DUPLICATE, "listed twice")
+    seen.update([node_id] if node.peek("id") else [])
+    yield from _read_node(node)
 
 
 def _read_node(node: kit.JsonObject) -> kit.Listings:

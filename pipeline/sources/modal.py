@@ -1,6 +1,7 @@
 """Modal: serverless GPUs, charged per GPU-second.
 
-A row is a text with a vendor's name, followed by a price per second or hour.
+A row is a text with a vendor's name, followed by a price per second or hour. Such a price after another text
+is a reject, unless the text begins with the name of a CPU, memory or storage.
 """
 
 import re
@@ -8,6 +9,7 @@ import re
 from pipeline.sources import kit
 
 GPU_LABEL = re.compile(r"(?:nvidia|amd)[®™]? [a-z0-9][a-z0-9 ,.+()/®™-]{0,60}", re.IGNORECASE)
+NO_GPU = re.compile(r"(?:\w+ )?(?:v?cpus?|cores?|memory|ram|storage|volumes?|disks?)\b", re.IGNORECASE)
 
 
 @kit.reader("no GPU with a price per second")
@@ -17,7 +19,19 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     texts = kit.visible_texts(kit.page(answer))
     starts = [at for at, text in enumerate(texts) if GPU_LABEL.fullmatch(text)]
     rows = (_read_item(item, answer) for item in kit.items(texts, starts))
-    return (row for row in rows if row is not None)
+    yield from (row for row in rows if row is not None)
+    yield from _without_vendor(texts, answer)
+
+
+def _without_vendor(texts: list[str], answer: kit.Answer) -> kit.Rows:
+    """Yield a reject for each price per unit of time after a text that may name a GPU without its vendor."""
+    for at, label in enumerate(texts):
+        if not label[0].isalnum() or GPU_LABEL.fullmatch(label) or NO_GPU.match(label):
+            continue
+        price = kit.leading_price(" ".join(texts[at + 1 : at + 4]))
+        if price and price.time_unit and not price.amount[0].isdigit():
+            detail = f"{label[:80]}: a price per {price.unit} without a vendor's name"
+            yield kit.Reject(kit.RejectReason.UNREADABLE_ROW, detail, [label, price.amount], answer)
 
 
 def _read_item(item: kit.Item, answer: kit.Answer) -> kit.Listing | kit.Reject | None:

@@ -90,15 +90,22 @@ def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -
     for product in products:
         by_number[product.name("partNumber")].append(product)
     for number, same in by_number.items():
-        try:
-            price = kit.agreed([_price(product) for product in same])
-            parts[number] = _part(same[0], price)
-        except kit.RowError as error:
-            for product in same:
+        priced: list[tuple[kit.JsonObject, kit.Listing]] = []
+        for product in same:
+            try:
+                priced.append((product, _part(product)))
+            except kit.RowError as error:
                 yield product.reject(error, product.name("displayName", "partNumber"))
+        if not priced:
+            continue
+        try:
+            kit.agreed(part.native_price for _, part in priced)
+            parts[number] = priced[-1][1]
+        except kit.RowError as error:
+            yield from (product.reject(error, part.raw_label) for product, part in priced)
 
 
-def _part(product: kit.JsonObject, price: kit.CellPrice) -> kit.Listing:
+def _part(product: kit.JsonObject) -> kit.Listing:
     """Return a part number that is billed per GPU-hour as a listing of one GPU."""
     part_number = product.text("partNumber")
     if _names_its_unit(product):
@@ -110,7 +117,7 @@ def _part(product: kit.JsonObject, price: kit.CellPrice) -> kit.Listing:
         label = product.config.settings["gpu_parts"][part_number]
         if (unit := product.get("pricetype")) != "HOUR":
             raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {unit!r}")
-    return price.listing(label, 1, product.answer, native_unit="gpu_hour")
+    return _price(product).listing(label, 1, product.answer, native_unit="gpu_hour")
 
 
 def _price(product: kit.JsonObject) -> kit.CellPrice:

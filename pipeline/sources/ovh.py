@@ -57,7 +57,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
     gpu = technical.object("gpu")
     flavor, mode, zone = _plan(addon.optional_text("planCode") or "", technical)
     kind, term_days, unit = MODES[mode]
-    pricing = _pricing(addon)
+    pricing = _pricing(addon, unit)
     price, native_currency = _price(pricing, currency)
     vram_gb = gpu.object("memory").optional_number("size")
     is_coming = "coming_soon" in str(blobs.get("tags"))
@@ -91,12 +91,18 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
     return found["flavor"], found["mode"], found["zone"]
 
 
-def _pricing(addon: kit.JsonObject) -> kit.JsonObject:
-    """Return the pricing of the only running price, which may be repeated; set-up prices are ignored."""
+def _pricing(addon: kit.JsonObject, unit: kit.NativeUnit) -> kit.JsonObject:
+    """Return the pricing of the only running price, which may be repeated; set-up prices are ignored.
+
+    Its interval must be the plan's; "none" says nothing.
+    """
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, "no running price")
     kit.agreed(str(pricing.get("price")) for pricing in running)
+    intervals = {str(pricing.get("intervalUnit") or "none") for pricing in running}
+    if others := intervals - {"none", unit.removeprefix("instance_")}:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_UNIT, f"a price per {sorted(others)} in a plan of {unit}")
     return running[0]
 
 

@@ -76,7 +76,7 @@ def _without(query: str, fields: Iterable[str]) -> str:
     return query
 
 
-@kit.joint_reader("no GPU type with a price")
+@kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
     refusals = []
@@ -92,6 +92,8 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _read_gpus(gpus: Sequence[kit.JsonObject]) -> kit.Rows:
+    if not any(name in gpu.raw for gpu in gpus for name in _PRICE_FIELDS if gpu.peek("id")):
+        raise kit.SourceChangedError("no GPU type of RunPod has an id and any of the price fields")
     memory = {str(gpu.peek("id")): gpu.peek("memoryInGb") for gpu in gpus}
     yield from kit.read_rows(gpus, lambda gpu: _read_gpu(gpu, memory), "id")
 
@@ -100,6 +102,8 @@ def _read_gpu(gpu: kit.JsonObject, memory: Mapping[str, object]) -> kit.Rows:
     gpu_id = gpu.text("id")
     if gpu_id == "unknown":
         raise kit.RowError(kit.RejectReason.NOT_A_GPU, "RunPod's own row for no GPU")
+    if not any(name in gpu for name in _PRICE_FIELDS):
+        raise kit.RowError(kit.RejectReason.MISSING_FIELD, "none of the known price fields")
     for name in _PRICE_FIELDS:
         if name not in gpu:
             continue

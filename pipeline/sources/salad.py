@@ -60,8 +60,9 @@ def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.
     priorities = tuple(config.settings["priorities"])
     try:
         label, row = kit.label_before(text, _MACHINE, _MONEY)
-        prices = _MONEY.findall(text[row.end() :])
-        if not prices:
+        rest = text[row.end() :]
+        prices = _MONEY.findall(rest)
+        if not prices and kit.is_not_offered(rest):
             raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"{label}: no price is given")
         if len(prices) not in (2, len(priorities) + 1):
             raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{label}: not hourly prices and a month's")

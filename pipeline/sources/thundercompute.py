@@ -1,4 +1,4 @@
-"""Thunder Compute: machines of its API, or else GPUs from the pricing page's cards.
+"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
 
 The API has three answers with the same machines as keys: prices per hour, specifications and availability.
 The page also shows other providers' prices.
@@ -6,8 +6,6 @@ The page also shows other providers' prices.
 
 import re
 from typing import Any
-
-from bs4 import Tag
 
 from pipeline.sources import kit
 
@@ -25,8 +23,8 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no GPU in the API or in a card")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """The machines of the API; without its prices and specifications, the GPUs of the page. Storage, vCPUs
-    and snapshots are skipped."""
+    """The machines of the API; without its prices and specifications, the GPUs of the page, with their mode
+    as ``tier``. Storage, vCPUs and snapshots are skipped."""
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
@@ -36,8 +34,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
         yield from _read_machines(prices, specs, status)
     else:
         for answer in answers:
-            for element, text in () if answer.is_json else kit.cards(kit.page(answer), _MARK, _END):
-                yield _read_card(element, text, answer, audit.config)
+            yield from () if answer.is_json else _read_page(answer, audit.config)
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
@@ -75,11 +72,13 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
     least_vcpus, gib_per_vcpu = min(vcpus), machine.optional_number("ramPerVCPUGiB")
     vram_gb = machine.optional_number("vramGB")
     is_capped = machine.optional_number("ramCapGiB") is not None
+    mode = machine.get("mode")
     return machine.listing(
         machine.text("displayName"),
         machine.gpu_count("gpuCount"),
         kit.price_of(price),
         instance_type=key,
+        tier=_tier(str(mode), machine.config) if mode else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
         # The price includes the fewest; a cap on the memory has an undocumented effect on them.
@@ -95,12 +94,36 @@ def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> No
             raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {shown!r}")
 
 
+def _read_page(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
+    """Yield a row per card; without a mode above any card, the page has one kind of machine."""
+    titled = []
+    for element, text in kit.cards(kit.page(answer), _MARK, _END):
+        heading = element.find_previous(["h1", "h2"])
+        titled.append((kit.text_of(heading) if heading else "", text))
+    has_modes = any(_modes(title, config) for title, _ in titled)
+    for title, text in titled:
+        yield _read_card(title, text, answer, config, has_modes=has_modes)
+
+
+def _modes(text: str, config: kit.SourceConfig) -> list[str]:
+    modes = config.settings["modes"]
+    return [mode for mode in modes if re.search(rf"\b{mode}\b", text, re.IGNORECASE)]
+
+
+def _tier(text: str, config: kit.SourceConfig) -> str:
+    """Return the mode that a text names. Raises RowError if it names none or both."""
+    found = _modes(text, config)
+    if len(found) != 1:
+        raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"{len(found)} modes are named in {text[:80]!r}")
+    return found[0]
+
+
 def _read_card(
-    element: Tag, text: str, answer: kit.Answer, config: kit.SourceConfig
+    title: str, text: str, answer: kit.Answer, config: kit.SourceConfig, *, has_modes: bool
 ) -> kit.Listing | kit.Reject:
-    heading = element.find_previous(["h1", "h2"])
     try:
-        _reject_other_product(f"{text} {kit.text_of(heading) if heading else ''}", text[:80], config)
+        _reject_other_product(f"{text} {title}", text[:80], config)
+        tier = _tier(title, config) if has_modes else None
         label, mark = kit.label_before(text, _MARK, _DOLLARS)
         prices = _PRICE.findall(text)
         if len(prices) != 1:
@@ -109,4 +132,4 @@ def _read_card(
     except kit.RowError as error:
         return kit.Reject(error.reason, str(error), text, answer)
     context = {"vram_gb": float(mark["vram"])}
-    return kit.gpu_hour_row(label, "on_demand", prices[0], text, answer, context=context)
+    return kit.gpu_hour_row(label, "on_demand", prices[0], text, answer, tier=tier, context=context)

@@ -31,7 +31,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     ]
     kit.require_on_demand(prices, grid.headers, answer)
     yield from grid.other_rows(answer)
-    for _, texts in grid.full_rows():
+    for cells, texts in grid.full_rows():
         known = {label_at, *(price.at for price in prices)}
         yield from kit.prices_in_unknown_columns(grid.headers, texts, known, answer)
         for price in prices:
@@ -45,6 +45,9 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
                 effective_from=price.effective_from,
                 flag_reason=price.flag_reason,
             )
+            if isinstance(row, kit.Listing) and sum(cell is cells[price.at] for cell in cells) > 1:
+                detail = f"{texts[label_at]}: the price {texts[price.at]!r} spans several columns"
+                row = kit.Reject(kit.RejectReason.UNREADABLE_PRICE, detail, texts, answer)
             yield _smallest_reservation(row, audit.config.settings["smallest_reservations"], answer)
 
 

@@ -77,13 +77,18 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 def _read_asks(searches: _Searches) -> kit.Rows:
     seen: set[tuple[str, kit.PriceKind]] = set()
-    for _, found in searches:
+    for answer, found in searches:
+        is_for_bids = _query_of(answer).get("type") == "bid"
         for ask in found:
             if ask.peek("resource_type") not in (None, "gpu"):
                 continue
             kind: kit.PriceKind = "spot" if ask.get("is_bid") is True else "on_demand"
             ask_id = ask.get("id")
             name = str(ask_id) if isinstance(ask_id, int | str) and ask_id else f"unnamed {len(seen)}"
+            if is_for_bids and kind == "on_demand":
+                detail = "a search for bids shows it, and it does not say that it is one"
+                yield ask.reject(kit.RowError(kit.RejectReason.UNKNOWN_PRICE_KIND, detail), f"ask {name}")
+                continue
             if (name, kind) in seen:
                 error = kit.RowError(kit.RejectReason.DUPLICATE, "shown by an earlier search")
                 yield ask.reject(error, f"ask {name}")

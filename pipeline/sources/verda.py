@@ -68,7 +68,10 @@ def _sort(
     lists: dict[str, list[kit.JsonObject]] = defaultdict(list)
     offers: list[kit.JsonObject] = []
     for answer in answers:
-        for document in _documents(answer):
+        documents = _documents(answer)
+        if not answer.is_json and not any(map(_offers_in, documents)):
+            raise answer.changed("the page's JSON-LD has no offer")
+        for document in documents:
             offers += [audit.item(offer, answer, "offer.") for offer in _offers_in(document)]
             if not isinstance(document, list) or not all(isinstance(item, dict) for item in document):
                 continue
@@ -92,9 +95,9 @@ def _documents(answer: kit.Answer) -> list[Any]:
 
 
 def _offers_in(document: Any) -> list[dict[str, Any]]:
-    """Return the offers of schema.org in a page's graph, or in a bare list."""
-    nodes = document.get("@graph") if isinstance(document, dict) else document
-    found = nodes if isinstance(nodes, list) else []
+    """Return the offers of schema.org in a page's graph or in a bare list, or the document if it is one."""
+    nodes = document.get("@graph", document) if isinstance(document, dict) else document
+    found = nodes if isinstance(nodes, list) else [nodes]
     return [node for node in found if isinstance(node, dict) and node.get("@type") == "Offer"]
 
 

@@ -5,6 +5,7 @@
     published/parquet-2026-11-22-<hash>/datapackage.json     and the files that it names
     newest.json                                              names them: replaced last
 
+A refresh publishes the database; ``gpufare store publish`` adds the page and the Parquet files when asked.
 The pointer is replaced only if no other process has replaced it meanwhile, and never by an older publication.
 A killed publisher leaves unreferenced objects and the old pointer.
 """

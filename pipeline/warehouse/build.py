@@ -143,7 +143,7 @@ def _load(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[
 def _own_catalogue_incident(home: Home, file: Path, problem: str) -> Incident:
     return Incident(
         kind=IncidentKind.OWN_CATALOGUE,
-        path="gpus.csv, workloads.csv" if file == home.root else file.name,
+        path="models.csv, gpus.csv, workloads.csv" if file == home.root else file.name,
         reason=problem.removeprefix(str(file)).lstrip(",: "),
         remedy="published without: mend the file, or move it away",
     )

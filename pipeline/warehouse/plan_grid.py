@@ -28,7 +28,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     ``seconds`` have passed; at least one model is added. Return the number of models still missing.
 
     An interruption keeps the plans computed so far. Problems with the disk are reported as incidents. Raises
-    BuildError.
+    BuildError, after the other models if it is about one model.
     """
     try:
         own = read_own_catalogue(home)
@@ -37,11 +37,14 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
             models = [model for (model,) in connection.execute(_MODELS).fetchall()]
             planned = _models_kept(home, own, connection)
             missing = [model for model in models if model not in planned]
-            end = time.monotonic() + seconds
+            end, problems = time.monotonic() + seconds, []
             try:
-                while missing:
-                    compute(connection, missing[0])
-                    del missing[0]
+                for model in list(missing):
+                    try:
+                        compute(connection, model)
+                        missing.remove(model)
+                    except (duckdb.Error, BuildError) as error:
+                        problems.append(f"{model}: {error}")
                     progress(
                         Step(f"plans computed ahead for {len(models) - len(missing)} of {len(models)} models")
                     )
@@ -53,6 +56,8 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
                         report_incident(home, incident)
     except duckdb.Error as error:
         raise BuildError(f"sql/marts/{TABLE}.sql: {error}") from error
+    if problems:
+        raise BuildError(f"sql/marts/{TABLE}.sql: {'; '.join(problems)}")
     return len(missing)
 
 

@@ -14,9 +14,11 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.progress import Progress, no_progress
-from pipeline.home.disk import UnwritableError, disk_error, flush
+from pipeline.home.disk import UnwritableError, disk_error, flush, set_aside
 from pipeline.home.paths import Home
+from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
 from pipeline.warehouse.sql_files import BuildError
@@ -30,6 +32,8 @@ def publish(
     with _replacing(home, home.published) as file:
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
+        if home.published.is_dir():  # no file can take its place
+            _move_folder_aside(home)
         return build(file, home, day, now, progress, mend)
 
 
@@ -64,6 +68,19 @@ def _replacing(home: Home, file: Path) -> Iterator[Path]:
         ) from error
     finally:
         _sweep(file.parent, f"{temporary.stem}.*")
+
+
+def _move_folder_aside(home: Home) -> None:
+    moved = set_aside(home, home.published)
+    report_incident(
+        home,
+        Incident(
+            kind=IncidentKind.DAMAGED_FILE,
+            path=str(home.published.relative_to(home.root)),
+            reason="a folder is where a file belongs",
+            remedy=f"moved to {moved.relative_to(home.root)}; published again",
+        ),
+    )
 
 
 def _sweep(folder: Path, names: str) -> None:

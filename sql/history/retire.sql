@@ -1,5 +1,5 @@
--- Takes offers of days up to the variable retired_to out of the table, except the newest of each source, and
--- keeps what later days need of them.
+-- Takes offers of days up to the variable retired_to (KEPT_DAYS in pipeline/warehouse/history.py) out of the
+-- table, except the newest of each source, and keeps what later days need of them.
 CREATE VIEW history.retired AS
 SELECT o.*
 FROM main.offers AS o

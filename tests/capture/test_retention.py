@@ -110,3 +110,18 @@ def test_a_source_that_has_long_failed_is_linked_to_its_last_answers(archive: Ar
         written(archive, status="failed", day=date(2026, 2, 1) + timedelta(days=at))
     written(archive, BODY, day=date(2026, 6, 1))
     assert stored(archive, first).stat().st_nlink == 2
+
+
+def test_a_day_that_cannot_be_listed_costs_space_and_not_the_capture(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(archive, BODY)
+
+    def unreadable(*_: object) -> list[Path]:
+        raise PermissionError(13, "Permission denied")  # as root, no mode of a folder does
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Archive, "capture_folders", unreadable)
+        writer = archive.start("acme", NEXT)
+    writer.add(entry(), BODY)
+    assert stored(archive, writer.finish()).stat().st_nlink == 1

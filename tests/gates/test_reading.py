@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipeline.contracts.offer import Built, Offer, RejectedRow
+from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import check_reading, why_grown, why_in_another_currency
 from pipeline.gates.thresholds import THRESHOLDS
@@ -36,6 +37,20 @@ def test_a_reading_out_of_bounds_is_refused_with_its_reason(
     verdict = check_reading(offers, config(**expect), last_rows)
     assert not verdict.accepted
     assert why in (verdict.reason or "")
+
+
+def test_a_reading_without_offers_names_the_commonest_reject() -> None:
+    rejects = [
+        *(row.model_copy(update={"detail": "too dear"}) for row in outside_bounds(1)),
+        *(
+            row.model_copy(update={"reason": RejectReason.MISSING_FIELD, "detail": "without a price"})
+            for row in outside_bounds(2)
+        ),
+    ]
+    verdict = check_reading([], config(), None, rejects)
+    assert verdict.reason == (
+        "no offers were read; rejects: 3, missing_field: 2, for example: without a price"
+    )
 
 
 def test_too_many_rows_warn_and_are_accepted() -> None:

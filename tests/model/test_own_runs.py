@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from pipeline.cli.main import main
 from pipeline.home import paths
-from pipeline.home.csv_rows import CsvRow
+from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 from pipeline.home.paths import Home
 from pipeline.model.corrections import Kind, corrected, kinds_of, learn, shrunken
 from pipeline.model.estimate import Estimator
@@ -87,6 +88,19 @@ def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home, cont
     assert (home.damaged / "measured_runs.csv").read_bytes() == content
     assert str(home.damaged) in said
     assert names(home) == ["own-1"]
+
+
+def test_a_file_that_is_only_too_large_is_left_where_it_is(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_own_run(home, RUN)
+    before = home.own_runs.read_bytes()
+    read = partial(read_csv, max_bytes=len(before) - 1)
+    monkeypatch.setattr("pipeline.home.csv_rows.read_csv", read)  # as if it had grown beyond 50 MB
+    with pytest.raises(CsvError, match="divide it"):
+        add_own_run(home, RUN)
+    assert home.own_runs.read_bytes() == before
+    assert not home.damaged.exists()
 
 
 def test_a_file_with_a_column_of_the_users_own_keeps_it(home: Home) -> None:

@@ -87,6 +87,27 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Pat
         assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
 
 
+def test_a_model_that_cannot_be_planned_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.published.parent.mkdir(parents=True)
+    with connect(tmp_path / "first.duckdb") as connection:
+        create(connection, "plan_grid")
+    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+    asked: list[str] = []
+
+    def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
+        asked.append(model)
+        if len(asked) == 1:
+            connection.execute("SELECT error('no such shape')")
+
+    monkeypatch.setattr(plan_grid, "compute", compute)
+    with pytest.raises(BuildError, match=f"{plan_grid.TABLE}.sql: .*no such shape"):
+        plan_grid.complete(home)
+    assert len(asked) > 100
+
+
 def test_the_kept_database_is_only_read_under_the_lock_of_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,7 @@
 """Incidents are kept in the journal, and reporting one never stops anything."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.record.incidents import kept_incidents, report_incident
+from pipeline.record.incidents import cause_of, kept_incidents, report_incident
 from pipeline.record.journal import Journal
 
 AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
@@ -46,6 +47,13 @@ def test_incidents_come_back_as_they_were(tmp_path: Path) -> None:
     assert [each.at for each in kept_incidents(home)] == [AT, later.at]
     kept_later = kept_incidents(home)[-1]
     assert (kept_later.kind, kept_later.day, kept_later.path) == (later.kind, later.day, later.path)
+
+
+def test_a_cause_is_the_same_as_kept_and_another_for_another_reason(tmp_path: Path) -> None:
+    report_incident(Home(tmp_path), incident())
+    (found,) = kept_incidents(Home(tmp_path))
+    assert cause_of(found) == cause_of(incident())
+    assert cause_of(replace(incident(), reason="line 7: no number")) != cause_of(found)
 
 
 @pytest.mark.parametrize(("kind", "times"), [(IncidentKind.DAMAGED_FILE, 2), (IncidentKind.STRAY_FILE, 1)])

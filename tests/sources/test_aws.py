@@ -71,6 +71,7 @@ def test_machines_of_other_kinds_are_skipped():
         ({"price": "55,04 USD"}, "unreadable_price"),
         ({"price": "-1"}, "zero_price"),
         ({"Location": None}, "missing_field"),
+        ({"Operating System": None}, "missing_field"),
     ],
 )
 def test_what_is_no_plain_linux_price_is_refused(fields, reason):

@@ -103,8 +103,8 @@ def test_more_disk_is_priced_where_it_can_be_had(changes: dict[str, Any], price:
 @pytest.mark.parametrize(
     ("changes", "tier"),
     [
-        ({}, "marketplace_secure_vm"),
-        ({"community": True}, "marketplace_community_vm"),
+        ({"capacity_class": ""}, "marketplace_secure_vm"),
+        ({"capacity_class": "community", "community": True}, "marketplace_community_vm"),
         ({"deployment_type": None}, "marketplace_secure"),
     ],
 )
@@ -123,6 +123,8 @@ def test_a_spot_price_is_one() -> None:
     [
         ({"tier": "reserved"}, "unknown_price_kind"),
         ({"tier": None}, "unknown_price_kind"),
+        ({"capacity_class": "community"}, "unknown_terms"),
+        ({"capacity_class": "sovereign"}, "unknown_terms"),
         ({"community": None}, "unknown_terms"),
         ({"price_per_hour": 0}, "zero_price"),
         ({"price_per_hour": None}, "not_offered"),

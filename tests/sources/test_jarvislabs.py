@@ -51,6 +51,12 @@ def test_a_card_without_a_price_does_not_take_the_next_one() -> None:
         ("$0.44</span><span>$0.30", "unreadable_row"),
         ("$0.44</span><small>Spot</small><span>$0.19", "unreadable_row"),
         ("$320.00 / month", "unreadable_price"),
+        ("$320.00 monthly", "unreadable_price"),
+        ("$320.00</span><small>a month</small><span>", "unreadable_price"),
+        ("$320.00, billed each year", "unreadable_price"),
+        ("$320 mo", "unreadable_price"),
+        ("$320 USD/month", "unreadable_price"),
+        ("$320 · monthly", "unreadable_price"),
         ("Reserved $0.30", "unreadable_price"),
         ("₹36", "unreadable_price"),
         ("$0.00", "zero_price"),
@@ -74,6 +80,16 @@ def test_cards_as_running_text() -> None:
         ("L4", Decimal("0.44")),
     ]
     assert listings[2].context == {"vram_gb": Decimal(24)}
+
+
+def test_a_unit_in_running_text_stays_with_its_price() -> None:
+    text = "<p>L4 Ada · 24 GB $30 monthly A100 Ampere · 40 GB $0.89 H100 Hopper · 80 GB $2.69 /hr monthly</p>"
+    listings, rejects = read("jarvislabs", answer(text))
+    assert [(row.raw_label, str(row.native_price)) for row in listings] == [
+        ("A100", "0.89"),
+        ("H100", "2.69"),
+    ]
+    assert [reject.detail[:2] for reject in rejects] == ["L4"]
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,13 @@ def test_two_price_columns_that_do_not_say_which_holds_fail_the_page(html, heade
         read("lambda", answer(html.replace(row, later)))
 
 
+def test_a_price_that_ends_is_not_dated_by_a_sentence_about_the_next_one(html):
+    ending = html.replace("PRICE/GPU/HR*", "PRICE/GPU/HR* (until December 31, 2026)")
+    announced = ending.replace("<h2", "<p>New prices take effect on October 1, 2026.</p><h2", 1)
+    listings, _ = read("lambda", answer(announced))
+    assert {row.effective_from for row in listings} == {None}
+
+
 def test_durations(html):
     other = html.replace("2 weeks – 1 year", "On-demand", 1).replace("2 weeks – 1 year", "3 months", 1)
     listings, _ = read("lambda", answer(other.replace("2 weeks – 1 year", "by arrangement", 1)))
@@ -252,6 +259,24 @@ def test_non_numeric_size_is_skipped() -> None:
     listings, _ = read("lambda", answer(changed))
     assert len(listings) == len(before)
     assert sum(row.local_disk_gb is None for row in listings) > sum(r.local_disk_gb is None for r in before)
+
+
+@pytest.mark.parametrize(
+    ("memory", "disk", "gib", "gb"),
+    [
+        ("1,800 GiB", "1,400 GiB SSD", 1800, 1503.238553600),
+        ("0.5 TiB", "2 TB", 512, 2000),
+        ("480 GB", "22 TiB SSD", 447.034835815, 24189.255811072),
+        ("1,80 GiB", "much", None, None),
+    ],
+)
+def test_sizes_in_any_unit(html, memory, disk, gib, gb):
+    row = instance_row(html)
+    changed = re.sub(r'(data-label="RAM">)[^<]*', rf"\g<1>{memory}", row)
+    changed = re.sub(r'(data-label="STORAGE">)[^<]*', rf"\g<1>{disk}", changed)
+    listings, _ = read("lambda", answer(html.replace(row, changed)))
+    (gh200,) = [listing for listing in listings if listing.raw_label == "NVIDIA GH200"]
+    assert (gh200.ram_gib, gh200.local_disk_gb) == (gib and pytest.approx(gib), gb and pytest.approx(gb))
 
 
 def test_the_tab_of_single_gpus_lists_machines_too() -> None:

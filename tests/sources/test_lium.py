@@ -79,6 +79,26 @@ def test_a_node_that_is_not_certain_is_rejected(change: dict[str, Any], reason: 
     assert [reject.reason for reject in rejects] == [reason]
 
 
+@pytest.mark.parametrize(
+    ("other", "reasons"),
+    [
+        ({}, ["duplicate"]),
+        ({"available_gpu_count": 6}, ["duplicate"]),
+        ({"id": "n-2"}, []),
+    ],
+)
+def test_a_node_is_listed_once(other: dict[str, Any], reasons: list[str]) -> None:
+    listings, rejects = read("lium", answer(feed(NODE, NODE | other)))
+    assert [reject.reason for reject in rejects] == reasons
+    assert len(listings) == 2 - len(reasons)
+
+
+def test_nodes_without_an_id_are_not_taken_for_one_node() -> None:
+    nameless = NODE | {"id": None}
+    listings, _ = read("lium", answer(feed(nameless, nameless | {"price_per_node_hour": None})))
+    assert len(listings) == 2
+
+
 def test_another_currency_is_refused() -> None:
     config = source_config("lium")
     built = read_answers([answer(feed(NODE, NODE | {"id": "n-2", "currency": "TAO"}))], config, {})

@@ -90,10 +90,23 @@ def test_a_price_that_letters_are_glued_to_is_a_reject(glued: str) -> None:
     assert {reject.reason for reject in rejects} == {"not_offered", "unreadable_price"}
 
 
-def test_rows_that_name_no_vendor_are_skipped() -> None:
-    row = '<div class="line-item"><p>{}</p><p class="price">$0.001 <span>/ sec</span></p></div>'
-    labels = ["NVIDIA® L40S", "AMD Instinct MI300X", "Physical core", "Memory", "Run 100 H100s from", "Total"]
-    assert list(prices("".join(row.format(label) for label in labels))) == labels[:2]
+def test_rows_that_name_no_vendor_are_rejects() -> None:
+    row = '<div class="line-item">{}<p class="price">$0.001 <span>/ sec</span></p></div>'
+    named, others = ["NVIDIA® L40S", "AMD Instinct MI300X"], ["Physical core", "Memory", "Volume storage"]
+    unnamed = ["H100", "RTX 6000, 48 GB memory", "A100, 40 GB"]
+    labels = [f"<p>{label}</p>" for label in (*named, *others, *unnamed[:2])]
+    labels.append(f"<span>Nvidia</span> <b>{unnamed[2]}</b>")
+    listings, rejects = read("modal", answer("".join(map(row.format, labels))))
+    assert [listing.raw_label for listing in listings] == named
+    assert [reject.detail.split(":")[0] for reject in rejects] == unnamed
+    assert {reject.reason for reject in rejects} == {"unreadable_row"}
+
+
+@pytest.mark.parametrize("row", ["<p>Calls</p><p>100 / second</p>", "<p>Team</p><p>$250 / month</p>"])
+def test_limits_and_plans_are_no_gpus(row: str) -> None:
+    listings, rejects = read("modal", answer(PAGE.replace("</body>", f"{row}</body>")))
+    assert len(listings) == 10
+    assert [reject.reason for reject in rejects] == ["not_offered"]
 
 
 def test_euros_are_euros() -> None:

@@ -180,6 +180,18 @@ def test_a_part_with_two_prices_is_rejected_and_prices_no_shape() -> None:
     assert [reject.reason for reject in rejects] == ["conflicting_prices"] * 2 + ["incomplete_price"]
 
 
+def test_a_part_listed_again_without_a_price_keeps_its_price() -> None:
+    listings, rejects = read("oci", answer([H100, {**H100, "currencyCodeLocalizations": []}, A10]))
+    assert [row.raw_label for row in listings] == [H100["displayName"], "Compute - GPU - A10"]
+    assert len(rejects) == 1
+
+
+def test_parts_without_a_number_are_not_blamed_for_each_others_prices() -> None:
+    numberless = [{**part, "partNumber": None} for part in (H100, A10)]
+    _, rejects = read("oci", answer([*numberless, product("Compute - GPU - A10", 2, partNumber="B3")]))
+    assert [reject.reason for reject in rejects] == ["missing_field"] * 2
+
+
 @pytest.mark.parametrize(
     ("changes", "kinds"),
     [

@@ -10,10 +10,13 @@ from pipeline.contracts.listing import SourceChangedError
 from .helpers import answer, page, read
 
 
-def addon(code="h100-380.consumption", price=280000000, shown="2.80 €", brick="gpu", os="linux", **gpu):
+def addon(
+    code="h100-380.consumption", price=280000000, shown="2.80 €", brick="gpu", os="linux", per=None, **gpu
+):
+    per = per or ("month" if "monthly" in str(code) else "hour")
     return {
         "planCode": code,
-        "pricings": [{"price": price, "formattedPrice": shown, "intervalUnit": "hour", "tax": 56000000}],
+        "pricings": [{"price": price, "formattedPrice": shown, "intervalUnit": per, "tax": 56000000}],
         "blobs": {
             "commercial": {"brick": brick},
             "technical": {
@@ -127,6 +130,10 @@ def test_shown_prices_that_agree(shown, price, expected):
         ({"code": None}, "unknown_terms"),
         ({"code": "win-h100-380.consumption"}, "not_linux"),
         ({"os": "windows"}, "not_linux"),
+        ({"per": "minute"}, "unknown_unit"),
+        ({"per": "month"}, "unknown_unit"),
+        ({"per": 60}, "unknown_unit"),
+        ({"code": "h100-380.monthly.postpaid", "per": "hour"}, "unknown_unit"),
         ({"number": 0}, "unknown_gpu_count"),
         ({"number": "0.5"}, "unknown_gpu_count"),
         ({"number": None}, "unknown_gpu_count"),
@@ -137,6 +144,11 @@ def test_doubtful_plans_are_rejects(changes, reason):
     listings, rejects = read("ovh", answer(catalogue(addon("l4-90.consumption"), addon(**changes))))
     assert [r.instance_type for r in listings] == ["l4-90"]
     assert [r.reason for r in rejects] == [reason]
+
+
+def test_an_interval_that_says_nothing_leaves_the_unit_to_the_plan_code():
+    (listing,), rejects = read("ovh", answer(catalogue(addon(per="none"))))
+    assert (listing.native_unit, rejects) == ("instance_hour", [])
 
 
 def test_several_running_prices_are_not_chosen_between():

@@ -169,6 +169,7 @@ def test_the_list_without_its_envelope(body):
         {"data": {"gpuTypes": []}},
         {"data": {"gpuTypes": None}},
         {"data": {"gpus": []}},
+        {"data": {"gpuTypes": [{"displayName": "H100", "securePrice": 3}]}},
         {"data": {"gpuTypes": [{"id": "NVIDIA H100", "price": 3}]}},
     ],
 )
@@ -265,6 +266,12 @@ def test_a_gpu_type_without_id_does_not_take_the_others_along():
     named = {"id": "NVIDIA L4", "memoryInGb": 24, "securePrice": 0.44}
     listings, rejects = read("runpod", answer([{"securePrice": 1}, named]))
     assert [row.raw_label for row in listings] == ["NVIDIA L4"]
+    assert [reject.reason for reject in rejects] == ["missing_field"]
+
+
+def test_a_gpu_type_without_any_price_field_is_a_reject():
+    listings, rejects = read("runpod", envelope(gpu(secureCloud=True, price=3), gpu(securePrice=3.49)))
+    assert prices(listings) == [("secure", "on_demand", None, "3.49")]
     assert [reject.reason for reject in rejects] == ["missing_field"]
 
 

@@ -130,6 +130,21 @@ def test_rows_in_blocks() -> None:
 
 
 @pytest.mark.parametrize(
+    ("shown", "reason"),
+    [
+        ("", "not_offered"),
+        ("Contact sales", "not_offered"),
+        ("0.160 116.80", "unreadable_row"),
+        ("see the calculator", "unreadable_row"),
+    ],
+)
+def test_a_row_without_a_price_is_not_offered_only_if_it_says_so(shown: str, reason: str) -> None:
+    listings, rejects = read("salad", answer(variant("<td>$0.250</td><td>$182.50</td>", f"<td>{shown}</td>")))
+    assert ("RTX 4090", None) not in prices(listings)
+    assert [reject.reason for reject in rejects if "RTX 4090" in reject.detail] == [reason]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         "<html><body><div id='root'></div></body></html>",

@@ -1,4 +1,4 @@
-"""Thunder Compute's machines from its API, and the cards of its page."""
+"""Thunder Compute's machines from its API, and its two modes on the page's cards."""
 
 import json
 from decimal import Decimal
@@ -16,27 +16,40 @@ def variant(old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-def prices(listings: list[Listing]) -> list[tuple[str, str]]:
-    return [(row.raw_label, str(row.native_price)) for row in listings]
+def prices(listings: list[Listing]) -> dict[tuple[str, str | None], Decimal]:
+    return {(row.raw_label, row.tier): row.native_price for row in listings}
 
 
-def test_a_card_has_a_gpu_and_its_price() -> None:
+def test_the_same_gpu_has_a_price_per_mode() -> None:
     listings, rejects = read("thundercompute", answer(page("thundercompute", "pricing.html")))
-    assert prices(listings) == [
-        ("RTX A6000", "0.35"),
-        ("A100 80GB", "0.78"),
-        ("L40", "0.89"),
-        ("H100 PCIe", "1.38"),
-        ("L40", "1.39"),
-        ("A100 80GB NVLink", "1.79"),
-        ("H100 PCIe NVLink", "2.49"),
-    ]
+    assert prices(listings) == {
+        ("RTX A6000", "prototyping"): Decimal("0.35"),
+        ("A100 80GB", "prototyping"): Decimal("0.78"),
+        ("L40", "prototyping"): Decimal("0.89"),
+        ("H100 PCIe", "prototyping"): Decimal("1.38"),
+        ("L40", "production"): Decimal("1.39"),
+        ("A100 80GB NVLink", "production"): Decimal("1.79"),
+        ("H100 PCIe NVLink", "production"): Decimal("2.49"),
+    }
     assert [reject.reason for reject in rejects] == ["not_offered"]
     assert listings[0].context == {"vram_gb": 48}
 
 
-def test_a_card_that_is_shown_at_two_prices_is_flagged() -> None:
-    shown = answer(page("thundercompute", "pricing.html"))
+def test_a_page_without_modes_has_no_tier() -> None:
+    text = variant("<h2>Prototyping</h2>", "<h2>On demand</h2>").replace("<h2>Production</h2>", "")
+    listings, _ = read("thundercompute", answer(text))
+    assert {row.tier for row in listings} == {None}
+
+
+@pytest.mark.parametrize("heading", ["Clusters", "Prototyping and production", "Reproduction"])
+def test_a_card_in_an_unknown_mode_is_refused(heading: str) -> None:
+    listings, rejects = read("thundercompute", answer(variant("Production</h2>", f"{heading}</h2>")))
+    assert {row.tier for row in listings} == {"prototyping"}
+    assert [reject.reason for reject in rejects] == ["unknown_terms"] * 4
+
+
+def test_a_card_at_two_prices_in_one_mode_is_flagged() -> None:
+    shown = answer(variant("Production</h2>", "Prototyping</h2>"))
     assert contradicted("thundercompute", shown) == ["L40", "L40"]
 
 
@@ -51,8 +64,8 @@ def test_a_card_that_is_shown_at_two_prices_is_flagged() -> None:
 )
 def test_a_card_that_is_not_clear_is_rejected(shown: str, reason: str) -> None:
     listings, rejects = read("thundercompute", answer(variant("<strong>$1.38</strong>", shown)))
-    assert "H100 PCIe" not in {row.raw_label for row in listings}
-    assert ("L40", "1.39") in prices(listings)
+    assert ("H100 PCIe", "prototyping") not in prices(listings)
+    assert prices(listings)["L40", "production"] == Decimal("1.39")
     assert reason in [reject.reason for reject in rejects]
 
 
@@ -114,7 +127,7 @@ def test_without_prices_or_specifications_the_page_is_read(without: int) -> None
     with pytest.raises(SourceChangedError):
         read("thundercompute", *answers)
     listings, _ = read("thundercompute", *answers, answer(page("thundercompute", "pricing.html")))
-    assert len(listings) == 7
+    assert {row.tier for row in listings} == {"prototyping", "production"}
 
 
 @pytest.mark.parametrize(
@@ -133,6 +146,15 @@ def test_a_machine_that_is_unclear_is_refused(changes: dict[str, Any], reason: s
     listings, rejects = read("thundercompute", *parts(**changes))
     assert "h100_x2" not in {row.instance_type for row in listings}
     assert [reject.reason for reject in rejects if "h100_x2" in reject.detail] == [reason]
+
+
+def test_the_mode_of_an_earlier_answer_is_the_tier() -> None:
+    machine = {"displayName": "NVIDIA H100", "mode": "production", "gpuCount": 4, "vcpuOptions": [72]}
+    other = machine | {"mode": "batch"}
+    changes = {"specs": {"x4": machine, "other": other}, "pricing": {"x4": 9.96, "other": 9.96}}
+    listings, rejects = read("thundercompute", *parts(**changes))
+    assert {row.instance_type for row in listings if row.tier == "production"} == {"x4"}
+    assert [reject.reason for reject in rejects if reject.detail.startswith("other")] == ["unknown_terms"]
 
 
 RIVALS = """<section><h2>Compared with AWS</h2><div class="card"><h3>H100 SXM</h3><p>VRAM 80 GB</p>

@@ -109,19 +109,15 @@ def test_columns_move_and_terms_change():
     assert [r.reason for r in rejects] == ["unknown_price_kind"]
 
 
-def test_a_cell_that_spans_columns_is_in_each_of_them():
+def test_a_price_that_spans_columns_is_not_given_to_any():
     spanning = (
         "<table><tr><th>Hardware</th><th>On-Demand</th><th>7-30 days</th><th>31-90 days</th></tr>"
         '<tr><td>NVIDIA HGX H100</td><td>$3.99</td><td colspan="2">$3.45</td></tr>'
         '<tr><td>NVIDIA HGX H200</td><td>—</td><td colspan="2">Contact us</td></tr></table>'
     )
     listings, rejects = read("together", answer(section(spanning)))
-    assert prices(listings) == {
-        ("NVIDIA HGX H100", "on_demand", None): (Decimal("3.99"), "USD"),
-        ("NVIDIA HGX H100", "reserved", 7): (Decimal("3.45"), "USD"),
-        ("NVIDIA HGX H100", "reserved", 31): (Decimal("3.45"), "USD"),
-    }
-    assert [r.reason for r in rejects] == ["not_offered"] * 3
+    assert prices(listings) == {("NVIDIA HGX H100", "on_demand", None): (Decimal("3.99"), "USD")}
+    assert [r.reason for r in rejects] == ["unreadable_price"] * 2 + ["not_offered"] * 3
 
 
 def test_rows_with_cells_missing_unreadable_or_in_euros():

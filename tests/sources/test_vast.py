@@ -71,6 +71,15 @@ def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> Non
     assert (spot.price_kind, spot.native_price) == ("spot", Decimal("2.0"))
 
 
+@pytest.mark.parametrize("is_bid", [None, False])
+def test_an_ask_of_a_search_for_bids_must_say_that_it_is_one(is_bid: bool | None) -> None:
+    listings, rejects = read("vast", asked([BID | {"is_bid": is_bid}], type="bid"), asked([ASK]))
+    assert [row.price_kind for row in listings] == ["on_demand"]
+    assert [reject.reason for reject in rejects] == ["unknown_price_kind"]
+    (bid,), _ = read("vast", asked([BID | {"is_bid": True}], type="bid"))
+    assert (bid.price_kind, bid.native_price) == ("spot", Decimal("2.0"))
+
+
 def test_price_is_without_the_disk_which_is_charged_apart() -> None:
     """4.0022 is 4.00 and 8 GB at 0.20 USD per GB and month of 720 hours."""
     ask = ASK | {"dph_base": 4.0, "dph_total": 4.0022, "storage_cost": 0.2, "disk_space": 1425.0}

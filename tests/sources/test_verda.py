@@ -194,6 +194,20 @@ def test_another_shape_fails_the_source(body):
         read("verda", answer(body))
 
 
+@pytest.mark.parametrize("document", [{"@graph": []}, {"@type": "Product", "offers": [offer()]}, []])
+def test_a_page_without_offers_has_changed_though_the_api_answers(document):
+    changed = f'<html><script type="application/ld+json">{json.dumps(document)}</script></html>'
+    with pytest.raises(SourceChangedError, match="no offer"):
+        read("verda", answer([instance_type()]), answer(changed))
+
+
+def test_an_offer_may_be_the_whole_document():
+    alone = f'<html><script type="application/ld+json">{json.dumps(offer())}</script></html>'
+    listings, rejects = read("verda", answer(alone))
+    assert [row.raw_label for row in listings] == ["1x B200 SXM6 180GB"]
+    assert rejects == []
+
+
 def test_a_machine_without_a_price_does_not_take_the_others_along():
     one = {"instance_type": "1L40S.20V", "gpu": {"description": "1x L40S 48GB", "number_of_gpus": 1}}
     two = one | {"instance_type": "1L40S.22V", "price_per_hour": "1.10"}

@@ -11,7 +11,7 @@ function money(cents) {
   return `$${(cents / 100).toFixed(2)}`;
 }
 
-/** A number with so many significant digits, and zeros that count. */
+/** A number with the given significant digits, and zeros that count. */
 function significant(number, digits) {
   if (number === 0) return "0";
   const whole = Math.floor(Math.log10(Math.abs(number)) + 1e-9) + 1;

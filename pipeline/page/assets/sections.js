@@ -335,14 +335,16 @@ function showError() {
   speed.chart.plot();
 }
 
-/** What is to be known of a source's newest attempt, from the day of who reads this. */
+const errorOf = ({ last_error: error }) => (error === "accepted_prices_missing" ? "what was accepted is no longer in the record" : error || "the newest answer was not accepted");
+
+/** State of a source's newest attempt, as of the reader's date. */
 function sourceState(source) {
   if (source.disabled) return `never asked: ${source.disabled}`;
   if (source.no_permission === "terms_forbid") return `never asked; its terms are reported to forbid automated reading: gpufare sources enable ${source.source}`;
   if (source.no_permission) return `off: ${source.no_permission}`;
   if (source.missing_key) return `needs a key: ${source.missing_key}`;
-  if (source.last_accepted_day === null) return source.last_error ? `failing: ${source.last_error}` : "never asked";
-  if (source.last_attempt_accepted === false) return el("span", { class: "warn" }, `failing: ${source.last_error || "the newest answer was not accepted"}`);
+  if (source.last_accepted_day === null) return source.last_error ? `failing: ${errorOf(source)}` : "never asked";
+  if (source.last_attempt_accepted === false) return el("span", { class: "warn" }, `failing: ${errorOf(source)}`);
   if (ageDays(source.last_accepted_day) > source.stale_after_days) return el("span", { class: "warn" }, "stale");
   return el("span", { class: "good" }, "current");
 }
@@ -372,7 +374,7 @@ const ofProviders = (found, who) => askedPrice(found, `${who} of ${found.provide
 const speedFound = (found) => `${found.claimed ? `That is ${four(found.claimed)} tokens/s; ` : ""}${found.model} ${found.method} on ${found.gpu_count} x ${found.gpu_id} runs at ${spread(found.slowest, found.fastest)} tokens/s`;
 /** The finding behind a claim's verdict in words, by its code. */
 const FINDINGS = {
-  arithmetic: (found, claim) => `${found.formula} with ${found.terms.map(four).join(" and ")} gives ${four(claim.should_be)} ${claim.unit}${found.right_for_tokens ? `; the claim is right for ${four(found.right_for_tokens)} tokens` : ""}`,
+  arithmetic: (found, claim) => `${found.formula}${found.formula === "tokens / tokens_per_second" ? " / 3600" : ""} with ${found.terms.map(four).join(" and ")} gives ${four(claim.should_be)} ${claim.unit}${found.right_for_tokens ? `; the claim is right for ${four(found.right_for_tokens)} tokens` : ""}`,
   datasheet: (found, claim) => `The catalogue has ${claim.unit === "year" ? found.fact : four(found.fact)} for ${found.gpus > 1 ? `each of ${found.gpus} ` : ""}${found.subject}`,
   too_little: (found) => `It takes at least ${four(found.floor_gib)} GiB, ${four(found.fused_gib)} to be safe, with an ordinary AdamW, fused kernels and full checkpointing`,
   too_much: (found) => `Even default software without checkpointing takes ${four(found.default_gib)} GiB`,
