@@ -129,4 +129,4 @@ def test_ages_and_states_are_exported(sample_home: Home, tmp_path: Path) -> None
 
 def test_a_fit_has_no_price_and_no_age(sample_home: Home) -> None:
     settings = ("--model", "llama-3.1-8b", "--method", "qlora")
-    assert gpufare("fit", "rtx-4090", *settings, home=sample_home).stderr == ""
+    assert gpufare("fit", "--gpu", "rtx-4090", *settings, home=sample_home).stderr == ""
