@@ -25,7 +25,7 @@ COMMENT ON FUNCTION daly_expected_seconds IS
 CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
     least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
 COMMENT ON FUNCTION best_interval IS
-    'daly_interval of a job that is stopped so many times per second; all its work where that is less.';
+    'daly_interval of a job that is stopped stops_per_second times a second; all its work where that is less.';
 
 CREATE OR REPLACE MACRO run_seconds_at(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -37,7 +37,7 @@ CREATE OR REPLACE MACRO run_seconds_at(
         )
     END;
 COMMENT ON FUNCTION run_seconds_at IS
-    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and stopped at random so many times per second. A job that nothing stops writes no checkpoint.';
+    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and stopped at random stops_per_second times a second. A job that nothing stops writes no checkpoint.';
 
 CREATE OR REPLACE MACRO expected_run_seconds(
     work_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -46,7 +46,7 @@ CREATE OR REPLACE MACRO expected_run_seconds(
     checkpoint_seconds, restart_seconds, stops_per_second
 );
 COMMENT ON FUNCTION expected_run_seconds IS
-    'Expected paid seconds of a job of work_seconds that is stopped at random so many times per second, at the best checkpoint interval (at least one checkpoint, at its end). A job that nothing stops writes none.';
+    'Expected paid seconds of a job of work_seconds that is stopped at random stops_per_second times a second, at the best checkpoint interval (at least one checkpoint, at its end). A job that nothing stops writes none.';
 
 CREATE OR REPLACE MACRO hours_between_machine_failures(
     gpus_in_machine, gpu_hours_between_failures, host_hours_between_failures

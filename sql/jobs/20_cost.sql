@@ -244,7 +244,13 @@ _cost_money AS (
 )
 
 SELECT
-    COLUMNS(lambda name: NOT starts_with(name, '_')),
+    * EXCLUDE (
+        _inbound_gb, _state_gb, _result_gb, _disk_gb, _train_seconds, _evaluation_seconds, _work_seconds,
+        _download_seconds, _setup_seconds, _load_seconds, _failures_per_second, _reclaims_per_second,
+        _noticed_per_second, _sudden_per_second, _is_local, _downloads_per_failure, _downloads_per_reclaim,
+        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour, _failure_interval,
+        _sudden_interval
+    ),
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS
@@ -252,15 +258,16 @@ COMMENT ON MACRO TABLE cost_terms IS
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_given AS (
-    SELECT *, row_number() OVER () AS _case, 1 AS _place
+    SELECT *, row_number() OVER () AS _cost_case, 1 AS _cost_place
     FROM query_table(cases)
 ),
 
 _cost_defaults AS (
     SELECT
-        c._case, 2 AS _place, NULL::DOUBLE AS tokens, 1e0 AS epochs, NULL::DOUBLE AS tokens_per_second,
-        0e0 AS training_state_gib, 0e0 AS result_gib, 0e0 AS model_download_gib,
-        1 AS gpu_count, 1 AS node_count, 'on_demand' AS price_kind, NULL::INTEGER AS term_days,
+        c._cost_case, 2 AS _cost_place,
+        NULL::DOUBLE AS tokens, 1e0 AS epochs, NULL::DOUBLE AS tokens_per_second, 0e0 AS training_state_gib,
+        0e0 AS result_gib, 0e0 AS model_download_gib, 1 AS gpu_count, 1 AS node_count,
+        'on_demand' AS price_kind, NULL::INTEGER AS term_days,
         NULL::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
         d.p['billing_increment_seconds'] AS billing_increment_seconds,
         d.p['minimum_seconds'] AS minimum_seconds,
@@ -271,21 +278,22 @@ _cost_defaults AS (
         d.p['hours_between_interruptions'] AS hours_between_interruptions,
         d.p['capacity_wait_hours'] AS capacity_wait_hours,
         FALSE AS persistent_disk, FALSE AS disk_outlives_host,
-        d.p['gpu_hours_between_failures'] AS _gpu_hours, d.p['host_hours_between_failures'] AS _host_hours
+        d.p['gpu_hours_between_failures'] AS _cost_gpu_hours,
+        d.p['host_hours_between_failures'] AS _cost_host_hours
     FROM _cost_given AS c
     CROSS JOIN default_parameters() AS d
 ),
 
 _cost_filled AS (
     -- The first value that is not null.
-    SELECT any_value(COLUMNS(* EXCLUDE (_place)) ORDER BY _place)
+    SELECT any_value(COLUMNS(* EXCLUDE (_cost_place)) ORDER BY _cost_place)
     FROM (FROM _cost_given UNION ALL BY NAME FROM _cost_defaults)
-    GROUP BY _case
-    ORDER BY _case
+    GROUP BY _cost_case
+    ORDER BY _cost_case
 ),
 
 _cost_cases AS (
-    SELECT * EXCLUDE (_case, _gpu_hours, _host_hours) REPLACE (
+    SELECT * EXCLUDE (_cost_case, _cost_gpu_hours, _cost_host_hours) REPLACE (
         billing_increment_seconds::INTEGER AS billing_increment_seconds,
         minimum_seconds::INTEGER AS minimum_seconds,
         storage_usd_per_gb_month::DECIMAL(18, 8) AS storage_usd_per_gb_month,
@@ -293,7 +301,7 @@ _cost_cases AS (
         download_usd_per_gb::DECIMAL(18, 8) AS download_usd_per_gb,
         coalesce(
             hours_between_failures,
-            hours_between_machine_failures(gpu_count / node_count, _gpu_hours, _host_hours)
+            hours_between_machine_failures(gpu_count / node_count, _cost_gpu_hours, _cost_host_hours)
         ) AS hours_between_failures,
         CASE WHEN price_kind = 'spot' THEN hours_between_interruptions END AS hours_between_interruptions,
         CASE WHEN price_kind = 'flex_start' THEN capacity_wait_hours ELSE 0e0 END AS capacity_wait_hours
@@ -303,4 +311,4 @@ _cost_cases AS (
 
 FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and what is left out takes its default from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot ones are reclaimed as well: each adds its expected loss at the best checkpoint interval (Daly 2006).';
+    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and missing ones have their defaults from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot ones are reclaimed as well: each adds its expected loss at the best checkpoint interval (Daly 2006).';

@@ -42,7 +42,7 @@ CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
         ELSE error(number_refusal('tokens_per_sequence', tokens::VARCHAR, 1e0, 1e9, TRUE))
     END;
 COMMENT ON FUNCTION sequence_tokens IS
-    'The tokens of a sequence, null where left open; raises an error for what is no whole number, below 1 or above 1e9.';
+    'The tokens of a sequence, null where left open; raises an error unless it is a whole number from 1 to 1e9.';
 
 CREATE OR REPLACE MACRO fits(
     wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL

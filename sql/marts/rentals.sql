@@ -101,7 +101,7 @@ _served AS (
 _billed AS (
     SELECT
         *,
-        -- The smallest that is sold with so many GPUs, or as many of the largest as they need.
+        -- The smallest machine with at least gpus_wanted, or the number of largest machines that have them.
         CASE
             WHEN gpus_wanted <= list_max(sold) THEN list_min(list_filter(sold, lambda n: n >= gpus_wanted))
             ELSE ceil(gpus_wanted / list_max(sold)) * list_max(sold)

@@ -56,7 +56,7 @@ SELECT
     'full' AS checkpointing, 1 AS flash_attention
 FROM setting_defaults();
 COMMENT ON MACRO TABLE run_defaults IS
-    'What a setting is taken to be where a run leaves it open: sequences and ranks as those of a job. Settings that follow from others: resolved_settings.';
+    'Defaults of settings that a run does not state: sequences and ranks as those of a job. Settings that follow from others are in resolved_settings.';
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (

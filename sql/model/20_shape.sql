@@ -182,7 +182,7 @@ SELECT
     ) AS layer_bytes_per_token
 FROM _settings_shape;
 COMMENT ON MACRO TABLE settings_of IS
-    'Settings of runs (columns of catalog/measured_runs.csv, those left out filled with stated defaults) joined to model, GPU and stack, as numbers.';
+    'Settings of runs (columns of catalog/measured_runs.csv; missing ones have the stated defaults) joined to model, GPU and stack, as numbers.';
 
 CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
 SELECT
