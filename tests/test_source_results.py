@@ -65,7 +65,7 @@ FAULTS: dict[str, tuple[Fault, SourceResult]] = {
 EDITS: dict[tuple[str, str], tuple[Edit, SourceResult]] = {
     ("nebius", "prices.html"): (lambda page: "<html><p>We moved.</p></html>", SourceResult.CHANGED),
     ("lambda", "pricing.html"): (each_dollar_price("10"), SourceResult.DOUBTED),
-    ("thundercompute", "pricing.html"): (each_dollar_price("1000"), SourceResult.DOUBTED),
+    ("massedcompute", "pricing.html"): (each_dollar_price("1000"), SourceResult.DOUBTED),
 }
 OTHERS = {
     "modal": SourceResult.FRESH,
