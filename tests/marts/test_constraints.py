@@ -264,7 +264,10 @@ def test_where_nothing_is_left_the_nearest_value_of_each_constraint_is_computed(
 
 def test_a_probability_that_nothing_has_is_named_with_the_nearest(market: duckdb.DuckDBPyConnection) -> None:
     query = """, usual AS (FROM completed_jobs('asked')), planned AS (FROM published_plans('usual')),
-        sure AS (SELECT * REPLACE (0.999 AS min_fit_probability) FROM usual)
+        sure AS (
+            SELECT * REPLACE (0.999 AS min_fit_probability, map {'min_fit_probability': '0.999'} AS asked)
+            FROM usual
+        )
         FROM nearest_answers('sure', 'planned')"""
     (row,) = asked(market, query, tokens=SHORT)
     assert (row["constraints"], row["asked"], row["nearest"]) == (
