@@ -86,7 +86,7 @@ def _machine(offer: Offer) -> tuple[Any, ...]:
 
 
 def _spot(conflicting: Sequence[Offer], offers: Sequence[Offer]) -> Found:
-    """Flag spot prices that are not below the dearest on-demand price of the machine, be it one of several:
+    """Flag spot prices that are not below the dearest of the on-demand prices of the machine:
     a source without spot repeats its on-demand price."""
     for machine in _groups((*offers, *conflicting), lambda offer: (*_machine(offer), offer.tier)):
         on_demand = [offer.native_price for offer in machine if offer.price_kind == "on_demand"]

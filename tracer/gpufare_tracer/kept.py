@@ -144,7 +144,7 @@ def versions_text(versions: Mapping[str, str]) -> str:
 
 
 def installed_versions(text: str) -> str | None:
-    """The same packages as they are installed here; None where one is not."""
+    """Return the installed versions of the packages in a ``versions_text``; None if one is not installed."""
     names = [each.split(" ")[0] for each in text.split(", ")]
     try:
         return versions_text({name: version(name) for name in names})

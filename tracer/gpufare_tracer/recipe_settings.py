@@ -35,7 +35,7 @@ UNSHARDED = {"none", "ddp"}
 def setting_rows(
     recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[dict[str, Any]]:
-    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 where runs are taken to be it.
+    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if runs are estimated by it.
 
     ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe and family.
     """

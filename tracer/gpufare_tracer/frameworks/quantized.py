@@ -1,9 +1,9 @@
 """Frozen weights in 4 bits: transformers' bitsandbytes layers on bitsandbytes' own operations.
 
 transformers replaces the linear layers and bitsandbytes quantizes each weight as it is loaded. Two things
-differ from a machine with a GPU: ``gemm_4bit``, whose CUDA kernel is Python code, runs that code, whose
-temporaries would not be seen otherwise; and a parameter is a plain one with bitsandbytes' attributes, since
-torch cannot make its ``Params4bit`` of a fake tensor.
+differ from a machine with a GPU. ``gemm_4bit`` runs the Python code of its CUDA kernel, so that the kernel's
+temporaries are seen. And a parameter is a plain one with bitsandbytes' attributes, since torch cannot make
+``Params4bit`` from a fake tensor.
 """
 
 import logging
@@ -136,7 +136,7 @@ INITIAL_DEVIATION = 0.02
 
 
 def _move_from_meta(model: Any, device: str) -> None:
-    """Give what is still on the meta device memory; tied parameters stay one."""
+    """Allocate the tensors that are still on the meta device; tied parameters remain one tensor."""
     moved: dict[Any, Any] = {}
     for module in model.modules():
         for tensors in (module._parameters, module._buffers):
