@@ -5,9 +5,8 @@
     published/parquet-2026-11-22-<hash>/datapackage.json     and the files that it names
     newest.json                                              names them: replaced last
 
-A refresh publishes the database; ``gpufare store publish`` adds the page and the Parquet files when asked.
-The pointer is replaced only if no other process has replaced it meanwhile, and never by an older publication.
-A killed publisher leaves unreferenced objects and the old pointer.
+A refresh sends the database; ``gpufare store publish`` can add the page and the Parquet files. The pointer is
+replaced only if no other process has replaced it meanwhile, and never by an older publication.
 """
 
 import hashlib
@@ -36,8 +35,7 @@ POINTER_TRIES = 20
 FILES_AT_ONCE = 8
 
 Writer = Callable[[Home, Path], Path]
-"""Writes a part of a publication into a new folder, from a home with only the published file, and returns the
-file to open first."""
+"""Writes a part, from a home with the published file alone, into a folder; returns the file to open first."""
 
 
 class StoredFile(BaseModel, frozen=True):
