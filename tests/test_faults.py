@@ -154,7 +154,7 @@ BROKEN = {
     ),
     "fields of a JSON answer renamed": Broken(
         "vultr",
-        "rejects, the first: ",
+        "rejects: 11, not_offered: 10, for example: ",
         None,
         "plans_metal.json",
         lambda page: page.replace("hourly_cost", "hourly").replace("monthly_cost", "monthly"),
