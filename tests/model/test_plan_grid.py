@@ -68,12 +68,18 @@ def test_no_job_of_the_grid_is_a_workload(database: duckdb.DuckDBPyConnection) -
     assert doubled == []
 
 
-def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Path) -> None:
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """A home with a prepared database whose grid has no plans yet."""
     home = Home(tmp_path / "home")
     home.published.parent.mkdir(parents=True)
     with connect(tmp_path / "first.duckdb") as connection:
         create(connection, "plan_grid")
     assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+    return home
+
+
+def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(home: Home, tmp_path: Path) -> None:
     before = kept_file(home, OwnCatalogue())
     lines: list[str] = []
     left = plan_grid.complete(home, lines.append, seconds=0)
@@ -87,14 +93,7 @@ def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(tmp_path: Pat
         assert connection.execute("SELECT count(DISTINCT model) FROM main.plan_grid").fetchall() == [(2,)]
 
 
-def test_a_model_that_cannot_be_planned_stops_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = Home(tmp_path / "home")
-    home.published.parent.mkdir(parents=True)
-    with connect(tmp_path / "first.duckdb") as connection:
-        create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+def test_a_model_that_cannot_be_planned_stops_no_other(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
@@ -109,14 +108,9 @@ def test_a_model_that_cannot_be_planned_stops_no_other(
 
 
 def test_the_kept_database_is_only_read_under_the_lock_of_the_home(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever publishes replaces it: between finding and opening it, it could be gone."""
-    home = Home(tmp_path / "home")
-    home.published.parent.mkdir(parents=True)
-    with connect(tmp_path / "first.duckdb") as connection:
-        create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
     found = []
 
     def under_lock(home: Home, own: OwnCatalogue) -> Path | None:
