@@ -104,7 +104,7 @@ SELECT
     CASE WHEN method = 'qlora' THEN upcast END AS kbit_upcast
 FROM _tried;
 COMMENT ON MACRO TABLE claim_runs IS
-    'The settings that each claim is tried with: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; and the same for the other side of a ratio.';
+    'The settings tried for each claim: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; likewise for the other side of a ratio.';
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
@@ -129,7 +129,7 @@ FROM _runs AS r
 JOIN memory_of('_run_settings') AS m ON m.job = r.job
 JOIN speed_of('_run_settings') AS s ON s.job = r.job;
 COMMENT ON MACRO TABLE claim_estimates IS
-    'The model''s estimates for each of claim_runs: GiB per GPU, whether it fits, tokens per second of all GPUs.';
+    'The model''s estimates for each row of claim_runs: GiB per GPU, whether it fits, tokens per second on all GPUs.';
 
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT
@@ -199,7 +199,7 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'Per claim with versus: the model''s value of the claimed ratio or saving, both sides with the same settings: median over the settings tried, and range including the error of both estimates.';
+    'For each claim with versus: the ratio or saving by the model, with the same settings on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (
@@ -234,7 +234,7 @@ SELECT
 FROM _pairs
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_published_runs IS
-    'Per claim, what published runs of its method and size measured: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
+    'Per claim, the measurements of published runs of its method and size: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
 
 CREATE OR REPLACE MACRO ruled_claims() AS TABLE
 SELECT
