@@ -1,4 +1,4 @@
-"""One visit to a source: its requests, in which order and until when, and what is archived of each."""
+"""One visit to a source: the order and deadline of its requests, and what is archived of each."""
 
 import time
 from collections import deque
@@ -64,8 +64,8 @@ class SourceVisit:
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
-        """Ask until nothing is left. Requests that an answer or a failure leads to come next, and optional
-        ones last: their failures never end a visit before the others were asked."""
+        """Send requests until none is left. Those that follow from an answer or a failure come next, and
+        optional ones last: their failures never end a visit before the others were sent."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
         seen: set[str] = set()
         failures_in_a_row = 0

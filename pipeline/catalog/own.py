@@ -32,7 +32,7 @@ _Amount = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class OwnRowError(GpufareError):
-    """A row cannot be added: says why and what to do."""
+    """A row cannot be added; the message says why and what to do."""
 
 
 class OwnGpu(BaseModel):
@@ -175,7 +175,7 @@ ignored, so that catalogue rows can be copied."""
 
 @dataclass(slots=True)
 class OwnCatalogue:
-    """The usable rows, and in ``problems`` a file and one line per problem."""
+    """The usable rows; ``problems`` has a file and a line of text for each problem."""
 
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)

@@ -126,7 +126,7 @@ def _command_here() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """Return a path relative to the current folder if it is below it, else whole."""
+    """Return a path relative to the current folder if it lies inside, otherwise in full."""
     whole, here = path.absolute(), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 

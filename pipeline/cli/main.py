@@ -32,7 +32,7 @@ _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
 
 
 _IN_TRACER = ("measure", "trace")
-"""Commands of the project in ``tracer/``, which is installed by itself."""
+"""Commands of the project in ``tracer/``, which is installed separately."""
 
 
 class _Problem(click.ClickException):

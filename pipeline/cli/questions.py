@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
-"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that nothing runs; 1 and
-2 are errors."""
+"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that no offer can run; 1
+and 2 are errors."""
 
 
 @contextmanager

@@ -17,7 +17,7 @@ DESCRIPTOR = "datapackage.json"
 
 
 class ExportError(GpufareError):
-    """The export cannot be written: says why and what to do."""
+    """The export cannot be written; the message says why and what to do."""
 
 
 @contextmanager

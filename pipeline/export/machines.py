@@ -1,4 +1,4 @@
-"""Exports the newest offers as machines in the catalogues of other tools, and lists the offers left out."""
+"""Exports the newest offers as machines in the catalogues of other tools, and lists the omitted offers."""
 
 import csv
 from collections import Counter
@@ -111,7 +111,7 @@ def _of_tool(tool: str, file: str, key: str, column: str) -> dict[str, str]:
 
 
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
-    """Write a file of machines per cloud, the offers left out, and the descriptor.
+    """Write a file of machines per cloud, the omitted offers, and the descriptor.
 
     Returns a summary in lines. Raises ExportError and QueryError.
     """

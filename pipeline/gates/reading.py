@@ -146,7 +146,7 @@ def _marks(body: bytes, currency: str) -> int:
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None otherwise, or if the source was refused for held_days already: then its list has grown."""
+    None otherwise, or if the source has been refused for held_days: its list has really grown then."""
     if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)

@@ -213,7 +213,7 @@ def _is_near(card: Card, size_gb: float) -> bool:
 
 
 def _of_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
-    """Return the cards of which this memory is the sold share: a column can state a slice's memory."""
+    """Return the cards of which a slice with this memory is sold: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
         return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]

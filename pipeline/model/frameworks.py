@@ -19,7 +19,7 @@ class Framework(BaseModel):
 
     name: str = Field(min_length=1)
     pattern: re.Pattern[str]
-    """Found in the framework's name in lower case."""
+    """Text to find in the framework's lower-case name."""
     stack: str = Field(min_length=1)
     source: str = Field(min_length=1)
     """Address of the documentation of the defaults."""
@@ -28,10 +28,10 @@ class Framework(BaseModel):
     offload: Literal["act", "cpu"] | None = None
     lora_dropout: float | None = Field(None, ge=0, lt=1)
     full_precision: Literal["bf16", "amp", "deepspeed_bf16"] = "bf16"
-    """Precision policy where all weights train, in 16 bits."""
+    """Precision policy if all weights train, in 16 bits."""
     kbit_upcast: float | None = None
     casts_back: bool = False
-    """Under bf16, casts embeddings and head of 4-bit models back after their preparation."""
+    """True if, under bf16, embeddings and head of 4-bit models are cast back after their preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
     """Form of frozen 4-bit weights."""
 

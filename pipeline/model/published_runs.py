@@ -42,7 +42,7 @@ _PARALLEL_SIZES = {
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
-    """Sizes of the groups by their usual two letters: tensor, pipeline, context, data, expert."""
+    """Sizes of the parallel groups by their usual two letters: tensor, pipeline, context, data, expert."""
     config = re.search(r"config (\S+)", notes)
     # Ulysses and ring attention split the sequence, as context parallelism does.
     stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in a text, None if none is."""
+    """Return the meaning of the first pattern found in a text; None without one."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -109,7 +109,7 @@ def _network_gbps(text: str) -> float | None:
 
 
 def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
-    """Micro-steps per optimizer step, from ``GA=4``, a global batch in sequences, or one in tokens."""
+    """Micro-steps per optimizer step, from ``GA=4``, or a global batch in sequences or in tokens."""
     direct = re.search(r"\bGA=(\d+)", text)
     if direct:
         return float(direct.group(1))
@@ -205,7 +205,7 @@ _OPTIMIZERS = (
 
 
 def _optimizer(text: str) -> str | None:
-    """Return the optimizer's name in the formulas. Raises RunError if they do not know its state."""
+    """Return the optimizer's name in the formulas. Raises RunError if they do not model its state."""
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
@@ -215,7 +215,7 @@ def _optimizer(text: str) -> str | None:
 
 
 def _policy(text: str, method: str, framework: Framework | None) -> str:
-    """Return the precision policy from a row's words, else from its framework and method."""
+    """Return the precision policy that a row states, or else that of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
     if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
@@ -260,8 +260,8 @@ def read_published(
 ) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises RunError if model, method or GPU is missing or unknown, and for a run that no setting describes:
-    another method, another optimizer's state, layers spread over waiting GPUs.
+    Raises RunError if model, method or GPU is missing or unknown, and for a run that the settings cannot
+    describe: another method, another optimizer's state, layers spread over GPUs that wait for each other.
     """
     method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()

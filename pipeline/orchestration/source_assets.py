@@ -5,8 +5,8 @@ sources side by side, as `gpufare refresh` does, and then reads one after the ot
 its outcome in the record, a failed check, and no materialization; the others are captured and read before the
 step fails in its name. Publishing is a separate run and takes the accepted offers.
 
-Today's partition is captured; a past one is read again from the archive, or skipped where it was never
-captured: a live page shows today's prices only.
+Today's partition is captured; a past one is read again from the archive, or skipped if it was never captured:
+a live page shows today's prices only.
 """
 
 import os

@@ -42,8 +42,8 @@ class Explanation:
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
-    """Explain the answer with this rank. Raises JobError if nothing runs the job, and for an unknown rank or
-    GPU."""
+    """Explain the answer with this rank. Raises JobError if nothing can run the job, and for an unknown rank
+    or GPU."""
     ranked = session.rank(job)
     if not ranked.rows:
         raise JobError(nothing_fits(job, session))

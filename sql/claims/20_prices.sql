@@ -29,7 +29,7 @@ JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.pr
 WHERE c.kind = 'price'
 GROUP BY ALL;
 COMMENT ON MACRO TABLE claim_prices IS
-    'For each day and provider, the range of prices in USD per GPU and hour of a claim's card in a relation of offers. A claim without a form factor covers all of them.';
+    'For each day and provider, the range of prices in USD per GPU and hour of a claim''s card in a relation of offers. A claim without a form factor covers all of them.';
 
 CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
 SELECT

@@ -37,14 +37,14 @@ CREATE OR REPLACE MACRO token_list(w) AS [
     w.token_unadapted_down_weights, w.token_head_weights, w.token_adapter_weights, w.layer_token_attention
 ]::DOUBLE[];
 COMMENT ON FUNCTION token_list IS
-    'The features of recipe_work to which each token adds, as a list: of coefficients, or of a run's amounts per token. Without token_vocab, as logits are timed separately.';
+    'The features of recipe_work to which each token adds, as a list: of coefficients, or of a run''s amounts per token. Without token_vocab, as logits are timed separately.';
 
 CREATE OR REPLACE MACRO fixed_list(w) AS [
     w.layer_weights, w.unadapted_down_weights, w.head_weights, w.tied_head_weights, w.adapter_weights,
     w.layers, w.layer_adapters, w.grouped_layers, w.unadapted_down_layers, w.once
 ]::DOUBLE[];
 COMMENT ON FUNCTION fixed_list IS
-    'The features of recipe_work that do not depend on tokens, as a list: of coefficients, or of a run's amounts.';
+    'The features of recipe_work that do not depend on tokens, as a list: of coefficients, or of a run''s amounts.';
 
 CREATE OR REPLACE MACRO work_coefficients() AS TABLE
 WITH _work_lists AS (

@@ -22,7 +22,7 @@ SELECT
     p['min_fit_probability']::DOUBLE AS min_fit_probability
 FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'The planner's defaults for settings that a workload leaves open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) gets the verdict fits; rankings use only such plans.';
+    'The planner''s defaults for settings that a workload leaves open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) gets the verdict fits; rankings use only such plans.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(

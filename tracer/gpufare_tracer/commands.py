@@ -90,7 +90,7 @@ def trace(
 
 
 def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
-    """Refuse options that would change nothing, or whose answer would be of another model."""
+    """Refuse options that would have no effect, or that would answer for another model."""
     context = click.get_current_context()
     for name in ("recipe_name", "model", "config", "layers") if step else ():
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -106,7 +106,7 @@ def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
 
 
 def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> dict[str, Any]:
-    """The trace, and what the card says of it: null for a model cut to some of its layers."""
+    """Return the trace and its fit on the card, which is null for a model cut to some of its layers."""
     verdict = {
         "gpu": card.gpu, "needed_gib": card.needed_gib(traced), "usable_gib": card.usable_gib,
         "fits": card.holds(traced),
@@ -173,7 +173,7 @@ def learn_traces(output: Path | None) -> None:
 
 
 def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
-    """A preset with some switches changed; a user's own step has only the switches of its loop."""
+    """Return a preset with some switches changed; a user's own step has only the switches of its loop."""
     import yaml
     from pydantic import ValidationError
 
@@ -211,7 +211,7 @@ def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Re
 
 
 def read_config(file: Path | None) -> dict[str, Any] | None:
-    """A config.json; None where none was given."""
+    """Return a config.json; None if none was given."""
     if file is None:
         return None
     try:
@@ -224,7 +224,7 @@ def read_config(file: Path | None) -> dict[str, Any] | None:
 
 
 def _show(traced: "Trace", card: "Card") -> None:
-    """Each phase by what its memory is for, the largest tensors at the peak, and whether it fits the card."""
+    """Print each phase by purpose of its memory, the largest tensors at the peak, and the fit."""
     from gpufare_tracer.timeline import Category
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import Result

@@ -25,7 +25,7 @@ def columns() -> tuple[str, ...]:
 
 
 def row(trace: Trace) -> dict[str, str | int]:
-    """A trace of a cut model as a row. Phases never entered count 0."""
+    """Return a trace of a cut model as a row, with 0 for phases never entered."""
     major, minor = trace.shape.compute_capability
     values: dict[str, str | int] = {name: "" if name.endswith("_operation") else 0 for name in columns()}
     values |= {

@@ -2,7 +2,7 @@
 
     gpufare trace-runs --jobs 2
 
-Each run is traced at its full depth. Interrupted, it resumes where it was.
+Each run is traced at its full depth. An interrupted run resumes.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from pipeline.home import paths
 
 TRACED_RUNS_FILE = "traced_runs.csv"
 EMULATED_KERNELS = ("unsloth",)
-"""Kernels that are emulated: a run with them does not show that its own code was traced."""
+"""Emulated kernels: a run with them does not show that its own code was traced."""
 
 
 def columns() -> tuple[str, ...]:

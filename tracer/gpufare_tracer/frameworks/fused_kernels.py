@@ -1,4 +1,4 @@
-"""An emulation of Unsloth's fused kernels: what they keep and allocate, on transformers' and PEFT's modules.
+"""An emulation of the memory of Unsloth's fused kernels on transformers' and PEFT's modules.
 
 Unsloth does not run here: it needs a GPU to be imported. After unslothai/unsloth, unsloth/kernels:
 fast_lora.py (a layer with its adapter keeps its input alone; an MLP keeps input, gate and up; the input's
@@ -36,9 +36,9 @@ class Adapter(NamedTuple):
 
 
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
-    """Fuse what Unsloth fuses in a model with its adapters; ``undo`` gives transformers its functions back.
+    """Fuse the parts of an adapted model that Unsloth fuses; ``undo`` restores transformers' functions.
 
-    Raises ``CannotTraceError`` where Unsloth would not fuse: another architecture than Llama's, or dropout
+    Raises ``CannotTraceError`` where Unsloth would not fuse: for architectures other than Llama's, or dropout
     in the adapters, which Unsloth leaves to PEFT.
     """
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -72,7 +72,7 @@ def _adapter(module: Any) -> Adapter | None:
 
 
 def dense(layer: Any, dtype: Any) -> Any:
-    """A layer's weight, (out, in); whole and new where it is stored in 4 bits."""
+    """Return a layer's weight, (out, in); a new, dense tensor if it is stored in 4 bits."""
     if hasattr(layer, "dequantized"):
         return layer.dequantized().t()
     state = getattr(layer.weight, "quant_state", None)
@@ -192,7 +192,7 @@ def _mlp_forward(mlp: Any) -> Callable[[Any], Any]:
 
 
 def _fuse_attention(attention: Any) -> None:
-    """Query, key and value are made by the first that is called; the output has an adapter of its own."""
+    """Query, key and value are computed by the first of them to be called; the output has its own adapter."""
     qkv = [_adapter(getattr(attention, name)) for name in QKV]
     if all(qkv):
         made: dict[str, Any] = {}
@@ -234,7 +234,7 @@ def _norm_forward(norm: Any) -> Callable[[Any], Any]:
 
 
 class _RotaryInPlace(torch.autograd.Function):
-    """Turns queries or keys where they lie, in both passes; (batch, positions, heads, width)."""
+    """Rotates queries or keys in place, in both passes; (batch, positions, heads, width)."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, cos: Any, sin: Any) -> Any:
@@ -250,7 +250,7 @@ class _RotaryInPlace(torch.autograd.Function):
 
 
 def rotary_in_place(q: Any, k: Any, cos: Any, sin: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-    """Stands for transformers' apply_rotary_pos_emb: (batch, heads, positions, width)."""
+    """Replaces transformers' apply_rotary_pos_emb: (batch, heads, positions, width)."""
     q, k = (_RotaryInPlace.apply(t.transpose(1, 2), cos, sin).transpose(1, 2) for t in (q, k))
     return q, k
 
@@ -280,7 +280,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
 
 def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
-    """Stands for transformers' ForCausalLMLoss: labels are shifted, logits are neither copied nor cast."""
+    """Replaces transformers' ForCausalLMLoss: labels are shifted, logits are neither copied nor cast."""
     shifted = torch.empty_like(labels)
     shifted[..., :-1] = labels[..., 1:]
     shifted[..., -1] = -100
@@ -288,6 +288,6 @@ def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Stands for torch's: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
+    """Replaces torch's cross-entropy: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
     losses = _FusedCrossEntropy.apply(logits, labels)
     return losses.sum() / torch.count_nonzero(labels != -100)

@@ -27,11 +27,11 @@ logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of each ca
 
 METHODS = ("nf4", "nf4dq")
 BLOCK_SIZE = 64
-"""Weights that share a scale: what ``Params4bit`` takes unless it is told otherwise."""
+"""Weights that share a scale: the default of ``Params4bit``."""
 
 
 def _cuda_backend() -> tuple[Any, dict[str, Any]]:
-    """bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
+    """Return bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
     kernels: dict[str, Any] = {}
 
     def register_kernel(name: str, device: str) -> Any:
@@ -84,7 +84,7 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
-    """A model on the meta device as loading quantizes it to the GPU, in the order of its modules."""
+    """Return a model from the meta device, quantized to the GPU module by module as loading does."""
     if not cuda_kernels:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
@@ -116,7 +116,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
-    """A model on the meta device with random weights on ``device``, quantized one by one as loading does."""
+    """Return a model from the meta device with random weights on ``device``, quantized one by one."""
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
@@ -159,7 +159,7 @@ def _marked_quantized(model: Any, config: Any) -> Any:
 
 
 def _found_again(module: Any) -> None:
-    """Give a weight that FSDP has gathered the state which its layer keeps, as bitsandbytes does."""
+    """Give a weight that FSDP has gathered the state that its layer keeps, as bitsandbytes does."""
     module.weight.quant_state = module.quant_state
 
 

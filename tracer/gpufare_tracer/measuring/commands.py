@@ -1,4 +1,4 @@
-"""The command that measures a step: a plugin of the command line, by the group ``gpufare.commands``."""
+"""The command that measures a step: a plugin of the command line, in the group ``gpufare.commands``."""
 
 import json
 from datetime import UTC, datetime
