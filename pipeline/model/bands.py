@@ -162,7 +162,7 @@ def _band_rows(
 ) -> Iterator[list[Any]]:
     for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
         at = band(residuals, group).widened(stretched[group[2]])
-        # The estimate itself always lies in its band.
+        # The estimate itself always lies within its band.
         ratios = f"{min(1.0, np.exp(at.low)):.4f}", f"{max(1.0, np.exp(at.high)):.4f}"
         yield [calibration, quantity, *group, *ratios, at.runs]
 

@@ -107,7 +107,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             record[name] = summarize(fitted)
         sets = _constant_sets(connection, calibrations)
         thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
-        # Six digits, as they are written: bands are of what answers use.
+        # Six digits, as written: bands must describe the constants that answers use.
         sets = {
             name: {key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds[name]).items()}
             for name in sets

@@ -127,8 +127,8 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
-# A row whose shape is a likeness, or whose framework is unknown, has the wider of its own band and that of
-# extrapolated evidence.
+# A row whose shape is a likeness, or whose framework is unknown, gets the wider of its own band and the band
+# of extrapolated evidence.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -273,7 +273,7 @@ class Estimator:
                 answer["error"] = "the settings give no estimate"
             texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
             answer["assumptions"] = "; ".join(texts)
-        # Texts of the user's file go to a terminal and to spreadsheets.
+        # Texts from the user's file go to a terminal and to spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:

@@ -157,12 +157,12 @@ def _verdicts(
 def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
     """Return the most accurate trial, on own and other cards, among those that let few runs die."""
     real, others = verdicts.where(verdicts.is_real), verdicts.where(~verdicts.is_real)
-    # As in the fit of the constants a family counts by the root of its runs: two runs decide no threshold.
+    # As in the fit of the constants, a family weighs the square root of its runs: two runs decide nothing.
     scores = (real.balanced_accuracy(source_weights) + others.balanced_accuracy(source_weights)) / 2
     deaths = real.deaths()
     allowed = deaths <= max(MOST_DEATHS, float(deaths.min()))
     scores = np.where(allowed, scores, -1)
-    # The middle of the plateau of best thresholds is the one least tied to single runs.
+    # The middle of the plateau of best thresholds depends least on single runs.
     plateau = np.flatnonzero(scores >= scores.max() - PLATEAU)
     middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
     spread = np.array([max(values) - min(values) for values in THRESHOLD_GRID.values()])

@@ -42,7 +42,7 @@ def frameworks() -> list[Framework]:
     return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
-# Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
+# Preference and reward trainers hold a reference model, generate, or keep logits of several answers.
 _NOT_FINE_TUNING = re.compile(
     r"(?<!no )(?<!not )(?<!without )(?:"
     r"(?<![a-z])(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo|gkd|bco|xpo|nash-?md|prm)(?![a-z])"
@@ -51,8 +51,8 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than a
-# chunk's.
+# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than one
+# chunk.
 _LOSS_KERNELS = (
     (r"chunked (cross|ce)", "chunked"),
     (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),

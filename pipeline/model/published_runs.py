@@ -31,7 +31,7 @@ def is_published_layout(columns: list[str]) -> bool:
 
 
 _PARALLEL_SIZES = {
-    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) split nothing that is counted here.
+    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) do not split anything counted here.
     "tp": r"(?<![a-z])tp[ =:-]?(\d+)|tensor[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
     "pp": r"(?<![a-z])pp[ =:-]?(\d+)|pipeline[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
     "cp": r"(?<![a-z])cp[ =-]?(\d+)"
@@ -169,7 +169,7 @@ def lora_targets_of(text: str) -> str | None:
     names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
     names = [name for name in names if name]
     if {"output", "o"} <= set(names):
-        # torchtune's output is the head where the attention's own projection is named beside it.
+        # torchtune's output is the head if the attention's own projection is named next to it.
         names[names.index("output")] = "lm_head"
     if "c_attn" in names and "attn.c_proj" not in names and "mlp.c_proj" not in names and "c_proj" in names:
         # Qwen 1 gives two layers the name c_proj.

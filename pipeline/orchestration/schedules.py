@@ -34,7 +34,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 capture_job = dg.define_asset_job(
     "capture",
     selection=dg.AssetSelection.groups("raw", "offers"),
-    tags={"dagster/max_retries": "0"},  # capture_again is the retry, of the failed sources alone
+    tags={"dagster/max_retries": "0"},  # capture_again is the retry, only for failed sources
     description="Capture sources and read their answers.",
 )
 

@@ -255,7 +255,7 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
 def _plan(row: Mapping[str, Any]) -> str:
     kept = "frozen weights" if row["method"] in ADAPTER_METHODS else "training state"
     offload = f", its {kept} in host memory" if row["offload"] else ""
-    # memory_gib includes what the allocator keeps without need, up to the whole card.
+    # memory_gib includes unused memory that the allocator keeps, up to the whole card.
     needed = row["usable_memory_gib"] - row["memory_margin_gib"]
     return (
         f"It needs {needed:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "

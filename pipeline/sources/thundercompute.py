@@ -81,7 +81,7 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         tier=_tier(str(mode), machine.config) if mode else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
-        # The price includes the fewest; a cap on the memory has an undocumented effect on them.
+        # The price includes the smallest number; a memory cap has an undocumented effect on them.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )

@@ -26,7 +26,7 @@ WITH _named_gpus AS (
         gpu_id,
         unnest(list_concat(
             [model, architecture, vendor],
-            -- Its id up to each dash.
+            -- The id up to each dash.
             list_transform(
                 range(1, len(string_split(gpu_id, '-'))),
                 lambda parts: array_to_string(string_split(gpu_id, '-')[:parts], '-')
@@ -139,7 +139,7 @@ COMMENT ON MACRO TABLE job_entries IS
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
     g.column_name, g.position,
-    -- A third of the letters may differ where the names begin alike: countries is country, note is not quote.
+    -- A third of the letters may differ if the names begin alike: countries matches country, note not quote.
     list_max(list_transform(
         list_filter(
             k.settings,

@@ -1,4 +1,4 @@
--- What failures and reclaimed machines add to the time of a run, and how often to checkpoint.
+-- The time that failures and reclaimed machines add to a run, and how often to checkpoint.
 
 CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interruptions) AS
     CASE

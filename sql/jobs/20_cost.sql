@@ -94,13 +94,13 @@ _cost_times AS (
         _state_gb / checkpoint_gb_per_second AS _load_seconds,
         checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS checkpoint_seconds,
         _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb,
-        -- Any machine that stops, stops the job.
+        -- The job stops when any machine stops.
         node_count / (hours_between_failures * 3600) AS _failures_per_second,
         coalesce(node_count / (hours_between_interruptions * 3600), 0) AS _reclaims_per_second
     FROM _cost_sizes
 ),
 
--- A disk that outlives its machine spares the download at the next start; a local one goes with it.
+-- A disk that outlives its machine saves the download at the next start; a local one is lost with it.
 _cost_disks AS (
     SELECT
         *,
@@ -128,7 +128,7 @@ _cost_stops AS (
     FROM _cost_disks
 ),
 
--- Each interval is worked out once: it stands three times in what follows.
+-- Each interval is computed once: it is used three times below.
 _cost_intervals AS (
     SELECT
         *,
@@ -173,7 +173,7 @@ _cost_hours AS (
         _setup_seconds / 3600 AS setup_hours,
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
-        -- Failures count first: spot pays for what reclaims add to them.
+        -- Failures count first: spot pays for whatever reclaims add to them.
         (_failing_seconds - _work_seconds) / 3600 AS failure_hours,
         (_running_seconds - _failing_seconds) / 3600 AS interruption_hours,
         _running_seconds * _failures_per_second AS failures,
@@ -216,7 +216,7 @@ _cost_billed AS (
                 minimum_seconds
             ) / 3600
         END AS billed_hours,
-        -- Time that is lost within a paid term costs nothing more.
+        -- Time lost within a paid term costs nothing extra.
         CASE WHEN price_kind = 'reserved' THEN 0 ELSE usd_per_hour + host_usd_per_hour END
             AS _usd_per_lost_hour
     FROM _cost_waits

@@ -1,4 +1,4 @@
--- Which machines a source sells, where its prices do not say.
+-- The machines that a source sells if its prices do not state them.
 
 CREATE OR REPLACE MACRO catalogued_sizes(offers) AS TABLE
 WITH _size_keys AS (

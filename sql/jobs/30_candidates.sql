@@ -8,9 +8,9 @@ COMMENT ON FUNCTION host_weights_gib IS
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
 ) AS
-    -- Every machine loads the weights through its host memory; one that does not state it is not judged.
+    -- Every machine loads the weights through its host memory; one that states none is not judged.
     coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
-    -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit
+    -- It must also have room for offloaded tensors: the training state and gradients as large as 16-bit
     -- weights, or adapters and the frozen weights.
     AND (
         coalesce(offload, '') = ''
@@ -57,7 +57,7 @@ WITH _asked_machines AS (
     SELECT
         job, machine.source AS source, machine.text AS asked, machine.gpu_id AS gpu_id,
         machine.gpus AS gpus, machine.usd AS usd,
-        -- One's own machine has a disk, its software and free traffic.
+        -- Your own machine has a disk, its software and free traffic.
         CASE machine.source WHEN 'quote' THEN 1 ELSE 0 END AS charged
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 )
@@ -82,7 +82,7 @@ SELECT
 FROM _asked_machines AS m
 JOIN query_table(plans) AS p
     ON p.job = m.job AND p.gpu_id = m.gpu_id AND p.gpu_count <= m.gpus
-    -- A quote is for all its GPUs: as many as can be used are.
+    -- A quote covers all its GPUs: as many as possible are used.
     AND (m.source = 'own' OR 2 * p.gpu_count > m.gpus)
 CROSS JOIN default_parameters() AS d;
 COMMENT ON MACRO TABLE asked_rentals IS
@@ -173,7 +173,7 @@ JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
 WHERE c.speed = 'middle'
     AND coalesce(c.total_usd <= j.max_usd, TRUE)
-    -- Machines that stop before the job is done are no answers, nor are terms that stay mostly unused.
+    -- Machines that stop before the job is done are not answers, nor are terms that stay mostly unused.
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS

@@ -22,7 +22,7 @@ _rankings AS (
     SELECT
         job, ranked_kind,
         bool_or(hours <= max_hours) AS meets_deadline,
-        -- What is kept where nothing is in time: the fastest, and what takes little longer.
+        -- The answers kept if none is in time: the fastest, and those that take little longer.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
             ELSE any_value(missed_deadline_factor) * min(hours)

@@ -10,7 +10,7 @@ SELECT
     p.* REPLACE (
         j.method AS method,
         j.lora_rank AS lora_rank,
-        -- Nothing is downloaded to train from scratch.
+        -- Training from scratch downloads nothing.
         CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
     )
 FROM plans_for('_job_settings') AS p

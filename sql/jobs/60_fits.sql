@@ -121,7 +121,7 @@ WITH _parts_plans AS (
         round(weights_gib, 2)::DECIMAL(12, 2) AS weights,
         round(adapter_gib, 2)::DECIMAL(12, 2) AS adapters,
         round(optimizer_gib, 2)::DECIMAL(12, 2) AS optimizer,
-        -- Outside of their own phases gradients are there only while they are accumulated.
+        -- Outside of their own phases, gradients exist only while they are accumulated.
         CASE
             WHEN grad_accum > 1 OR peak_phase IN ('end of backward', 'optimizer step')
                 THEN round(gradients_gib, 2)

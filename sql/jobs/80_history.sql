@@ -1,4 +1,4 @@
--- The rankings and prices kept of past days, and a job's cost on each.
+-- The rankings and prices kept for past days, and a job's cost on each.
 
 CREATE OR REPLACE MACRO is_kept_ranking(scenario, price_kind, objective, rank) AS
     rank <= 5 AND (scenario OR (rank = 1 AND objective = 'cost' AND price_kind = 'on_demand'));

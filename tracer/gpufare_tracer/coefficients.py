@@ -149,7 +149,7 @@ def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = Non
         for moment in Moment
         for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
     ]
-    # An optimizer that steps within the backward pass has no step: its state is that of the forward pass.
+    # An optimizer that steps within the backward pass has no step: its state is the forward pass's.
     stepping = {row["recipe"] for row in rows if row["moment"] == Moment.OPTIMIZER}
     state = [row for row in rows if row["moment"] == Moment.FORWARD and row["category"] in PER_STEP]
     return rows + [row | {"moment": str(Moment.OPTIMIZER)} for row in state if row["recipe"] not in stepping]

@@ -48,7 +48,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.accelerator, "is_available", always(True)),
         (torch.accelerator, "device_count", always(1)),
         (torch.accelerator, "current_device_index", always(0)),
-        # Checkpoints save the random state of the device; a device that is not there has none.
+        # Checkpoints save the random state of the device; a device that does not exist has none.
         (torch, "get_rng_state", always(None)),
         (torch, "set_rng_state", always(None)),
         (torch.random, "get_rng_state", always(None)),
@@ -57,7 +57,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.utils.checkpoint, "get_device_states", always(([], []))),
         (torch.utils.checkpoint, "set_device_states", always(None)),
         (torch.version, "cuda", "12.8"),
-        # Multi-tensor kernels are taken for plain tensors only, which these stand for.
+        # Multi-tensor kernels are used only for plain tensors, which these stand for.
         (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
         (torch.nn.Module, "_apply", _replacing_tensors()),
     ]
@@ -65,7 +65,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         for owner, name, answer in answers:
             stack.enter_context(patch.object(owner, name, answer))
         stack.enter_context(_constants_on(here))
-        # The engine has no thread for the fake device; the setting is one of the calling thread.
+        # The engine has no thread for the fake device; the setting belongs to the calling thread.
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         yield
 

@@ -33,7 +33,7 @@ def speaking_errors() -> Iterator[None]:
         UnsupportedOperatorException,
     )
 
-    # torch logs the traceback of what it raises anyway.
+    # torch logs the traceback of an error that it raises anyway.
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)

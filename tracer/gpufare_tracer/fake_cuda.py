@@ -45,7 +45,7 @@ def install() -> None:
     process has already used a GPU.
     """
     _refuse_other_platforms()
-    # Read when CUDA starts, which importing torch does not do. A real GPU would answer for its own kind.
+    # Read when CUDA starts, which importing torch does not do. A real GPU would report its own properties.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
@@ -87,7 +87,7 @@ def _refuse_used_gpu() -> None:
     """Refuse a process that has started CUDA: it keeps its GPUs and guard despite the environment."""
     import torch
 
-    # A build without CUDA counts nothing. Counting starts CUDA, now without a GPU.
+    # A build without CUDA counts no devices. Counting starts CUDA, now without a GPU.
     count = getattr(torch._C, "_cuda_getDeviceCount", int)
     if torch.cuda.is_initialized() or count():
         raise CannotTraceError(

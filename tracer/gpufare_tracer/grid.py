@@ -147,8 +147,7 @@ def fill(
 ) -> Table:
     """Trace the missing and stale cells of some recipes, and write the table.
 
-    ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if some cannot be
-    traced.
+    ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if some fail.
     """
     folder = folder or paths.CATALOG_DIR
     known = read_recipes()

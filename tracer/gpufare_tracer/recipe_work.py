@@ -8,7 +8,7 @@ tokens and tensors, so that the fit is almost exact; the table gives its largest
 in SQL multiplies the coefficients by the features of a whole model.
 
 Steps are traced with every layer recomputed, and the part ``recompute`` is the forward pass of the layers;
-``step`` is all the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
+``step`` is the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
 product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
 """
 
@@ -145,7 +145,7 @@ def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
     """Return the traces behind one recipe's coefficients: two depths, alternating shapes and targets."""
     implementation, capability = ATTENTION[attention]
     if name == "full-fp32" and attention == "flash":
-        implementation = "sdpa"  # FlashAttention knows 16 bits only
+        implementation = "sdpa"  # FlashAttention supports only 16 bits
     for number, model in enumerate(MODELS):
         for which, layers in enumerate((2, 4)):
             if which and number % 2:
@@ -194,7 +194,7 @@ def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]
         if quantity == "autograd_operations":
             recompute = np.zeros_like(recompute)
         if quantity == "python_operations":
-            recompute = backward * repeated  # what Python drives in a backward pass is the recompute
+            recompute = backward * repeated  # in a backward pass, Python runs only the recompute
         parts = {"step": forward + backward - recompute, "recompute": recompute}
         for part, values in parts.items():
             if values.any():

@@ -80,7 +80,7 @@ class Recipe(BaseModel):
     checkpointing: Literal["none", "full"] = "none"
     checkpoint_reentrant: bool = False
     checkpoint_around_unit: bool = False
-    """Older transformers (such as 4.48) checkpoints around a layer's FSDP unit, newer within it.
+    """True for older transformers (such as 4.48), which checkpoint around, not within, a layer's FSDP unit.
 
     Reentrant ones around frozen units keep each layer's gradient until the backward pass ends.
     """

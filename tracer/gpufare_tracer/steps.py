@@ -58,7 +58,7 @@ class Step:
             self.gradient_scaler.unscale_(self.optimizer)
         if self.gradient_clipping:
             on_gpu = any(p.device.type == "cuda" for p in trained)
-            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # what torch takes by itself
+            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # torch's own choice
         if self.optimizer is not None:
             self.optimizer.step()
         if self.gradient_scaler is not None:

@@ -46,7 +46,7 @@ KERNELS: Mapping[str, int] = {
     "slice_backward": 2,  # zeros, then a copy: aten/src/ATen/native/FunctionsManual
     "select_backward": 2,
     "embedding_dense_backward": 4,  # aten/src/ATen/native/cuda/Embedding.cu: sorts the tokens
-    "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices where it accumulates
+    "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices if it accumulates
     "index_put": 5,
     "sort": 4, "topk": 2, "nonzero": 4, "histc": 2,
     "_scaled_dot_product_flash_attention_backward": 3,  # flash_attn/flash_bwd_launch_template.h

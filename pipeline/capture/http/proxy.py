@@ -135,7 +135,7 @@ class ProxyDoor:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
                     raise TimeoutError
                 held.callback(self._open)
-            if self._is_open:  # since this one began to wait
+            if self._is_open:  # while this one waited
                 held.close()
             yield held.close
 

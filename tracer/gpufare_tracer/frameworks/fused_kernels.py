@@ -167,7 +167,7 @@ class _FusedMlp(torch.autograd.Function):
         gate_layer, up_layer, down_layer = _adapters(ctx.layers, ctx.scales, weights)
         rows, gradient = _rows(x), _rows(gradient)
         hidden = _input_gradient(gradient, down_layer)
-        count_launch(hidden, gate, up)  # hidden, d_up and d_gate lie where its gradient, gate and up lay
+        count_launch(hidden, gate, up)  # hidden, d_up and d_gate overwrite its gradient, gate and up
         d_down = _adapter_gradients(hidden, gradient, down_layer)
         d_up = _adapter_gradients(rows, gate, up_layer)
         d_gate = _adapter_gradients(rows, up, gate_layer)

@@ -48,7 +48,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
             f"Liger has no kernels for model_type {kind!r} (recipe: kernels: eager and loss: framework)"
         )
     module = sys.modules[type(model).__module__]
-    # It logs which other backends it could not import, with errors whose frames would keep tensors alive.
+    # It logs the other backends that it could not import, with errors whose frames would keep tensors alive.
     undo.enter_context(patch.object(logging.getLogger("liger_kernel.backends.registry"), "disabled", True))
     undo.enter_context(patch.dict(vars(module)))
     undo.enter_context(patch.object(type(model), "forward", type(model).forward))

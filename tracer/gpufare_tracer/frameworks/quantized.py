@@ -91,7 +91,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
             "quantized recipes in a separate process"
         )
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
-        cached()  # of a trace before this one, perhaps of another GPU
+        cached()  # from an earlier trace, perhaps for another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
     if recipe.sharding == "fsdp":
         here().undo.enter_context(

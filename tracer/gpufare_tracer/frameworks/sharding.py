@@ -63,7 +63,7 @@ def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
     return [
         (torch.Tensor, "record_stream", lambda *_: None),
         (torch.UntypedStorage, "resize_", resize_),
-        # DTensor runs an operation on tensors of the whole shape to learn the shape of its result.
+        # DTensor runs an operation on tensors of the full shape to learn the shape of its result.
         (ShardingPropagator, "_propagate_tensor_meta_non_cached", unseen),
         # DDP compares the shapes of its parameters between ranks, in C++ and by value.
         (torch.nn.parallel.distributed, "_verify_param_shape_across_processes", lambda *_: None),

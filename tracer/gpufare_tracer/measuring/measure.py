@@ -110,12 +110,12 @@ def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
 
 def run_in_another_process(request: Request) -> Measured:
     """Run the steps. Raises MeasureError if they cannot be run, or their process died."""
-    # Libraries warn of much that is not the user's doing.
+    # Libraries warn about many things that the user did not cause.
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "TRANSFORMERS_VERBOSITY": "error"}
     with TemporaryDirectory(prefix="gpufare-measure-") as folder:
         asked, answer = Path(folder, "request.json"), Path(folder, "result.json")
         asked.write_text(request.model_dump_json(), encoding="utf-8")
-        # -P: no module of the working folder takes the place of a library's.
+        # -P: modules in the working folder do not shadow those of libraries.
         command = [sys.executable, "-P", "-m", "gpufare_tracer.measuring.run_steps", str(asked), str(answer)]
         done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)  # noqa: S603 (our own code)
         text = answer.read_text(encoding="utf-8") if answer.exists() else ""
