@@ -41,8 +41,8 @@ SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC)
 def lake() -> None:
     """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue.
 
-    DuckLake is no package for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from the
-    environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
+    DuckLake is not available for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from
+    the environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
     """
 
 

@@ -30,7 +30,7 @@ OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
               help="A preset of catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
-@click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="A model's catalogue id.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
 @click.option("--step", metavar="MODULE:FUNCTION", help="Your own training step instead of a recipe.")
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
@@ -45,7 +45,7 @@ def trace(
 ) -> None:  # fmt: skip
     """Peak memory of a training step, by running its code without a GPU.
 
-    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. The
+    The recipe's own libraries run on fake tensors: nothing is computed, but every allocation is counted. The
     tables are in GiB (2^30 bytes).
     """
     from gpufare_tracer import own_step
@@ -119,26 +119,26 @@ def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> 
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 def trace_runs(jobs: int) -> None:
-    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
+    """Trace the measured runs of known software again, for catalog/traced_runs.csv."""
     from gpufare_tracer.traced_runs import trace_runs as trace_all
 
     tell(f"written: {trace_all(jobs, _say_progress)}")
 
 
 @click.command("trace-grid")
-@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes (repeatable).")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 @click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
 @click.option(
     "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
 )
-@click.option("--output", type=OUTPUT_FOLDER, help="Folder of the tables, instead of the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Keep the tables in this folder instead of the catalogue.")
 def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, output: Path | None) -> None:
     """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv.
 
-    Interrupted, it resumes.
+    If interrupted, it resumes.
     """
     from gpufare_tracer import grid, versions
 
@@ -161,9 +161,9 @@ def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, 
 
 
 @click.command("learn-traces")
-@click.option("--output", type=OUTPUT_FOLDER, help="Folder to write to, instead of the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Write to this folder instead of the catalogue.")
 def learn_traces(output: Path | None) -> None:
-    """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
+    """Learn coefficients of memory from catalog/traces.csv, and which recipe each run is.
 
     Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
     """
