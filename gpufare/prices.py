@@ -209,7 +209,7 @@ def open(home: str | Path | None = None) -> Prices:
     return Prices(home)
 
 
-def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
+def _ask_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
     """Make a method of Prices a function that asks the newest published file."""
 
     @wraps(method)
@@ -223,10 +223,10 @@ def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callab
     return ask
 
 
-cheapest = _of_newest(Prices.cheapest)
-fit = _of_newest(Prices.fit)
-fits_on = _of_newest(Prices.fits_on)
-compare = _of_newest(Prices.compare)
-explain = _of_newest(Prices.explain)
-history = _of_newest(Prices.history)
-watch = _of_newest(Prices.watch)
+cheapest = _ask_newest(Prices.cheapest)
+fit = _ask_newest(Prices.fit)
+fits_on = _ask_newest(Prices.fits_on)
+compare = _ask_newest(Prices.compare)
+explain = _ask_newest(Prices.explain)
+history = _ask_newest(Prices.history)
+watch = _ask_newest(Prices.watch)

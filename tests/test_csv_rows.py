@@ -31,7 +31,7 @@ def test_each_slip_is_named_with_its_line_and_the_other_rows_are_read(file: Path
     assert table.columns == ["name", "note"]
     assert [(row.line, row.values["name"], row.problem) for row in table.rows] == [
         (3, "a", ""),
-        (5, "b", "a quote is opened and not closed"),
+        (5, "b", "a quote is not closed"),
         (7, "c", "it has 3 values for 2 columns"),
         (8, "d", "it has 1 values for 2 columns"),
         (9, "e", "it has bytes that are not UTF-8"),
@@ -56,7 +56,7 @@ def test_the_separator_is_the_one_that_divides_the_heading(file: Path, separator
         (b"a,b,a\n", "has the column 'a' more than once: keep one"),
         ("a,b\n".encode("utf-16"), "is UTF-16: save it as CSV in UTF-8"),
         ("a,b\n".encode("utf-16-le"), "is UTF-16"),
-        (b'"a,b\n1,2\n', "line 1: a quote is opened and not closed"),
+        (b'"a,b\n1,2\n', "line 1: a quote is not closed"),
         (b"a,b\n" + b"1,2\n" * 10, "is larger than 4e-05 MB: divide it"),
     ],
 )

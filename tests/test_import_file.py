@@ -132,7 +132,7 @@ def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: H
     assert imported(home, text).skipped == [
         (3, "its day is not YYYY-MM-DD: soon"),
         (4, "its day is not over (UTC): 2026-11-01"),
-        (5, "a quote is opened and not closed"),
+        (5, "a quote is not closed"),
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
@@ -159,7 +159,7 @@ def test_most_of_a_days_prices_out_of_bounds_refuse_the_day_and_keep_what_it_had
     cents = "".join(line("2500", provider=f"P{number}") for number in range(3))
     report = imported(home, HEADING + cents, "cents.csv")
     assert [outcome.reason for outcome in report.refused] == [
-        "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as is expected of this source"
+        "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as expected of this source"
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
 

@@ -122,7 +122,7 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
         row = states(home, NEXT_MONTH)["lambda"]
     assert accepted["accepted"]
     assert (row["state"], row["last_accepted_day"]) == ("stale", DAY)
-    assert f"what was accepted on {NEXT_MONTH} is no longer in the record" in row["why"]
+    assert f"the prices accepted on {NEXT_MONTH} are no longer in the record" in row["why"]
     assert f"{newest} cannot be read and is skipped" in caplog.text
 
 

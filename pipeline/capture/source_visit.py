@@ -74,7 +74,7 @@ class SourceVisit:
             if (key := self._key(request)) in seen:
                 continue
             seen.add(key)
-            if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
+            if (stop := self._reason_to_stop(len(seen), failures_in_a_row)) is not None:
                 left = {self._key(each): each for each in queue if self._key(each) not in seen}
                 self._archive_rest([request, *left.values()], *stop)
                 return
@@ -82,7 +82,7 @@ class SourceVisit:
             failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
             queue.extendleft(_following(request, each) for each in reversed(following))
 
-    def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
+    def _reason_to_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
         if asked > limit:
             return OutcomeCode.REQUEST_LIMIT, f"{OutcomeCode.REQUEST_LIMIT.sentence} ({limit})"

@@ -234,7 +234,7 @@ def add_model(path: Path, model: OwnModel) -> None:
         try:
             table = _table(path, OwnModel)
         except CsvError as error:
-            raise OwnRowError(f"{error}; mend it, or move it away") from error
+            raise OwnRowError(f"{error}; fix it, or move it away") from error
         if any(row.values["model"] == model.model for row in table.rows):
             raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
         if missing := sorted(values.keys() - {*table.columns}):

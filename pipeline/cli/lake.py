@@ -90,7 +90,7 @@ def _need_extensions(*arguments: str) -> None:
     python = Path(os.environ.get(PYTHON_VARIABLE) or _CLONE_PYTHON)
     if not python.exists():
         raise click.ClickException(
-            f"there is no {python}: DuckLake is no package for DuckDB 2 yet, so it has its own environment; "
+            f"there is no {python}: DuckLake is not available for DuckDB 2 yet and has its own environment; "
             f"run `make .venv-lake/.ready`, or set {PYTHON_VARIABLE} to a Python {sys.version_info[0]}."
             f"{sys.version_info[1]} with the packages of requirements-lake.lock"
         )

@@ -34,7 +34,7 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
     """
     posted = home.digests / f"{digest.day}.txt"
     if posted.exists():
-        return f"the digest of {digest.day} was posted already"
+        return f"the digest of {digest.day} was already posted"
     address = environment.get(WEBHOOK_VARIABLE, "").strip()
     if not address:
         return f"no webhook is set in {WEBHOOK_VARIABLE}"

@@ -32,7 +32,7 @@ def model_of_config(
     except ValidationError as error:
         problem = first_problem(error)
     else:
-        skipped = [f"its {tower} tower is skipped: text alone is trained" for tower in towers_of(config)]
+        skipped = [f"its {tower} tower is skipped: only text is trained" for tower in towers_of(config)]
         return model, skipped
     # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
     raise ConfigError(f"{printable(name)}: {problem}")

@@ -127,13 +127,13 @@ def find_model(
         return same, None
     if other := _NO_LIKENESS.search(last):
         raise RunError(
-            f"model '{name}' is not in the catalogue and no language model of attention is like {other[1]}"
+            f"model '{name}' is not in the catalogue and no attention-based language model is like {other[1]}"
         )
     size = _size_of(name, wanted, params_b, active_b, known.values())
     is_mixture = size.active_b < size.params_b
     likenesses = [each for each in known.values() if each.is_decoder and (each.experts > 1) == is_mixture]
     if not likenesses:
-        raise RunError(f"model '{name}' is not in the catalogue, nor one like it")
+        raise RunError(f"model '{name}' is not in the catalogue, and no model like it is")
     return _nearest(last, size, likenesses).model, size
 
 
@@ -215,8 +215,8 @@ def _size_of(
     size = Size(params_b, min(params_b, active_b or params_b))
     if not SMALLEST_B <= size.active_b <= size.params_b <= LARGEST_B:
         raise RunError(
-            f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are no size of a "
-            f"language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
+            f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are not the size of "
+            f"a language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
         )
     return size
 

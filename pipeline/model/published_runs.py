@@ -54,7 +54,7 @@ def _parallelism(text: str, notes: str) -> dict[str, float]:
         if match:
             found[key] = float(next(size for size in match.groups() if size))
             if not 1 <= found[key] <= MOST:
-                raise RunError(f"parallelism: {key}{found[key]:g} is no size of a group")
+                raise RunError(f"parallelism: {key}{found[key]:g} is not the size of a group")
     return found
 
 
@@ -250,7 +250,7 @@ def _gpu_count(row: Row, read: RunRow) -> float:
         return gpus
     text = (row.get("parallelism") or "").strip().lower()
     if text and not re.search(r"single|none", text):
-        raise RunError(f"gpu_count is missing, and parallelism '{text}' speaks of more than one GPU")
+        raise RunError(f"gpu_count is missing, and parallelism '{text}' names more than one GPU")
     read.assumptions.append(("gpu_count", "1"))
     return 1.0
 
@@ -318,7 +318,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     settings["offload"] = "cpu" if offloaded else None
     model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
     if gpus % model_parallel:
-        raise RunError(f"parallelism '{text}': {gpus:g} GPUs are no multiple of its {model_parallel:g}")
+        raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
     settings["grad_accum"] = _grad_accum(
         batch,
         float(settings["seq_len"] or 0),

@@ -79,7 +79,7 @@ def number(row: Row, column: str) -> float | None:
     if not math.isfinite(value) or value <= 0:
         raise RunError(f"{column}: {text} is not a positive number")
     if value > MOST:
-        raise RunError(f"{column}: {text} is more than any run has")
+        raise RunError(f"{column}: {text} is more than in any run")
     if column in _WHOLE and value != int(value):
         raise RunError(f"{column}: {text} is not a whole number")
     return value

@@ -115,7 +115,7 @@ def _with_printable_text(row: Listing) -> Listing:
         name: printable(text).strip() or None for name, text in texts.items() if isinstance(text, str)
     }
     if cleaned["raw_label"] is None:
-        raise RowError(RejectReason.MISSING_FIELD, "nothing says which GPU it is")
+        raise RowError(RejectReason.MISSING_FIELD, "the GPU is not stated")
     return replace(row, **cleaned)
 
 

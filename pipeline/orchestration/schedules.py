@@ -53,7 +53,7 @@ morning_job = dg.define_asset_job(
 plan_job = dg.define_asset_job(
     "plan_ahead",
     selection=dg.AssetSelection.assets(plans_ahead),
-    description="Compute plans for jobs that people ask for most, which the next publication has.",
+    description="Compute plans for the most frequent jobs, for the next publication.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]

@@ -36,7 +36,7 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
-        return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_to_fit(job), 'fit'))}"
+        return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_fitting(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
     lines += [
         f"  {_change(job, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
@@ -160,7 +160,7 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
     return job.but(**changes)
 
 
-def _to_fit(job: Job) -> Job:
+def _fitting(job: Job) -> Job:
     recipe = {name: value for name, value in job.settings.items() if name in recipe_settings()}
     return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 

@@ -232,7 +232,7 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
 
 
 def _digest(rows: pl.DataFrame) -> str:
-    """Return a hash of rows, which shows that a day changed."""
+    """Return a hash of rows, which shows whether a day changed."""
     buffer = BytesIO()
     rows.write_ndjson(buffer)
     return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]

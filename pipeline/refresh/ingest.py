@@ -113,7 +113,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     best = max(accepted, default=None)
     outcomes = dict[str, Outcome]()
     chosen: tuple[str, _Write] | None = None
-    for capture in _to_read(config, day, captures, kept, home):
+    for capture in _unread(config, day, captures, kept, home):
         outcome, write = _read(config, capture, home)
         if outcome.accepted and best is not None and outcome.preference < best:
             note = f"the day keeps what its attempt {best[-1]} gave"
@@ -128,7 +128,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     return [_written(outcome, home) for outcome in outcomes.values()][-1]
 
 
-def _to_read(
+def _unread(
     config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
 ) -> list[Capture]:
     """Return the captures and the archived ones whose attempts are not ``kept``, oldest first."""

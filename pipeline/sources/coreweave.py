@@ -22,7 +22,7 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""Classes of the repeated price for narrow screens: of the element around it, and of the price."""
+"""Classes of the copy of a price for narrow screens: of its element, and of the price in it."""
 
 
 @kit.reader()

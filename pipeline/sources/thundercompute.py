@@ -38,7 +38,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
-    """Return the first answer with an object in a field whose values have that type."""
+    """Return the first answer that has, in a field, an object whose values have that type."""
     for body in bodies:
         values = body.peek(field)
         if isinstance(values, dict) and isinstance(next(iter(values.values()), None), kind):

@@ -38,7 +38,7 @@ FROM (VALUES
     stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach, unties_head
 );
 COMMENT ON MACRO TABLE stacks IS
-    'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+    'The differences between the training stacks in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
 CREATE OR REPLACE MACRO setting_defaults() AS TABLE
 SELECT map_from_entries(list((setting, default_value))) AS p

@@ -186,7 +186,7 @@ def test_every_offer_is_written_or_skipped_with_a_reason(
                 FROM offers_latest""",
         ).rows
     assert int(first.split()[0]) + len(left) == offers
-    assert f"; {len(left)} offers are left out" in first
+    assert f"; {len(left)} offers are omitted" in first
     assert {f"  {lack_region} x no region", f"  {lack_vcpus} x no vCPUs", f"  {lack_memory} x no memory"} <= {
         *reasons
     }
@@ -200,7 +200,7 @@ def test_every_offer_is_written_or_skipped_with_a_reason(
     [
         (
             ("--for", "skypilot", "--format", "csv"),
-            "--for skypilot has a format of its own: leave --format out",
+            "--for skypilot has its own format: leave out --format",
         ),
         (("--for", "gpuhunt", "--since", "2026-08-22"), "--for gpuhunt writes the newest offers: leave"),
     ],

@@ -573,7 +573,7 @@ def test_an_unclosed_quote_is_its_lines_error(tmp_path: Path) -> None:
     )
     assert [row["run_id"] for row in answers] == ["a", "b", "c", "d", "e"]
     assert [row["error"] for row in answers] == [
-        "", "line 4: a quote is opened and not closed", "",
+        "", "line 4: a quote is not closed", "",
         "line 6: not CSV (',' expected after '\"')", "",
     ]  # fmt: skip
     assert all(answers[place]["memory_gib"] for place in (0, 2, 4))
@@ -621,5 +621,5 @@ def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator, name: str, l
     ],
 )  # fmt: skip
 def test_a_model_that_is_no_decoder_of_text_is_refused(estimator: Estimator, name: str) -> None:
-    with pytest.raises(RunError, match="no language model of attention is like"):
+    with pytest.raises(RunError, match="no attention-based language model is like"):
         find_model(name, None, estimator.models)

@@ -41,11 +41,11 @@ def architecture_of(shape: TraceShape) -> Architecture:
 
     Raises ``CannotTraceError`` for an unknown id and for a config.json that lacks sizes.
     """
-    found = _of_config(shape.model, shape.config) if shape.config else _of_catalogue(shape.model)
+    found = _from_config(shape.model, shape.config) if shape.config else _from_catalogue(shape.model)
     return found.model_copy(update={"layers": shape.layers}) if shape.layers else found
 
 
-def _of_catalogue(model: str) -> Architecture:
+def _from_catalogue(model: str) -> Architecture:
     row = _catalogue().get(model)
     if row is None:
         raise CannotTraceError(
@@ -71,7 +71,7 @@ def hugging_face_id(shape: TraceShape) -> str:
     return row.get("hf_id") or shape.model
 
 
-def _of_config(model: str, config: dict[str, Any]) -> Architecture:
+def _from_config(model: str, config: dict[str, Any]) -> Architecture:
     check_config(model, config)
     try:
         with architectures.named(model):

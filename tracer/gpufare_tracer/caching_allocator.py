@@ -1,4 +1,4 @@
-"""Replay of torch's CUDA caching allocator: what a process reserves for what a step allocates.
+"""Replay of torch's CUDA caching allocator: the memory that a process reserves for a step's allocations.
 
 After c10/cuda/CUDACachingAllocator.cpp with its default settings (round_size, get_allocation_size,
 should_split, get_free_block, free_block): two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
@@ -119,7 +119,7 @@ class ReplayedPeak:
 
 
 def replay(timeline: Timeline) -> dict[Phase, ReplayedPeak]:
-    """The allocator's peaks in each phase, the most over all steps recorded."""
+    """Return the allocator's peaks in each phase, the most over all recorded steps."""
     allocator = CachingAllocator()
     handles: dict[int, int] = {}
     peaks: dict[Phase, ReplayedPeak] = {}

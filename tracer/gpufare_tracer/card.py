@@ -31,7 +31,7 @@ class Card:
     margin_gib: float
 
     def needed_gib(self, trace: Trace) -> float:
-        """GiB that must be free for this step."""
+        """GiB that must be free for the step."""
         return (
             max(map(self._needed_gib, trace.phases)) * self.reserved_ratio
             + self.process_gib
@@ -45,7 +45,7 @@ class Card:
         return (phase.block_bytes + self.transient_share * transient) / GIB
 
     def holds(self, trace: Trace) -> bool:
-        """True if the step fits."""
+        """True if the step fits on the card."""
         return self.needed_gib(trace) <= self.usable_gib
 
 
@@ -63,7 +63,7 @@ COMPUTE_CAPABILITIES = {
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
-    """A card of the catalogue. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
+    """Return a catalogue card. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
     row = connection.execute(
         "SELECT g.gpu_id, g.architecture, g.usable_memory_gib, k.context_gib, k.fit_reserved_ratio, "
         "k.fit_transient, k.fit_margin_gib FROM main.gpus AS g, constants() AS c "

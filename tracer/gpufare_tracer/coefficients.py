@@ -94,7 +94,7 @@ def insert_runs(
 
 
 def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
-    """The features of the runs in ``traced_settings``, in the order of their jobs."""
+    """Return the features of the runs in ``traced_settings``, in the order of their jobs."""
     rows = connection.execute(
         "WITH _settings AS (FROM settings_of('traced_settings')) "
         "SELECT micro_batch * seq_len, token_features, fixed_features "
@@ -135,7 +135,7 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 
 
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
-    """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    """Return the rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
     connection = in_memory("settings_of", "features_of")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
@@ -178,7 +178,7 @@ def _learn_moment(
 
 
 Piece = dict[Category, dict[int, float]]
-"""Coefficients of one linear piece of a moment, by category and column."""
+"""Return the coefficients of one linear piece of a moment, by category and column."""
 
 
 def _pieces(
@@ -262,7 +262,7 @@ def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
-    """Measured runs of identified software that agree with their trace, by recipe and family of sources.
+    """Count measured runs of identified software that agree with their trace, by recipe and family.
 
     The first of a run's figures that was measured counts: allocated, reserved or process memory.
     """

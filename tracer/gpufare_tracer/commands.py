@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 OUTPUT_FOLDER = click.Path(file_okay=False, path_type=Path)
 OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
-"""Settings that a user's own step leaves to the loop around it."""
+"""Settings that, with a user's own step, apply only to the loop around it."""
 
 
 @click.command()

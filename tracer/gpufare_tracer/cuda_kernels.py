@@ -1,6 +1,6 @@
 """Effects of CUDA kernels that a CPU build of torch does not show.
 
-Four things differ from what a fake step sees on its own, each found on measured runs and audited against the
+A fake step alone gets four things wrong, each found on measured runs and audited against the
 pinned torch by tests/tracing/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
 by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
 cuBLAS's workspace.
@@ -15,7 +15,7 @@ from unittest.mock import patch
 KEPT_WHOLE = ("_fused_rms_norm", "mish_backward", "silu_backward")
 """Operations with a CUDA kernel and a composite fallback: naming a CUDA kernel keeps them whole.
 
-native_functions.yaml of torch: those that have CUDA beside CompositeImplicitAutograd.
+From torch's native_functions.yaml: those with CUDA besides CompositeImplicitAutograd.
 """
 
 
@@ -124,7 +124,7 @@ def _padded(tensor: Any, multiple: int) -> Any:
 Arguments = tuple[Any, ...]
 
 
-def _up(value: int, multiple: int) -> int:
+def _rounded_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
@@ -144,7 +144,7 @@ def _softmax_backward(args: Arguments) -> int:
 
 
 def _flash_width(width: int) -> int:
-    return _up(width, 32 if width <= 128 else 64)
+    return _rounded_up(width, 32 if width <= 128 else 64)
 
 
 def _flash_backward(args: Arguments) -> int:
@@ -154,7 +154,7 @@ def _flash_backward(args: Arguments) -> int:
     """
     grad, query, key = args[:3]
     batch, heads, rows, width = query.shape
-    size = batch * heads * _up(rows, 128) * (_flash_width(width) + 1) * 4
+    size = batch * heads * _rounded_up(rows, 128) * (_flash_width(width) + 1) * 4
     if key.shape[1] != heads:
         size += 2 * batch * heads * key.shape[2] * width * query.element_size()
     return int(size) + _copies(grad.transpose(1, 2))
@@ -198,12 +198,12 @@ def _efficient_backward(args: Arguments) -> int:
     row_block = 128 if is_half and width > 64 else 64
     is_ampere = torch.cuda.get_device_capability() >= (8, 0)
     column_block = 128 if is_half and is_ampere and 64 < width <= EFFICIENT_ROW_WIDTH else 64
-    tiles = (_up(rows, row_block) // row_block) * (_up(width, column_block) // column_block)
+    tiles = (_rounded_up(rows, row_block) // row_block) * (_rounded_up(width, column_block) // column_block)
     workspace = batch * heads * tiles * (row_block * column_block * 4 + 16)
     if is_half and width > EFFICIENT_ROW_WIDTH:
-        splits = max(1, min(_up(key.shape[2], column_block) // column_block, 200 // (batch * heads)))
-        keys = _up(key.shape[2], column_block)
-        workspace += 2 * batch * heads * splits * keys * _up(width, row_block) * 4
+        splits = max(1, min(_rounded_up(key.shape[2], column_block) // column_block, 200 // (batch * heads)))
+        keys = _rounded_up(key.shape[2], column_block)
+        workspace += 2 * batch * heads * splits * keys * _rounded_up(width, row_block) * 4
     product = 0 if is_half else out.numel() * 4 + delta
     return int(delta + max(workspace, product)) + _copies(grad.transpose(1, 2))
 

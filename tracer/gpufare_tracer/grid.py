@@ -65,7 +65,7 @@ Show = Callable[[str], None]
 
 
 class GridError(GpufareError):
-    """A grid that cannot be traced or does not reproduce."""
+    """The grid cannot be traced or does not reproduce; the message names a cell."""
 
 
 def cells(recipes: Iterable[Recipe]) -> list[Cell]:

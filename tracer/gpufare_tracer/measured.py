@@ -95,7 +95,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
     stack = stacks.get(run["source"])
     if stack is None:
         raise CannotTraceError(f"{name}: the software of this source is not identified in {STACKS_FILE}")
-    switches = _of_columns(run) | stack.switches
+    switches = _column_switches(run) | stack.switches
     for rule in stack.rules:
         if rule.applies(run):
             if rule.left_out:
@@ -111,7 +111,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
     )  # fmt: skip
 
 
-def _of_columns(run: Mapping[str, str]) -> dict[str, Any]:
+def _column_switches(run: Mapping[str, str]) -> dict[str, Any]:
     """Return the switches in a run's columns; an empty one gets the SQL model's default."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {

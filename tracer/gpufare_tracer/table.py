@@ -6,7 +6,7 @@ from gpufare_tracer.timeline import Category, Moment, Phase
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "compute_capability")
-"""Columns that name a trace."""
+"""Columns that identify a trace."""
 
 
 def columns() -> tuple[str, ...]:

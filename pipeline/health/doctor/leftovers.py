@@ -55,7 +55,7 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
 
 def own_catalogue(x: Examination) -> list[Finding]:
     """Look for rows of the user's own GPUs, models and workloads that cannot be used."""
-    remedy = "mend it: gpufare publishes without it"
+    remedy = "fix it: gpufare publishes without it"
     problems = [
         Finding("warn", problem.removeprefix(str(path)).lstrip(",: "), x.short(path), remedy)
         for path, problem in read_own_catalogue(x.home).problems

@@ -1,11 +1,11 @@
 """An emulation of the memory of Unsloth's fused kernels on transformers' and PEFT's modules.
 
 Unsloth does not run here: it needs a GPU to be imported. After unslothai/unsloth, unsloth/kernels:
-fast_lora.py (a layer with its adapter keeps its input alone; an MLP keeps input, gate and up; the input's
+fast_lora.py (a layer with its adapter keeps only its input; an MLP keeps input, gate and up; the input's
 gradient overwrites the input), rms_layernorm.py (keeps input and one number per row; the gradient overwrites
-that of the output), rope_embedding.py (in place, both ways), cross_entropy_loss.py (that of the logits
-overwrites them). foundation-model-stack/fms-acceleration
-(plugins/fused-ops-and-kernels) has copies of the same kernels. Kernels count as Triton's.
+that of the output), rope_embedding.py (in place, both ways), cross_entropy_loss.py (the gradient of the
+logits overwrites them). foundation-model-stack/fms-acceleration (plugins/fused-ops-and-kernels) has copies of
+the same kernels. Kernels count as Triton's.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
 
 
 def _adapter(module: Any) -> Adapter | None:
-    """A LoRA layer's parts; None for another module."""
+    """Return a LoRA layer's parts; None for another module."""
     if not getattr(module, "lora_A", None) or not hasattr(module, "base_layer"):
         return None
     name = module.active_adapters[0]
@@ -84,7 +84,7 @@ def dense(layer: Any, dtype: Any) -> Any:
 
 
 def _product(x: Any, adapter: Adapter) -> Any:
-    """x through a layer and its adapter: one output, to which the adapter adds in place."""
+    """Apply a layer and its adapter to x: one output, to which the adapter adds in place."""
     weight = dense(adapter.layer, x.dtype)
     out = torch.matmul(x, weight.t())
     del weight
@@ -94,7 +94,7 @@ def _product(x: Any, adapter: Adapter) -> Any:
 
 
 def _adapter_gradients(x: Any, gradient: Any, adapter: Adapter) -> tuple[Any, Any]:
-    """Gradients of an adapter's two matrices, in the type of the activations."""
+    """Return the gradients of an adapter's two matrices, in the type of the activations."""
     a, b = adapter.a.to(x.dtype), adapter.b.to(x.dtype)
     d_a, d_b = torch.empty_like(a.t()), torch.empty_like(b.t())
     d_a.addmm_(x.t(), gradient @ b, alpha=adapter.scale, beta=0)
@@ -103,7 +103,7 @@ def _adapter_gradients(x: Any, gradient: Any, adapter: Adapter) -> tuple[Any, An
 
 
 def _input_gradient(gradient: Any, adapter: Adapter, over: Any = None, to: Any = None) -> Any:
-    """The gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` one."""
+    """Return the gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` one."""
     weight = dense(adapter.layer, gradient.dtype)
     if to is not None:
         out = to.addmm_(gradient, weight)
@@ -121,7 +121,7 @@ def _rows(tensor: Any) -> Any:
 
 
 class _FusedLinears(torch.autograd.Function):
-    """Layers of one input with their adapters; keeps the input alone (LoRA_QKV and LoRA_W)."""
+    """Layers of one input with their adapters; keeps only the input (LoRA_QKV and LoRA_W)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")

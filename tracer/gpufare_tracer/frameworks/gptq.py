@@ -50,7 +50,7 @@ class GptqLinear(torch.nn.Linear):
         return out
 
     def shard_as(self, dtype: Any) -> None:
-        """Make the packed weights parameters, in a type that FSDP shards with the others.
+        """Turn the packed weights into parameters, in a type that FSDP shards with the others.
 
         After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
         whole on each GPU.

@@ -52,7 +52,7 @@ def _dequantized_linear(
     activations: Any, packed: Any, shape: Any, absmax: Any, blocksize: int, quant_type: str, bias: Any = None,
     absmax_8bit: Any = None, absmax_code: Any = None, absmax_offset: Any = None,
 ) -> Any:  # fmt: skip
-    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, its native calls as operations."""
+    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, with native calls as operations."""
     operations = torch.ops.bitsandbytes
     if absmax_8bit is not None:
         absmax = operations.dequantize_blockwise.default(absmax_8bit, absmax, absmax_code, 256, torch.float32)
@@ -166,7 +166,7 @@ def _found_again(module: Any) -> None:
 def _plain_parameter(
     data: Any, requires_grad: bool = False, blocksize: int = BLOCK_SIZE, **attributes: Any
 ) -> Any:
-    """A parameter with the attributes of bitsandbytes' own parameters."""
+    """Return a parameter with the attributes of bitsandbytes' own parameters."""
     parameter = torch.nn.Parameter(data, requires_grad and data.is_floating_point())
     parameter.blocksize = blocksize  # type: ignore[attr-defined]
     for name, value in attributes.items():
@@ -176,7 +176,7 @@ def _plain_parameter(
 
 
 def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
-    """A parameter as loading puts it on the GPU; the weight of a quantized layer in its few bits."""
+    """Return a parameter as loading puts it on the GPU; a quantized layer's weight in its few bits."""
     value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
     if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
         return _in_4_bits(module, value)

@@ -28,7 +28,7 @@ class Surroundings:
     """Callbacks that undo patches at the end; each framework module adds those of its patches."""
     device: str = "cuda"
     is_real: bool = False
-    """True if tensors have values: not in a trace."""
+    """True if tensors have values; False in a trace."""
 
 
 _surroundings: list[Surroundings] = []
@@ -42,7 +42,7 @@ def here() -> Surroundings:
 @contextmanager
 def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
     """Make the libraries of a recipe take the code paths that they take with real values and kernels."""
-    with _surrounded_by(recipe) as stack:
+    with _in_surroundings(recipe) as stack:
         if "bitsandbytes" in sys.modules:
             from gpufare_tracer.frameworks.optimizers import without_managed_memory
 
@@ -59,12 +59,12 @@ def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
 @contextmanager
 def on_a_real_device(recipe: Recipe, device: str = "cuda") -> Iterator[None]:
     """Make framework modules build steps that compute, with random weights and tokens, on this machine."""
-    with _surrounded_by(recipe, device=device, is_real=True):
+    with _in_surroundings(recipe, device=device, is_real=True):
         yield
 
 
 @contextmanager
-def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
+def _in_surroundings(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
     with ExitStack() as stack:
         _surroundings.append(Surroundings(stack, **settings))
         stack.callback(_surroundings.pop)

@@ -116,7 +116,7 @@ def report(
     """
     done = Report(request, measured, UNKNOWN_GPU, {}, notes=[*notes, *filter(None, [measured.note])])
     done.gpu = _gpu(done, gpu, estimator)
-    _say_of_card(done, before)
+    _note_other_users(done, before)
     if request.shape.layers:
         done.not_ready.append(f"the model is cut to {request.shape.layers} layers")
     if request.shape.config:
@@ -166,7 +166,7 @@ def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
     return found
 
 
-def _say_of_card(done: Report, before: dict[str, Card]) -> None:
+def _note_other_users(done: Report, before: dict[str, Card]) -> None:
     mine = before.get(done.measured.card_uuid)
     if before and mine is None:
         done.notes.append(
