@@ -60,14 +60,14 @@ def test_the_separator_is_the_one_that_divides_the_heading(file: Path, separator
         (b"a,b\n" + b"1,2\n" * 10, "is larger than 4e-05 MB: divide it"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(file: Path, content: bytes | None, words: str) -> None:
+def test_a_file_that_is_not_a_table_is_refused(file: Path, content: bytes | None, words: str) -> None:
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(CsvError, match=words):
         read_csv(file, max_bytes=40)
 
 
-def test_a_hostile_file_takes_no_longer_than_its_size(file: Path) -> None:
+def test_the_time_for_a_hostile_file_grows_only_with_its_size(file: Path) -> None:
     """A quote that is never closed reads on to the limit of a cell, once for each such line."""
     file.write_text("a,b\n" + '"x\n' * 20_000)
     rows = read_csv(file).rows

@@ -167,7 +167,7 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     assert f"as of {late} no price is ranked, the newest is from {DAY}: see `gpufare sources`" in asked.stderr
 
 
-def test_the_report_names_what_is_held_and_what_went_wrong() -> None:
+def test_the_report_names_held_prices_and_failures() -> None:
     problems = [
         Incident(
             at=datetime(2026, 8, 22, 7, tzinfo=UTC),

@@ -162,7 +162,7 @@ def test_skypilot_knows_the_names_of_its_accelerators(consumers: Path) -> None:
         assert f"'{row['name']}'" in (package.parent / said).read_text(encoding="utf-8"), row
 
 
-def test_the_mapping_names_gpus_and_sources_that_there_are(sample_home: Home) -> None:
+def test_the_mapping_names_existing_gpus_and_sources(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         gpus = {gpu for (gpu,) in ask(connection, "SELECT gpu_id FROM gpus").rows}
         sources = {source for (source,) in ask(connection, "SELECT source FROM sources").rows}
