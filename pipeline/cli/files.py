@@ -143,7 +143,7 @@ ERRORS_SHOWN = 20
 @FORMAT_OF_FILES
 @ALL_ROWS
 def normalize(file: Path, form: str, every: bool) -> None:
-    """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open.
+    """Match each GPU label of a CSV file to a GPU, or state why it cannot be settled.
 
     The column raw_label has the labels. Optional columns: provider, kind (gpu_name or instance_type; gpu_name
     by default), context (other facts on the page, such as vram_gb=80) and gpu_count. Other columns are kept.

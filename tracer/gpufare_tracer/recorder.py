@@ -78,7 +78,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(is_wrapper(kind) for kind in types):
-            return NotImplemented  # Its own dispatch runs first, and this one sees what it calls.
+            return NotImplemented  # The wrapper's own dispatch runs first; its calls come back here.
         if func is torch.ops.prim.device.default:
             return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
         kwargs = kwargs or {}
