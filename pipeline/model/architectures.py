@@ -25,6 +25,7 @@ _SHOWN_CHARACTERS = 60
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads")
 INTERMEDIATE = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "encoder_ffn_dim")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token", "moe_k", "moe_topk")
@@ -53,7 +54,7 @@ def shape_of(model: str, config: Config) -> Shape:
     """
     with named(model):
         check_config(config)
-        _reject_unsupported(config)
+        _reject_other_heads(config)
         kind, text = _layout_of(config)
         sizes = sizes_of(text)
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
@@ -77,16 +78,22 @@ def _layout_of(config: Config) -> tuple[str, Config]:
         if text.get(name):
             raise ValueError(f"{name} means {why}, which is not modelled")
     tied = {"tie_word_embeddings": kind in layouts().tied_by_default}
-    return kind, {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
+    full = {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
+    _reject_missing(kind, full, is_part=text is not config)
+    return kind, full
 
 
-def _reject_unsupported(config: Config) -> None:
-    """Raise ValueError for quantized checkpoints and classes that do not predict tokens."""
-    if config.get("quantization_config") is not None:
-        raise ValueError(
-            "quantization_config is not read; remove it for the shape before quantization, and choose a "
-            "quantized base with --method qlora"
-        )
+def _reject_missing(kind: str, text: Config, is_part: bool) -> None:
+    """Raise ValueError naming the sizes that are not given and follow from no other size."""
+    needed = [HIDDEN, HEADS, (*LAYERS, "hybrid_override_pattern", "layers_block_type"), ("vocab_size",)]
+    if kind not in layouts().not_gated:
+        needed += [(*INTERMEDIATE, "moe_intermediate_size"), *([KV_HEADS] if is_part else [])]
+    if missing := [names[0] for names in needed if text.keys().isdisjoint(names)]:
+        raise ValueError(f"it has no {', '.join(missing)}: add what its model has")
+
+
+def _reject_other_heads(config: Config) -> None:
+    """Raise ValueError for classes that do not predict tokens."""
     classes = config.get("architectures") or ["ForCausalLM"]
     if not isinstance(classes, list) or not any(
         str(each).endswith(layouts().predicts_tokens) for each in classes
@@ -388,26 +395,51 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """Return the part of a config.json for the language model, without vision and audio towers."""
+    """Return the part of a config.json for the language model, without vision and audio towers, and with the
+    sizes that it leaves to its class.
+    """
+    part, whole = _language_part(config)
+    tied = {"tie_word_embeddings": whole.get("tie_word_embeddings")}
+    return part if part is whole else {**tied, **_given(part), **_class_defaults(config)}
+
+
+def _language_part(config: Config) -> tuple[Config, Config]:
+    """Return the fields of the language model, and those around them: the same if it is no part."""
     for name in ("text_config", "language_config", "llm_config"):
         if isinstance(config.get(name), dict):
-            return {"tie_word_embeddings": config.get("tie_word_embeddings"), **_given(config[name])}
+            return config[name], config
     if isinstance(config.get("thinker_config"), dict):
-        return language_model_of(config["thinker_config"])
-    return config
+        return _language_part(config["thinker_config"])
+    return config, config
+
+
+def _class_defaults(config: Config) -> Config:
+    """Return the sizes that a part leaves to its class: transformers saves a part, unlike a whole config,
+    without what equals the defaults."""
+    part, whole = _language_part(config)
+    known = {} if part is whole else layouts().class_defaults.get(str(part.get("model_type")), {})
+    return {name: size for name, size in known.items() if name not in part}
 
 
 def _given(config: Config) -> Config:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def towers_of(config: Config) -> list[str]:
-    """Return the names of the towers beside the language model: vision, audio."""
-    return [
-        name.removesuffix("_config")
-        for name in ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
-        if config.get(name)
-    ]
+def notes_on(config: Config) -> list[str]:
+    """Return a sentence per part of a readable config.json that is skipped or not as it was published."""
+    names = ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
+    towers = [name.removesuffix("_config") for name in names if config.get(name)]
+    notes = [f"its {tower} tower is skipped: text alone is trained" for tower in towers]
+    if filled := _class_defaults(config):
+        sizes = ", ".join(f"{name} {size}" for name, size in filled.items())
+        notes.append(f"sizes that it omits are the defaults of its class in transformers: {sizes}")
+    stored = config.get("quantization_config") or _language_part(config)[0].get("quantization_config")
+    if stored:
+        notes.append(
+            f"its weights are published quantized ({shown(stored.get('quant_method'))}): planned unquantized "
+            "in bf16, or with --method qlora as that quantizes them"
+        )
+    return notes
 
 
 def sizes_of(text: Config) -> Config:
@@ -421,7 +453,7 @@ def sizes_of(text: Config) -> Config:
         "heads": heads,
         "layers": first(text, *LAYERS, default=_pattern_length(text), most=MAX_LAYERS),
         "intermediate": first(text, *INTERMEDIATE, default=4 * hidden),
-        "kv_heads": first(text, "num_key_value_heads", "num_kv_heads", default=heads),
+        "kv_heads": first(text, *KV_HEADS, default=heads),
         "head_dim": first(text, "head_dim", "d_kv", "attention_head_dim", default=hidden // heads),
         "vocab": first(text, "vocab_size"),
         "tied_embeddings": bool(text.get("tie_word_embeddings") or False),
@@ -434,15 +466,20 @@ def _pattern_length(text: Config) -> int | None:
     return len(listed) if isinstance(listed, str | list) else None
 
 
+_TYPES = {"model_type": (str, "text")} | dict.fromkeys(
+    ("text_config", "quantization_config"), (dict, "an object")
+)
+
+
 def check_config(config: Config) -> None:
     """Check the types of the fields of a config.json: the file is untrusted.
 
     Raises ValueError naming the field.
     """
-    for name, kind, words in (("model_type", str, "text"), ("text_config", dict, "an object")):
-        if config.get(name) is not None and not isinstance(config[name], kind):
-            raise ValueError(f"{name} is {shown(config[name])}, not {words}")
     for part in (config, language_model_of(config)):
+        for name, (kind, words) in _TYPES.items():
+            if part.get(name) is not None and not isinstance(part[name], kind):
+                raise ValueError(f"{name} is {shown(part[name])}, not {words}")
         for name, value in part.items():
             if _SIZE.search(name) and isinstance(value, int | float | str) and not isinstance(value, bool):
                 whole_number(name, value, least=0)
@@ -458,10 +495,20 @@ def first(
     """Return the first given field of ``names``. Raises ValueError without one, and if it is not a size."""
     for name in names:
         if config.get(name) is not None:
-            return whole_number(name, config[name], least, most)
+            return whole_number(name, _of_all_layers(name, config), least, most)
     if default is None:
         raise ValueError(f"it has none of {', '.join(names)}")
     return whole_number(names[0], default, least, most)
+
+
+def _of_all_layers(name: str, config: Mapping[str, Any]) -> Any:
+    """Return a field's value, of a list the one of all layers. Raises ValueError where layers differ."""
+    value = config[name]
+    if not isinstance(value, list):
+        return value
+    if len(value) != config.get("num_hidden_layers") or len({*map(repr, value)}) != 1:
+        raise ValueError(f"{name} is {shown(value)}: a list is read only with one equal value for each layer")
+    return value[0]
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) -> int:
