@@ -147,7 +147,7 @@ def test_class_defaults_are_those_of_transformers(kind: str) -> None:
 
 
 def test_a_config_with_a_list_for_each_layer_has_the_parameters_of_its_class() -> None:
-    given = {
+    given: dict[str, Any] = {
         "hidden_size": 256, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
         "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 512, "num_experts": 8, "moe_topk": [2, 2],
         "tie_word_embeddings": True,
