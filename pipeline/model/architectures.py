@@ -407,8 +407,8 @@ def notes_on(config: Config) -> list[str]:
         notes.append(f"sizes that it omits are the defaults of its class in transformers: {sizes}")
     if stored := config.get("quantization_config") or part.get("quantization_config"):
         notes.append(
-            f"its weights are published quantized ({shown(stored.get('quant_method'))}): planned unquantized "
-            "in bf16, or with --method qlora as that quantizes them"
+            f"its weights are published quantized ({shown(stored.get('quant_method'))}): planned in bf16, or "
+            "quantized by --method qlora"
         )
     return notes
 
