@@ -163,8 +163,7 @@ def test_a_quantized_checkpoint_has_the_shape_before_quantization(
     model, notes = model_of_config(config | stored, "theirs", "a test")
     assert counted(model).params_total == pytest.approx(params, rel=0.01)
     assert notes == [
-        f"its weights are published quantized ('{method}'): planned in bf16, or quantized "
-        "by --method qlora"
+        f"its weights are published quantized ('{method}'): planned in bf16, or quantized by --method qlora"
     ]
     part = {"text_config": config | stored, "vision_config": VISION}
     assert notes[0] in model_of_config(part, "theirs", "a test")[1]
