@@ -63,24 +63,15 @@ CREATE OR REPLACE MACRO traced_coefficients() AS TABLE
 SELECT recipe, term, feature, sum(bytes) AS bytes
 FROM (
     SELECT
-        c.* REPLACE (
-            CASE WHEN is_quantized_weight THEN 'quantized linear bytes' ELSE c.feature END AS feature,
-            CASE
-                WHEN is_quantized_weight THEN c.bytes / quantized_weight_bytes(traced_quantization)
-                ELSE c.bytes
-            END AS bytes
-        ),
-        unnest([traced_term(moment, category), shown_term(moment, category)]) AS term
-    FROM (
-        SELECT
-            r.*,
-            -- Traces of one kind of quantization cannot tell bytes of weights from their number.
-            s.method = 'qlora' AND r.category = 'weights' AND r.feature = 'linear parameters'
-                AS is_quantized_weight,
-            CASE WHEN s.double_quantization = 1 THEN 'nf4dq' ELSE s.quantization END AS traced_quantization
-        FROM main.recipe_memory AS r
-        JOIN main.recipe_settings AS s ON s.recipe = r.recipe
-    ) AS c
+        r.recipe,
+        -- Traces of one kind of quantization cannot tell bytes of weights from their number.
+        s.method = 'qlora' AND r.category = 'weights' AND r.feature = 'linear parameters' AS is_packed,
+        CASE WHEN s.double_quantization = 1 THEN 'nf4dq' ELSE s.quantization END AS traced_quantization,
+        CASE WHEN is_packed THEN 'quantized linear bytes' ELSE r.feature END AS feature,
+        r.bytes / CASE WHEN is_packed THEN quantized_weight_bytes(traced_quantization) ELSE 1e0 END AS bytes,
+        unnest([traced_term(r.moment, r.category), shown_term(r.moment, r.category)]) AS term
+    FROM main.recipe_memory AS r
+    JOIN main.recipe_settings AS s ON s.recipe = r.recipe
 )
 WHERE term IS NOT NULL
 GROUP BY ALL;

@@ -70,7 +70,10 @@ SELECT
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
-        AS dequantized_bytes,
+        -- A layer's experts with their adapters, and their gradients, which Liger has all at once.
+        + folded_bytes / layers
+        * ((checkpointing = 'full')::INTEGER + CASE kernels WHEN 'eager' THEN 1e0 / 3 ELSE 1e0 END)
+        AS unpacked_bytes,
     vocab * logit_bytes AS logits_bytes_per_token,
     -- What a sharded run keeps unsharded: the root unit (embeddings and head) and a few layers.
     params_unquantized * bytes_16bit() AS root_unit_bytes,
@@ -169,7 +172,8 @@ _memory_states AS (
                 THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
             WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * k.activation_offload_left
             ELSE checkpoint_bytes_per_token
-        END * micro_step_tokens / tensor_parallel) AS stored_bytes,
+        END * micro_step_tokens / tensor_parallel
+        + CASE WHEN checkpointing = 'full' THEN 0e0 ELSE folded_bytes END) AS stored_bytes,
         coalesce(traced_working, (
             (
                 working_bytes_per_token
@@ -178,7 +182,7 @@ _memory_states AS (
                         THEN k.sharded_adapter_copies * checkpoint_bytes_per_token
                     ELSE 0e0
                 END
-            ) * micro_step_tokens + dequantized_bytes
+            ) * micro_step_tokens + unpacked_bytes
         ) / tensor_parallel) AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,

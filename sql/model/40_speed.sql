@@ -121,7 +121,10 @@ SELECT
             * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
-    END AS matmul_seconds_per_token,
+    END
+    -- Folded adapters get their gradients from those of all weights.
+    + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
+        AS matmul_seconds_per_token,
     -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks meet.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
@@ -157,7 +160,9 @@ SELECT
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
-    moved_weight_bytes / (memory_bytes_per_second * k.bandwidth_efficiency)
+    -- Adapters are folded by reading and writing the weights; gradients are written once and read twice.
+    (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
+        / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
         WHEN is_counted AND quantization <> 'gptq'
