@@ -34,9 +34,9 @@ Answered = TypeVar("Answered")
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also of an empty answer;
     ``assumptions`` are the values taken for settings that the question left open, by name; ``notes`` are for
-    people: the main assumptions in a line, offers skipped for their unknown place, sequences that are too
-    long for the model, the ranks of quotes and own machines, the reason for an empty answer and what would
-    have to change, the age of the prices."""
+    people: the main assumptions in a line, offers skipped because their place is unknown, sequences too long
+    for the model, the ranks of quotes and own machines, the reason for an empty answer and what would have to
+    change, the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -68,7 +68,7 @@ class Prices:
     """The published file, opened: a context manager, or closed with ``close``.
 
     It keeps the file that was newest when it was opened, and the plans of each job: asking a job again with
-    other tokens, deadlines or filters is fast. Not for several threads at once.
+    other tokens, deadlines or filters is fast. Not thread-safe.
     """
 
     def __init__(self, home: str | Path | None = None) -> None:
@@ -160,7 +160,7 @@ class Prices:
     def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
         """Compare a job's lowest cost with ``below`` US dollars: ``below`` (True or False), ``limit_usd``,
         the cheapest answer's columns, and without an answer, ``reason``. Raises JobError for an invalid job,
-        and for a limit that is no amount of money."""
+        and for a limit that is not an amount of money."""
         session, asked = self._asked(config, job)
         return why.watched(session, asked, number("below", below))
 
@@ -209,7 +209,7 @@ def open(home: str | Path | None = None) -> Prices:
     return Prices(home)
 
 
-def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
+def _ask_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
     """Make a method of Prices a function that asks the newest published file."""
 
     @wraps(method)
@@ -223,10 +223,10 @@ def _of_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callab
     return ask
 
 
-cheapest = _of_newest(Prices.cheapest)
-fit = _of_newest(Prices.fit)
-fits_on = _of_newest(Prices.fits_on)
-compare = _of_newest(Prices.compare)
-explain = _of_newest(Prices.explain)
-history = _of_newest(Prices.history)
-watch = _of_newest(Prices.watch)
+cheapest = _ask_newest(Prices.cheapest)
+fit = _ask_newest(Prices.fit)
+fits_on = _ask_newest(Prices.fits_on)
+compare = _ask_newest(Prices.compare)
+explain = _ask_newest(Prices.explain)
+history = _ask_newest(Prices.history)
+watch = _ask_newest(Prices.watch)

@@ -1,4 +1,4 @@
-"""The one entry point of Dagster: it puts the parts together and has none itself."""
+"""The one entry point of Dagster: it assembles the parts and defines none itself."""
 
 import dagster as dg
 

@@ -15,7 +15,7 @@ def chosen(*names: str) -> list[SourceConfig]:
     return [source_config(name) for name in names]
 
 
-def test_first_refresh_names_what_a_key_would_add(tmp_path: Path) -> None:
+def test_first_refresh_names_the_benefit_of_a_key(tmp_path: Path) -> None:
     lines = announcement(chosen("modal", "gcp", "primeintellect", "vast"), Home(tmp_path), {})
     assert lines[0] == "asking 2 sources without a key"
     facts = source_config("gcp").coverage

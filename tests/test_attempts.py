@@ -210,11 +210,11 @@ def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lack
     assert less.rows < full.rows / 2
     if accepted:
         assert (
-            f"{less.rows} offers where the last accepted reading had {full.rows}, on {DAY}"
+            f"{less.rows} offers, while the last accepted reading had {full.rows}, on {DAY}"
             in less.warnings[0]
         )
     else:
-        assert less.reason == f"{less.rows} offers where the last accepted reading had {full.rows}"
+        assert less.reason == f"{less.rows} offers, while the last accepted reading had {full.rows}"
 
 
 def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(

@@ -124,7 +124,7 @@ def test_retries_do_not_stand_among_the_answers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["cut", "noise", "folder"])
-def test_a_damaged_published_file_is_named_with_what_to_do(
+def test_a_damaged_published_file_is_named_with_a_remedy(
     sample_home: Home, tmp_path: Path, damage: str
 ) -> None:
     file = Home(tmp_path).published
@@ -251,7 +251,7 @@ def test_full_fine_tuning_says_that_there_are_no_fp32_masters(sample_home: Home)
     assert "optimizer moments in bf16 without fp32 masters" in answer
 
 
-def test_cheapest_keeps_to_a_week_and_says_what_a_longer_wait_saves(sample_home: Home) -> None:
+def test_cheapest_defaults_to_a_week_and_reports_the_savings_of_a_longer_wait(sample_home: Home) -> None:
     job = ("cheapest", "--model", "llama-2-13b", "--method", "lora", "--tokens", "10B")
     _, _, explanation = gpufare(*job, home=sample_home).stdout.strip().partition("\n\n")
     what, wait, why, _, _ = explanation.splitlines()
@@ -296,7 +296,7 @@ def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
     assert float(first["total_usd"]) == pytest.approx(sum(float(first[term]) for term in terms), abs=1e-9)
 
 
-def test_a_reservation_says_what_is_committed_to(sample_home: Home) -> None:
+def test_a_reservation_states_its_commitment(sample_home: Home) -> None:
     asked = (
         "cheapest",
         "--model",

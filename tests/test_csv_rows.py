@@ -31,7 +31,7 @@ def test_each_slip_is_named_with_its_line_and_the_other_rows_are_read(file: Path
     assert table.columns == ["name", "note"]
     assert [(row.line, row.values["name"], row.problem) for row in table.rows] == [
         (3, "a", ""),
-        (5, "b", "a quote is opened and not closed"),
+        (5, "b", "a quote is not closed"),
         (7, "c", "it has 3 values for 2 columns"),
         (8, "d", "it has 1 values for 2 columns"),
         (9, "e", "it has bytes that are not UTF-8"),
@@ -56,18 +56,18 @@ def test_the_separator_is_the_one_that_divides_the_heading(file: Path, separator
         (b"a,b,a\n", "has the column 'a' more than once: keep one"),
         ("a,b\n".encode("utf-16"), "is UTF-16: save it as CSV in UTF-8"),
         ("a,b\n".encode("utf-16-le"), "is UTF-16"),
-        (b'"a,b\n1,2\n', "line 1: a quote is opened and not closed"),
+        (b'"a,b\n1,2\n', "line 1: a quote is not closed"),
         (b"a,b\n" + b"1,2\n" * 10, "is larger than 4e-05 MB: divide it"),
     ],
 )
-def test_a_file_that_is_no_table_is_refused(file: Path, content: bytes | None, words: str) -> None:
+def test_a_file_that_is_not_a_table_is_refused(file: Path, content: bytes | None, words: str) -> None:
     if content is not None:
         file.write_bytes(content)
     with pytest.raises(CsvError, match=words):
         read_csv(file, max_bytes=40)
 
 
-def test_a_hostile_file_takes_no_longer_than_its_size(file: Path) -> None:
+def test_the_time_for_a_hostile_file_grows_only_with_its_size(file: Path) -> None:
     """A quote that is never closed reads on to the limit of a cell, once for each such line."""
     file.write_text("a,b\n" + '"x\n' * 20_000)
     rows = read_csv(file).rows

@@ -136,7 +136,7 @@ def test_a_full_disk(small_disk: Path) -> None:
     assert found["disk"][0].where == str(small_disk)
 
 
-def test_growth_counts_what_a_day_adds(home: Home) -> None:
+def test_growth_counts_additions_per_day(home: Home) -> None:
     """A body that has not changed uses no space on its second day, and what is rebuilt does not grow."""
     for at in range(10, 1, -1):
         archived(home, os.urandom(100_000), BODY, day=TODAY - timedelta(days=at), source="lambda")
@@ -179,7 +179,7 @@ def test_a_damaged_index(home: Home, content: bytes) -> None:
     assert "index.json" in finding.what
 
 
-def test_an_interrupted_capture_is_no_failure(home: Home) -> None:
+def test_an_interrupted_capture_is_not_a_failure(home: Home) -> None:
     Archive(home.archive).start("runpod", TODAY).add(Entry(url="https://a.example/"), b"x")
     assert look(home)["archive"][0].level == "ok"
 

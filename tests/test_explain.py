@@ -206,7 +206,7 @@ def test_an_explanation_says_where_the_asked_machines_are(sample_home: Home, pri
     assert quote in said
 
 
-def test_the_proposed_command_is_no_run_that_may_die(prices: gpufare.Prices) -> None:
+def test_the_proposed_command_is_not_a_run_that_may_die(prices: gpufare.Prices) -> None:
     """With a longer run there is one that fits with 78%, and another card is surer."""
     asked = {"model": "qwen2.5-7b", "method": "qlora", "seq_len": 28672, "gpu": "rtx-4090", "gpus": 1}
     (said, *_) = prices.cheapest(**asked, tokens=100e6).notes

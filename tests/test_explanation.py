@@ -109,7 +109,7 @@ def test_replayed_price_shows_when_it_was_observed() -> None:
     assert "replayed" not in explained(ROW, {"other"})[-1]
 
 
-def test_needed_memory_is_without_what_the_allocator_keeps() -> None:
+def test_needed_memory_excludes_memory_kept_by_the_allocator() -> None:
     assert "It needs 150.2 of 191.7 GiB per GPU" in said()
 
 
@@ -190,7 +190,7 @@ def test_filtered_offers_and_a_too_short_context_are_reported() -> None:
     assert "Left out" not in said()
 
 
-def test_nothing_assumed_is_no_line() -> None:
+def test_no_line_without_assumptions() -> None:
     assert "Assumed" not in said(assumptions='{"hours_between_failures": 9}')
     assert "Assumed" not in said(assumptions="{}")
 

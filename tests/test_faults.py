@@ -1,6 +1,6 @@
 """Faults of providers, against the whole daily job over real HTTP.
 
-Every fault hits one source on a day on which other sources are well. The others are published as ever, no
+Every fault hits one source on a day when other sources are well. The others are published as ever, no
 wrong price is published or ranked, and the outcome says what went wrong.
 """
 

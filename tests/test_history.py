@@ -199,7 +199,7 @@ def reasons(damages: list[Damage]) -> set[Path]:
     return {damage.path for damage in damages}
 
 
-def test_day_by_day_is_what_the_whole_record_gives(
+def test_day_by_day_equals_loading_the_whole_record(
     tmp_path: Path, connections: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = Home(tmp_path / "home")
@@ -299,7 +299,7 @@ def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, c
 
 
 @pytest.mark.slow
-def test_a_past_day_is_rebuilt_beside_what_is_published(sample_home: Home, tmp_path: Path) -> None:
+def test_a_past_day_is_rebuilt_beside_the_published_file(sample_home: Home, tmp_path: Path) -> None:
     """With its whole rankings, from what the build before kept; nothing of the home changes."""
     home = Home(tmp_path / "home")
     shutil.copytree(sample_home.root, home.root, ignore=shutil.ignore_patterns("archive"))

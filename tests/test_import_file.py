@@ -132,7 +132,7 @@ def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: H
     assert imported(home, text).skipped == [
         (3, "its day is not YYYY-MM-DD: soon"),
         (4, "its day is not over (UTC): 2026-11-01"),
-        (5, "a quote is opened and not closed"),
+        (5, "a quote is not closed"),
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
@@ -154,12 +154,12 @@ def test_imported_days_are_not_judged_by_their_number_of_rows(home: Home) -> Non
     assert [len(prices(home, DAY + timedelta(days=days))) for days in (-1, 0, 1)] == [1, 200, 1]
 
 
-def test_most_of_a_days_prices_out_of_bounds_refuse_the_day_and_keep_what_it_had(home: Home) -> None:
+def test_a_day_with_most_prices_out_of_bounds_is_refused_and_keeps_its_content(home: Home) -> None:
     imported(home, HEADING + line("2.50"))
     cents = "".join(line("2500", provider=f"P{number}") for number in range(3))
     report = imported(home, HEADING + cents, "cents.csv")
     assert [outcome.reason for outcome in report.refused] == [
-        "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as is expected of this source"
+        "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as expected of this source"
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
@@ -178,7 +178,7 @@ def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
     assert price_key(one) != price_key(other)
 
 
-def test_a_refresh_does_not_ask_for_what_is_imported() -> None:
+def test_a_refresh_does_not_request_imported_prices() -> None:
     assert "imported" not in {config.name for config in chosen_sources([], None)}
     for pages in (None, "http://127.0.0.1:8000"):
         with pytest.raises(GpufareError, match=r"imported has no pages to ask: gpufare import FILE.csv"):

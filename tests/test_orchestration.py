@@ -488,7 +488,7 @@ def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInst
     assert "published" in incident["reason"]
 
 
-def test_text_of_a_page_is_no_markup_in_a_check() -> None:
+def test_text_of_a_page_is_not_markup_in_a_check() -> None:
     told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price")
     assert "](" not in told
     assert "://" not in told
@@ -511,7 +511,7 @@ def test_an_archived_day_is_read_again_without_a_request(
     assert len(Archive(home.archive).captures("runpod", PAST)) == 1
 
 
-def test_of_a_past_day_what_was_captured_is_read_and_the_rest_is_skipped(
+def test_on_a_past_day_captured_sources_are_read_and_others_skipped(
     home: Home, server: PagesServer, instance: dg.DagsterInstance
 ) -> None:
     assert materialize("runpod", home, server.base_url, instance, PAST).success

@@ -149,7 +149,7 @@ def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home, hos
     assert host.asked == []
 
 
-def test_naming_a_source_is_no_permission(home: Home, proxy: ConnectProxy, sample_home: Home) -> None:
+def test_naming_a_source_is_not_a_permission(home: Home, proxy: ConnectProxy, sample_home: Home) -> None:
     with_plans(home.root, sample_home)
     said: list[str] = []
     asked = {"sources": ["crusoe"], "environment": {"GPUFARE_PROXY": proxy.url}}
@@ -315,7 +315,7 @@ def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> Non
     assert rows["nebius"]["why"] == f"http_5xx (since {TODAY})"
 
 
-def test_source_never_asked_names_what_it_needs(home: Home) -> None:
+def test_source_never_asked_names_its_missing_key(home: Home) -> None:
     rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
     assert rows["vast"]["state"] == "needs_permission"
     assert "gpufare sources enable vast" in rows["vast"]["why"]

@@ -194,7 +194,7 @@ def test_every_region_of_the_captures_is_understood(path: Path) -> None:
     assert unresolved(offers) <= NAMES_NO_COUNTRY
 
 
-def test_the_locations_of_verda_are_those_of_its_own_list() -> None:
+def test_verdas_locations_are_those_in_its_own_list() -> None:
     (path, *_) = [*(p.parent / "verda_locations.json" for p in captures()), None]
     if path is None:
         pytest.skip("no captured answers beside the project")

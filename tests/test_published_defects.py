@@ -68,7 +68,7 @@ def recorded(source: str, home: Home, *answers: Answer, day: date = DAY, error: 
     return record_day(source_config(source), day, [writer.finish(error=error)], home)
 
 
-def test_a_spot_price_of_zero_is_no_price() -> None:
+def test_a_spot_price_of_zero_is_not_a_price() -> None:
     (reject,) = built(listing(price_kind="spot", native_price=Decimal("0.00"))).rejects
     assert reject.reason == "zero_price"
 
@@ -80,13 +80,13 @@ def test_a_spot_price_not_below_on_demand_is_flagged(spot: str) -> None:
 
 
 @pytest.mark.parametrize("price", ["null", '""', '"N/A"'])
-def test_a_machine_without_a_price_is_no_offer(price: str) -> None:
+def test_a_machine_without_a_price_is_not_an_offer(price: str) -> None:
     found = reading("linode", "types.json", ('"hourly": 1.5\\b', f'"hourly": {price}'))
     assert not any(offer.instance_type == "g1-gpu-rtx6000-1" for offer in found.offers)
     assert "not_offered" in {reject.reason for reject in found.rejects}
 
 
-def test_the_price_of_a_gpu_without_its_machine_is_no_offer() -> None:
+def test_the_price_of_a_gpu_without_its_machine_is_not_an_offer() -> None:
     machines = json.loads(page("cudo", "machine_types.json"))["machineTypes"]
     alone = [{k: v for k, v in machine.items() if k != "vcpuPriceHr"} for machine in machines]
     listings, rejects = read("cudo", answer({"machineTypes": alone}))
@@ -142,7 +142,7 @@ def test_a_blank_region_is_none(blank: str) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " \u200b"])
-def test_a_price_of_nothing_is_no_offer(blank: str) -> None:
+def test_a_zero_price_is_not_an_offer(blank: str) -> None:
     (reject,) = built(listing(raw_label=blank)).rejects
     assert reject.reason == "missing_field"
 
@@ -174,7 +174,7 @@ def test_a_bid_at_the_price_of_the_same_ask_is_flagged() -> None:
     ]
 
 
-def test_a_placeholder_price_is_no_price() -> None:
+def test_a_placeholder_price_is_not_a_price() -> None:
     """RunPod shows 0.5 for tiers in which it does not offer the card."""
     gpu = {"id": "NVIDIA H100 80GB HBM3", "memoryInGb": 80, "communityPrice": 0.5, "securePrice": 2.69}
     listings, rejects = read("runpod", answer({"data": {"gpuTypes": [gpu]}}))
@@ -277,7 +277,7 @@ def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
     assert {offer.observed_at for offer in records.offers("crusoe", DAY)} == {seen.observed_at}
 
 
-def test_euros_are_no_dollars() -> None:
+def test_euros_are_not_dollars() -> None:
     found = reading("crusoe", "pricing.html", (r"\$(\d)", r"€\1"))
     assert not found.offers
     assert RejectReason.UNEXPECTED_CURRENCY in {reject.reason for reject in found.rejects}

@@ -124,7 +124,7 @@ def test_make_demo_prints_the_cheapest_table(place: Path, sample_home: Home) -> 
         assert again.returncode == 0, again.stderr
 
 
-def test_after_the_demo_the_questions_run_as_they_are_printed(tmp_path: Path, sample_home: Home) -> None:
+def test_after_the_demo_the_printed_questions_run(tmp_path: Path, sample_home: Home) -> None:
     export = commands("export GPUFARE_HOME=")[0]
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "demo").symlink_to(sample_home.root)
@@ -149,7 +149,7 @@ def run_in_a_new_shell(command: str, cwd: Path) -> subprocess.CompletedProcess[s
     )
 
 
-def test_make_test_is_what_runs_these_tests() -> None:
+def test_make_test_runs_these_tests() -> None:
     (command,) = commands("make test")
     planned = subprocess.run(
         ["make", "-n", command.split()[1]], cwd=PROJECT, capture_output=True, text=True, check=True

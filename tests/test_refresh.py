@@ -161,13 +161,13 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
         assert ask(connection, days).rows == [(DAY,)]
         (crusoe,) = ask(connection, "FROM main.source_health WHERE source = 'crusoe'").dicts()
     assert crusoe["state"] == "stale"
-    assert f"rankings after {DAY + timedelta(days=7)} leave them out" in str(why_text(crusoe))
+    assert f"rankings after {DAY + timedelta(days=7)} omit them" in str(why_text(crusoe))
     asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
     assert asked.returncode == 1
     assert f"as of {late} no price is ranked, the newest is from {DAY}: see `gpufare sources`" in asked.stderr
 
 
-def test_the_report_names_what_is_held_and_what_went_wrong() -> None:
+def test_the_report_names_held_prices_and_failures() -> None:
     problems = [
         Incident(
             at=datetime(2026, 8, 22, 7, tzinfo=UTC),

@@ -158,7 +158,7 @@ def test_a_formula_gets_an_apostrophe_in_both_ways_of_writing_csv(text: str) -> 
 @pytest.mark.parametrize(
     "text", ["NVIDIA H100", "8x A100", "", "a=1", "'=1", "80 GB", "\u200bH100", "é=1", "０=1"]
 )
-def test_other_text_is_left_as_it_is(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert both_ways(text) == [text, text]
 
 
@@ -187,7 +187,7 @@ def in_sql(texts: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "..", "os", "runpod/../aws", ""])
-def test_a_name_of_a_source_is_no_path_and_no_module(name: str, tmp_path: Path) -> None:
+def test_a_source_name_is_neither_a_path_nor_a_module(name: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownSourceError):
         source_module(name)
     run = gpufare("refresh", "--source", name, "--pages", "archive", home=tmp_path / "home")
@@ -196,7 +196,7 @@ def test_a_name_of_a_source_is_no_path_and_no_module(name: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "a b", "Acme", "a-b", "ａcme"])
-def test_a_file_of_the_catalogue_with_another_name_is_no_source(name: str, tmp_path: Path) -> None:
+def test_a_file_of_the_catalogue_with_another_name_is_not_a_source(name: str, tmp_path: Path) -> None:
     with pytest.raises(CatalogError):
         load_config(poisoned(tmp_path, name=name))
 

@@ -126,7 +126,7 @@ def test_a_day_read_again_gives_the_same_class(name: str, bad_day: tuple[Home, d
     assert (again.result, again.code) == (outcomes[name].result, outcomes[name].code)
 
 
-def test_a_failed_request_explains_more_than_what_its_reader_says_of_the_rest(
+def test_a_failed_request_explains_more_than_the_readers_result_on_the_rest(
     bad_day: tuple[Home, dict[str, Outcome]],
 ) -> None:
     outcome = bad_day[1]["exoscale"]
@@ -335,6 +335,6 @@ def test_readings_that_are_not_believed_have_nothing_in_common() -> None:
     assert diagnosis([replace(each, **facts) for each in made_up(None, "rows_min")]) is None  # type: ignore[arg-type]
 
 
-def test_few_failures_are_no_diagnosis(tmp_path: Path) -> None:
+def test_few_failures_give_no_diagnosis(tmp_path: Path) -> None:
     two = outcomes_of(Home(tmp_path), "http://nowhere.invalid", THREE[:2])
     assert diagnosis(two) is None

@@ -108,7 +108,7 @@ def test_a_key_that_is_set_is_not_missing(home: Home) -> None:
     assert found["primeintellect"]["state"] == "not_asked"
 
 
-def test_damaged_files_are_named_and_what_is_before_them_decides(
+def test_damaged_files_are_named_and_earlier_ones_decide(
     home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
     records = Records(home)
@@ -122,7 +122,7 @@ def test_damaged_files_are_named_and_what_is_before_them_decides(
         row = states(home, NEXT_MONTH)["lambda"]
     assert accepted["accepted"]
     assert (row["state"], row["last_accepted_day"]) == ("stale", DAY)
-    assert f"what was accepted on {NEXT_MONTH} is no longer in the record" in row["why"]
+    assert f"the prices accepted on {NEXT_MONTH} are no longer in the record" in row["why"]
     assert f"{newest} cannot be read and is skipped" in caplog.text
 
 
@@ -168,7 +168,7 @@ def test_states_are_explained(row: Mapping[str, Any], words: str) -> None:
     assert words in str(why_text(FAILING | row))
 
 
-def test_days_to_come_decide_nothing(home: Home) -> None:
+def test_future_days_decide_nothing(home: Home) -> None:
     ahead = DAY + timedelta(days=400)
     records = Records(home)
     records.write_accepted(ahead, "lambda", records.offers("lambda", DAY))

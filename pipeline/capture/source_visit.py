@@ -1,4 +1,4 @@
-"""One visit to a source: its requests, in which order and until when, and what is archived of each."""
+"""One visit to a source: the order and deadline of its requests, and what is archived of each."""
 
 import time
 from collections import deque
@@ -64,8 +64,8 @@ class SourceVisit:
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
-        """Ask until nothing is left. Requests that an answer or a failure leads to come next, and optional
-        ones last: their failures never end a visit before the others were asked."""
+        """Send requests until none is left. Those that follow from an answer or a failure come next, and
+        optional ones last: their failures never end a visit before the others were sent."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
         seen: set[str] = set()
         failures_in_a_row = 0
@@ -74,7 +74,7 @@ class SourceVisit:
             if (key := self._key(request)) in seen:
                 continue
             seen.add(key)
-            if (stop := self._why_stop(len(seen), failures_in_a_row)) is not None:
+            if (stop := self._reason_to_stop(len(seen), failures_in_a_row)) is not None:
                 left = {self._key(each): each for each in queue if self._key(each) not in seen}
                 self._archive_rest([request, *left.values()], *stop)
                 return
@@ -82,7 +82,7 @@ class SourceVisit:
             failures_in_a_row = failures_in_a_row + 1 if code.retryable else 0
             queue.extendleft(_following(request, each) for each in reversed(following))
 
-    def _why_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
+    def _reason_to_stop(self, asked: int, failures_in_a_row: int) -> tuple[OutcomeCode, str] | None:
         limit = self._run.client.limits.requests_per_source
         if asked > limit:
             return OutcomeCode.REQUEST_LIMIT, f"{OutcomeCode.REQUEST_LIMIT.sentence} ({limit})"

@@ -66,8 +66,8 @@ def machine_sizes() -> Sequence[MachineSize]:
 
 
 def machine_size(source: str, gpu_id: str | None, tier: str | None) -> MachineSize | None:
-    """Return the most specific row for a card of a source, or None: a row for the card precedes one for
-    every card, and then a row for the tier one for every tier. Raises CatalogError."""
+    """Return the most specific row for a card of a source, or None: a row for the card precedes one for every
+    card, then one for the tier precedes one for every tier. Raises CatalogError."""
     fitting = [
         row
         for row in machine_sizes()

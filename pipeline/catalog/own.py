@@ -32,7 +32,7 @@ _Amount = Annotated[float, Field(gt=0, le=1e7, allow_inf_nan=False)]
 
 
 class OwnRowError(GpufareError):
-    """A row cannot be added: says why and what to do."""
+    """A row cannot be added; the message says why and what to do."""
 
 
 class OwnGpu(BaseModel):
@@ -175,7 +175,7 @@ ignored, so that catalogue rows can be copied."""
 
 @dataclass(slots=True)
 class OwnCatalogue:
-    """The usable rows, and in ``problems`` a file and one line per problem."""
+    """The usable rows; ``problems`` has a file and a line of text for each problem."""
 
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)
@@ -234,7 +234,7 @@ def add_model(path: Path, model: OwnModel) -> None:
         try:
             table = _table(path, OwnModel)
         except CsvError as error:
-            raise OwnRowError(f"{error}; mend it, or move it away") from error
+            raise OwnRowError(f"{error}; fix it, or move it away") from error
         if any(row.values["model"] == model.model for row in table.rows):
             raise OwnRowError(f"{path} has a model '{model.model}': remove its line, or give another name")
         if missing := sorted(values.keys() - {*table.columns}):

@@ -26,11 +26,11 @@ from pipeline.home import paths
 
 
 class CatalogError(GpufareError):
-    """A catalogue file is missing or invalid: names the file, the field and the remedy."""
+    """A catalogue file is missing or invalid; the message names the file, the field and the remedy."""
 
 
 class UnknownSourceError(GpufareError):
-    """No source has that name: gives the nearest names, or all."""
+    """No source has that name; the message lists the nearest names, or all."""
 
 
 class _Facts(BaseModel):
@@ -320,7 +320,7 @@ class SourceConfig(_Facts):
 
 
 class _EachKeyOnce(yaml.SafeLoader):
-    """A SafeLoader that rejects duplicate keys, of which YAML would silently take the last."""
+    """A SafeLoader that rejects duplicate keys; YAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         """Return a mapping. Raises ConstructorError, which gives the line."""

@@ -33,7 +33,7 @@ class _Entry(BaseModel):
 
 class Workload(_Entry):
     """A row of the table ``workloads``. ``tokens`` pass through the model, all epochs together; ``max_hours``
-    is a deadline of its own."""
+    is its own deadline."""
 
     workload: str
     title: str

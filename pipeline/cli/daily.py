@@ -41,7 +41,7 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
     """Capture the price pages, read them, build the tables and publish.
 
     Exit code 0 if something was published, even if some sources failed: their last good prices stay, with
-    their age. Exit code 1 if nothing was published, or if no source answered, so prices are unchanged. Days
+    their age. Exit code 1 if nothing was published, or if no source answered and prices are unchanged. Days
     after today (UTC) are refused; files dated in the future are ignored.
     """
     from pipeline.refresh.refresh import refresh as run
@@ -84,8 +84,8 @@ def plan_ahead(home: Home) -> None:
 def demo(pages: Path) -> None:
     """Run the whole pipeline on sample PAGES, as of the day of the pages.
 
-    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, by default in the folder
-    gpufare-demo here, never beside your own prices.
+    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, or by default in ./gpufare-demo,
+    never beside your own prices.
     """
     from pipeline.refresh.demo import demo_home, run
 
@@ -126,14 +126,14 @@ def _command_here() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """Return a path relative to the current folder if it is below it, else whole."""
+    """Return a path relative to the current folder if it lies inside, otherwise in full."""
     whole, here = path.absolute(), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 
 @click.command()
 @click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
-@click.option("--live", is_flag=True, help="Ask each source whether its reader works; publish nothing.")
+@click.option("--live", is_flag=True, help="Check live that each source's reader works; publish nothing.")
 @click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
 @click.option("--pages", help="With --live: ask the replay server at this URL.")
 @FORMAT
@@ -147,7 +147,7 @@ def doctor(
     """Check the home: disk, clock, archive, record, litter. Exit code 1 if something fails.
 
     With --live, check the sources instead: a refresh into a temporary home, with the pauses and terms of
-    every refresh, judged as on a first day. Exit code 1 if a source that was asked gave no prices.
+    every refresh, judged as on a first day. Exit code 1 if a source gave no prices when asked.
     """
     if live:
         if every:

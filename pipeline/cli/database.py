@@ -51,7 +51,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     "form",
     type=click.Choice(["csv", "parquet"]),
     show_default="parquet",
-    help="Format of all but the folder latest, which is CSV.",
+    help="Format of all files except the folder latest, which is CSV.",
 )
 @click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
 @click.option("--since", type=DAY, help="In tables with a day, only rows from this day on (UTC).")
@@ -77,10 +77,10 @@ def export(
 ) -> None:
     """Write every published table and a data package descriptor into FOLDER.
 
-    FOLDER is new, empty, or has a former export, which is replaced once the new one is complete. Tables that
-    grow daily have a file per day; the folder latest has less than 2 MB for a spreadsheet.
+    FOLDER must be new, empty, or an earlier export, which is replaced once the new one is complete. Tables
+    that grow daily have a file per day; the folder latest has less than 2 MB for a spreadsheet.
 
-    --for writes instead the newest offers as the catalogue of skypilot or gpuhunt.
+    --for instead writes the newest offers as a catalogue for skypilot or gpuhunt.
     """
     from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader
@@ -122,8 +122,8 @@ def report(folder: Path) -> None:
 def rebuild(file: Path, day: datetime) -> None:
     """Build the database of a past day from the record into FILE, with that day's whole rankings.
 
-    It has no later days, and the offers of the 30 days up to its own. The published file is not changed.
-    Today's readers, model and catalogue apply: ranking_history has the best that was published that day.
+    It has no later days, and only the offers of the 30 days up to its own. The published file is not changed.
+    Today's readers, model and catalogue apply; ranking_history has the best answers published that day.
     """
     from pipeline.warehouse.publish import rebuild as build_again
 

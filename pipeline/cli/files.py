@@ -24,8 +24,8 @@ SHOWN_REJECTS = 10
 
 @click.command("import")
 @click.argument("file", type=EXISTING_FILE, required=False)
-@click.option("--rejects", "every", is_flag=True, help="Name every row that is skipped, not the first ones.")
-@click.option("--remove-all", is_flag=True, help="Remove every imported price, in place of importing a FILE.")
+@click.option("--rejects", "every", is_flag=True, help="Name every skipped row, not only the first ones.")
+@click.option("--remove-all", is_flag=True, help="Remove every imported price instead of importing a FILE.")
 def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
@@ -68,8 +68,8 @@ def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
 @click.argument("source")
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
 @click.option("--observed-at", type=moment, help="When the answer was observed (UTC); now by default.")
-@click.option("--source-url", help="The address that gave the answer; the file's own by default.")
-@click.option("--region", help="The region, where neither the answer nor its address names it.")
+@click.option("--source-url", help="The address that the answer came from; by default the file's own.")
+@click.option("--region", help="The region, if neither the answer nor its address names it.")
 @click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars for one unit of a currency.")
 def read_command(
     source: str,
@@ -143,11 +143,11 @@ ERRORS_SHOWN = 20
 @FORMAT_OF_FILES
 @ALL_ROWS
 def normalize(file: Path, form: str, every: bool) -> None:
-    """Match each GPU label of a CSV file to a GPU, or give the reason why it stays open.
+    """Match each GPU label of a CSV file to a GPU, or state why it cannot be settled.
 
-    The column raw_label has the labels. Read where they are there: provider, kind (gpu_name or instance_type;
-    gpu_name by default), context (what else the page says, such as vram_gb=80) and gpu_count. Other columns
-    are kept. Cells are separated by commas, semicolons or tabs, and those of --format csv are, too.
+    The column raw_label has the labels. Optional columns: provider, kind (gpu_name or instance_type; gpu_name
+    by default), context (other facts on the page, such as vram_gb=80) and gpu_count. Other columns are kept.
+    Cells are separated by commas, semicolons or tabs; --format csv keeps the separator.
 
     Adds status (matched, ambiguous, unknown, not_a_gpu), gpu_id, vendor, model, form_factor, memory_gb,
     gpu_count, rule, confidence and candidates.
@@ -165,7 +165,7 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
 @click.option(
-    "--config", type=EXISTING_FILE, help="A config.json: the model of the rows that name none, or 'config'."
+    "--config", type=EXISTING_FILE, help="A config.json: the model of rows that name no model, or 'config'."
 )
 @click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
 @FORMAT_OF_FILES

@@ -41,7 +41,7 @@ def _type(setting: JobSetting) -> dict[str, Any]:
 
 
 def _completion(setting: JobSetting) -> Any:
-    """Complete the last of several names with commas between them."""
+    """Complete the last of several comma-separated names."""
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         before, comma, last = typed.rpartition(",")
@@ -61,7 +61,7 @@ RECIPE = _options(setting for setting in job_settings().values() if setting.reci
 
 
 def with_options(*options: Any) -> Callable[[Command], Command]:
-    """Give a command some options, in their order."""
+    """Add options to a command, in the given order."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):

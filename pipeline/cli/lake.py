@@ -41,8 +41,8 @@ SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC)
 def lake() -> None:
     """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue.
 
-    DuckLake is no package for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from the
-    environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
+    DuckLake is not available for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from
+    the environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
     """
 
 
@@ -90,7 +90,7 @@ def _need_extensions(*arguments: str) -> None:
     python = Path(os.environ.get(PYTHON_VARIABLE) or _CLONE_PYTHON)
     if not python.exists():
         raise click.ClickException(
-            f"there is no {python}: DuckLake is no package for DuckDB 2 yet, so it has its own environment; "
+            f"there is no {python}: DuckLake is not available for DuckDB 2 yet and has its own environment; "
             f"run `make .venv-lake/.ready`, or set {PYTHON_VARIABLE} to a Python {sys.version_info[0]}."
             f"{sys.version_info[1]} with the packages of requirements-lake.lock"
         )

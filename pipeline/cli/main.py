@@ -32,7 +32,7 @@ _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
 
 
 _IN_TRACER = ("measure", "trace")
-"""Commands of the project in ``tracer/``, which is installed by itself."""
+"""Commands of the project in ``tracer/``, which is installed separately."""
 
 
 class _Problem(click.ClickException):
@@ -130,8 +130,8 @@ def _how_to_install(package: str) -> str:
     if extra:
         return f"this needs {package}, which is not installed: pip install 'gpufare[{extra}]'"
     return (
-        f"this needs {package}, which is not installed: pip install gpufare brings all that a refresh needs; "
-        "an install that only asks has no more than answers need"
+        f"this needs {package}, which is not installed: pip install gpufare brings all packages; "
+        "a smaller install has only those that questions need"
     )
 
 

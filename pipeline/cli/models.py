@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 @click.group("model")
 def model_group() -> None:
-    """Your own models, kept in the home and used beside the catalogue's."""
+    """Your own models, kept in the home and used alongside the catalogue's."""
 
 
 @model_group.command()
 @click.argument("config")
-@click.option("--name", help="Name of the model; by default that of the file, its folder or the hub id.")
-@click.option("--pages", metavar="URL", hidden=True, help="Ask this server in place of the hub.")
+@click.option("--name", help="Name of the model; by default from the file, its folder or the hub id.")
+@click.option("--pages", metavar="URL", hidden=True, help="Ask this server instead of the hub.")
 def add(config: str, name: str | None, pages: str | None) -> None:
     """Add the model of CONFIG: the path of a config.json, or a hub id such as organisation/name.
 
@@ -71,7 +71,7 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write to instead of the catalogue.",
+    help="Write to this folder instead of the catalogue.",
 )
 def calibrate(output: Path | None) -> None:
     """Fit the model's constants and bands on the measured runs."""

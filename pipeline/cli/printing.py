@@ -43,13 +43,13 @@ NAMED = 8
 """Hidden columns that are named in a note."""
 
 LEAST_TEXT = 18
-"""Letters that a column of text keeps when it is cut to make room for the next column."""
+"""Letters that a text column keeps when it is cut to make room for the next one."""
 
 FIRST_TEXT = 36
-"""Letters of the first column, which tells the rows apart, that must have room before others are shown."""
+"""Letters of the first column, which identifies the rows, that must fit before others are shown."""
 
 SHORT_HEADING = 10
-"""Letters of a heading that stays in one line over narrower values."""
+"""Longest heading, in letters, that stays on one line above narrower values."""
 
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",
@@ -189,7 +189,7 @@ def _show_json(answer: Result | Stream) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with infinity and NaN as text, which JSON has no numbers for."""
+    """Return a value with infinity and NaN as text, since JSON has no such numbers."""
     if isinstance(value, list):
         return [_finite(each) for each in value]
     if isinstance(value, dict):
@@ -198,7 +198,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of another type as a number or text that JSON has."""
+    """Return a value of another type as a JSON number or text."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
@@ -232,7 +232,7 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table, with its least width and its width with nothing cut, in cells of a terminal. It
+    """A column of a table, with its minimum and its uncut width, in terminal cells. It
     ``yields`` if it may be narrower than its cells."""
 
     heading: str
@@ -268,7 +268,7 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> _Column:
-    """Measure a column, of which ``kept`` letters stay if it is text; a number, day or time is never cut."""
+    """Measure a column. Text is cut to no fewer than ``kept`` letters; numbers, days and times never are."""
     cells, is_list = _widest(values), kind.endswith("]")
     is_number = kind.startswith(_NUMBERS) and not is_list
     is_text = is_list or not kind.startswith((*_NUMBERS, *_MOMENTS))
@@ -324,8 +324,8 @@ def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
 
 
 def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
-    """Print a table that is no wider than the terminal: headings are broken, and the widest text is narrowed,
-    where they have no room."""
+    """Print a table no wider than the terminal: headings are broken, and the widest text is narrowed, if they
+    do not fit."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     unbroken = sum(max(column.least, cell_len(column.heading)) + len(GAP) for column in columns)
     for column in columns:

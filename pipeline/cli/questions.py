@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
-"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that nothing runs; 1 and
-2 are errors."""
+"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that no offer can run; 1
+and 2 are errors."""
 
 
 @contextmanager
@@ -101,7 +101,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
 @click.option(
     "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
 )
-@click.option("--not-gpu", metavar="NAME", help="Say why this GPU, or family of GPUs, is not the answer.")
+@click.option("--not-gpu", metavar="NAME", help="Explain why this GPU, or family of GPUs, is not the answer.")
 @FORMAT
 def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
     """Explain what a job costs, part by part, and why a GPU is not the answer."""
@@ -181,8 +181,8 @@ def watch(limit_usd: float, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
     Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
-    excludes such prices. The exit code is 0 if the job costs less, 3 if it does not, and 4 if nothing runs it
-    with these constraints: "reason" then says why. 1 and 2 are errors.
+    excludes such prices. The exit code is 0 if the job costs less, 3 if it does not, and 4 if nothing can run
+    it with these constraints; "reason" then says why. 1 and 2 are errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.why import watched
@@ -274,7 +274,7 @@ def _show_fit(found: "Fit", form: str) -> None:
 @with_options(*JOB)
 @FORMAT
 def compare(one: str, other: str, form: str, **settings: Any) -> None:
-    """Put two GPUs side by side: facts and prices; with a job, first what it costs on each."""
+    """Put two GPUs side by side: facts and prices; with a job, its cost on each comes first."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
 

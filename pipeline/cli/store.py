@@ -43,7 +43,7 @@ def store(context: click.Context, address: str | None) -> None:
 def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> None:
     """Send the published file and mark it as the newest, unless the bucket has a newer one.
 
-    Each refresh sends the published file if GPUFARE_STORE is set.
+    If GPUFARE_STORE is set, each refresh does this.
     """
     from pipeline.store.publication import publish
 
@@ -59,7 +59,7 @@ def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> 
 @FORMAT
 @click.pass_obj
 def newest_command(address: str | None, form: str) -> None:
-    """Print the time of the newest publication, and the address, SHA-256 and size of each of its parts."""
+    """Print the time of the newest publication, and each part's address, SHA-256 and size."""
     from pipeline.cli.printing import show
     from pipeline.contracts.errors import GpufareError
     from pipeline.store.publication import newest

@@ -124,7 +124,7 @@ def _failures(entries: Sequence[Entry]) -> list[Entry]:
     failed = [entry for entry in failed if not entry.optional] or failed
     return sorted(
         failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY
-    )  # a missing key says least
+    )  # a missing key is the least informative
 
 
 def first_error(entries: Sequence[Entry]) -> str | None:

@@ -40,7 +40,7 @@ def declared_host(text: str) -> str:
     declared = text.strip().lower()
     host = host_of(f"https://{declared}") if _DECLARED.fullmatch(declared) else ""
     if not host:
-        raise ValueError(f"{text!r} is no host: write its name, or name:port, without https:// and path")
+        raise ValueError(f"{text!r} is not a host: write its name, or name:port, without https:// and path")
     return host
 
 

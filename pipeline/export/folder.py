@@ -17,7 +17,7 @@ DESCRIPTOR = "datapackage.json"
 
 
 class ExportError(GpufareError):
-    """The export cannot be written: says why and what to do."""
+    """The export cannot be written; the message says why and what to do."""
 
 
 @contextmanager
@@ -48,7 +48,7 @@ def replaced(target: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: the next one takes a new file
+        Path(lock.lock_file).unlink(missing_ok=True)  # while still held: the next process uses a new file
         lock.release()
 
 

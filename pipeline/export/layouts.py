@@ -43,9 +43,9 @@ def write(
         chosen: Form = "csv" if form == "csv" else "parquet"
         return export(connection, folder, chosen, tables, since, republishable=republishable)
     if form:
-        raise ExportError(f"--for {tool} has a format of its own: leave --format out")
+        raise ExportError(f"--for {tool} has its own format: leave out --format")
     if tables or since:
-        raise ExportError(f"--for {tool} writes the newest offers: leave --tables and --since out")
+        raise ExportError(f"--for {tool} writes the newest offers: leave out --tables and --since")
     return export_machines(connection, folder, CATALOGUES[tool])
 
 

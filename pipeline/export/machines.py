@@ -1,4 +1,4 @@
-"""Exports the newest offers as machines in the catalogues of other tools, and lists the offers left out."""
+"""Exports the newest offers as machines in the catalogues of other tools, and lists the omitted offers."""
 
 import csv
 from collections import Counter
@@ -88,7 +88,7 @@ LEFT_OUT_COLUMNS: Columns = {
     "region": ("string", "The source's own name of the region.", itemgetter("region")),
     "reasons": (
         "string",
-        "All reasons for leaving it out, separated by semicolons.",
+        "All reasons for omitting it, separated by semicolons.",
         lambda offer: "; ".join(offer["reasons"]),
     ),
 }
@@ -96,22 +96,22 @@ LEFT_OUT_COLUMNS: Columns = {
 
 def clouds(tool: str) -> dict[str, str]:
     """Return a tool's names of the sources that it can list."""
-    return _of_tool(tool, "clouds.csv", "source", "name")
+    return _tool_names(tool, "clouds.csv", "source", "name")
 
 
 def accelerators(tool: str) -> dict[str, str]:
     """Return a tool's names of GPUs."""
-    return _of_tool(tool, "accelerator_names.csv", "gpu_id", "name")
+    return _tool_names(tool, "accelerator_names.csv", "gpu_id", "name")
 
 
 @cache
-def _of_tool(tool: str, file: str, key: str, column: str) -> dict[str, str]:
+def _tool_names(tool: str, file: str, key: str, column: str) -> dict[str, str]:
     rows = catalog_rows(f"consumers/{file}")
     return {row[key]: row[column] for row in rows if row["tool"] == tool and row[column]}
 
 
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
-    """Write a file of machines per cloud, the offers left out, and the descriptor.
+    """Write a file of machines per cloud, the omitted offers, and the descriptor.
 
     Returns a summary in lines. Raises ExportError and QueryError.
     """
@@ -120,7 +120,7 @@ def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout:
     for machine in machines:
         by_cloud.setdefault(machine["cloud"], []).extend(layout.rows(machine))
     with replaced(folder) as new:
-        resources = [_write(new, LEFT_OUT, "Offers that the tool cannot take.", LEFT_OUT_COLUMNS, left_out)]
+        resources = [_write(new, LEFT_OUT, "Offers that the tool cannot list.", LEFT_OUT_COLUMNS, left_out)]
         for cloud, rows in by_cloud.items():
             file = layout.file.format(cloud=cloud)
             resources.append(_write(new, file, layout.description, layout.columns, rows))
@@ -128,7 +128,7 @@ def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout:
     prices = sum(machine[kind] is not None for machine in machines for kind in PRICE_KINDS)
     counts = Counter(reason for offer in left_out for reason in offer["reasons"])
     return [
-        f"{prices} prices of {len(machines)} machines; {len(left_out)} offers are left out "
+        f"{prices} prices of {len(machines)} machines; {len(left_out)} offers are omitted "
         f"({LEFT_OUT} has each):",
         *(f"  {count} x {reason}" for reason, count in counts.most_common()),
     ]
@@ -150,7 +150,7 @@ def _split(connection: duckdb.DuckDBPyConnection, tool: str) -> tuple[list[Machi
             if machine[offer["price_kind"]] is None:
                 machine[offer["price_kind"]] = offer["usd_per_hour"]
             else:
-                reasons = ["dearer than the same machine in the same region"]
+                reasons = ["more expensive than the same machine in the same region"]
         if reasons:
             left_out.append({**offer, "reasons": reasons})
     return [*machines.values()], left_out
@@ -165,7 +165,7 @@ def _machine(offer: Mapping[str, Any], tool: str) -> dict[str, Any]:
 def _reasons(offer: Mapping[str, Any], tool: str) -> list[str]:
     reasons = [text for column, text in LACKS.items() if offer[column] is None]
     if offer["source"] not in clouds(tool):
-        refused = _of_tool(tool, "clouds.csv", "source", "left_out").get(offer["source"])
+        refused = _tool_names(tool, "clouds.csv", "source", "left_out").get(offer["source"])
         reasons.append(refused or f"{tool} has no such provider")
     if offer["price_kind"] not in PRICE_KINDS:
         reasons.append(f"{tool} has no prices that are {offer['price_kind']}")

@@ -1,6 +1,6 @@
 """SkyPilot's catalogue: ``<cloud>/vms.csv``.
 
-The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google Cloud is left out: its
+The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google Cloud is omitted: its
 catalogue prices accelerator and host separately, which no offer does.
 """
 

@@ -1,6 +1,6 @@
-"""Prices of one provider that contradict each other: spot is below on-demand, flex-start not above it, a
-commitment is cheaper, a longer term too, an older card is not dearer than its successor, and one card costs
-about the same in every machine.
+"""Prices of one provider that contradict each other. Spot is cheaper than on-demand, flex-start no dearer, a
+commitment cheaper, a longer one cheaper still; an older card is not dearer than its successor; and one card
+costs about the same in every machine.
 
 Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
 Marketplace prices are not compared: offers that look alike belong to different hosts.
@@ -47,7 +47,7 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
-    """Flag offers that differ in their price and in ``columns`` only: one price is wrong, and nothing says
+    """Flag offers that differ only in their price and in ``columns``: one price is wrong, and nothing says
     which. Cards listed without a machine or a region are compared by their label alone, since CPU and memory
     do not explain a second price."""
 

@@ -21,7 +21,7 @@ from pipeline.gates.prices import is_same_figure, is_same_price, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
-"""From a card, a price kind and an earlier day to the logarithm of each other source's price change."""
+"""Maps a card, a price kind and an earlier day to the logarithm of each other source's price change."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def judge(
     screened = screen(built.offers, history, config, day, moves_elsewhere)
     built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
     if missing := missing_cards(built.offers, config):
-        # They were read, so the page is the usual one and its other prices are not in doubt.
+        # They were read, so the page is as usual and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
 

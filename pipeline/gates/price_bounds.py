@@ -85,9 +85,9 @@ class OtherPrices:
         return not prices or (kind == "on_demand" and min(prices) <= usd)
 
     def lack_card(self, gpu_id: str, beside: Offer) -> bool:
-        """True if another card lacks this price in the reading, though it had it before: it is read at other
-        prices only, or not at all and is the same model as this card, so that their labels are easily
-        confused. Cards that differ only in a missing form factor may be the same card."""
+        """True if another card lacks this price, which it had before: the reading has it at other prices
+        only, or lacks it and it is the same model as this card, so that their labels are easily confused.
+        Cards that differ only in a missing form factor may be the same card."""
         other, own = card_by_id().get(gpu_id), card_by_id().get(beside.gpu_id or "")
         if other is None or own is None:
             return False

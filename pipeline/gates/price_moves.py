@@ -145,7 +145,7 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
     return {
         place: Doubt(
             RejectReason.MOST_PRICES_MOVED,
-            f"{_from_to(offers[place], befores[place])} on a day on which {len(most)} of {len(changes)} "
+            f"{_from_to(offers[place], befores[place])} on a day when {len(most)} of {len(changes)} "
             "prices moved",
             befores[place],
         )

@@ -99,13 +99,13 @@ def _why_too_few(rows: int, rejects: Sequence[RejectedRow], rows_min: int) -> st
 def why_shrunk(rows: int, last_rows: int | None) -> str | None:
     """Return why a reading has too few offers, compared with the last accepted one; None if it has enough."""
     if last_rows and rows < THRESHOLDS.min_share_of_last_rows * last_rows:
-        return f"{rows} offers where the last accepted reading had {last_rows}"
+        return f"{rows} offers, while the last accepted reading had {last_rows}"
     return None
 
 
 def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None:
     if missing := missing_cards(offers, config):
-        return f"missing what this source always has: {', '.join(missing)}"
+        return f"missing cards that this source always has: {', '.join(missing)}"
     for column, min_share in config.expect.fill_min.items():
         share = sum(getattr(offer, column) is not None for offer in offers) / len(offers)
         if share < min_share:
@@ -146,7 +146,7 @@ def _marks(body: bytes, currency: str) -> int:
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None otherwise, or if the source was refused for held_days already: then its list has grown."""
+    None otherwise, or if the source has been refused for held_days: its list has really grown then."""
     if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)

@@ -1,8 +1,8 @@
 """The thresholds of the gates, from catalog/gate_thresholds.csv.
 
 Each row there has a value with its unit, what it decides, why it has that value, and where that was seen, if
-anywhere. `make docs` writes docs/explanation/price-gates.md from it. The thresholds that compare all sources
-with each other belong to SQL: the rows ``market_*`` of catalog/cost_parameters.csv.
+anywhere. `make docs` writes docs/explanation/price-gates.md from it. The thresholds for comparing all sources
+with each other are in SQL: the rows ``market_*`` of catalog/cost_parameters.csv.
 """
 
 from decimal import Decimal

@@ -150,9 +150,9 @@ def _by_memory_columns(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     for size, name in stated:
         if size is None:
             continue
-        left = _of_memory(cards, size) or _of_sold_share(cards, size, evidence)
+        left = _with_memory(cards, size) or _with_sold_share(cards, size, evidence)
         if not left and name == "memory_column":
-            left = _of_memory(cards, evidence.per_gpu(size))
+            left = _with_memory(cards, evidence.per_gpu(size))
         if not left:
             return MemoryMatch(cards, f"{name}_contradicts", contradicted=True)
         cards, rule = left, name
@@ -166,7 +166,7 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     can_be_of_host = evidence.is_instance_type or label.mentions_host
     for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
         per_gpu = evidence.per_gpu(size)
-        of_one, of_all = _of_memory(cards, size), _of_memory(cards, per_gpu)
+        of_one, of_all = _with_memory(cards, size), _with_memory(cards, per_gpu)
         if per_gpu != size and of_all and of_one and all(card.is_modified for card in of_one):
             # "2x RTX 4090 48GB" is two cards of 24 GB or of 48 GB.
             return MemoryMatch([*of_all, *of_one], "memory_of_one_or_of_all", contradicted=True)
@@ -191,7 +191,7 @@ def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     return MemoryMatch(cards, "")
 
 
-def _of_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
+def _with_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
     """Return the cards whose memory this can be, as named, as reported, or of their whole board: of several
     sizes within tolerance, the nearest."""
     if size_gb is None:
@@ -212,8 +212,8 @@ def _is_near(card: Card, size_gb: float) -> bool:
     )
 
 
-def _of_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
-    """Return the cards of which this memory is the sold share: a column can state a slice's memory."""
+def _with_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
+    """Return the cards of which a slice with this memory is sold: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
         return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]

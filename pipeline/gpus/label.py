@@ -264,7 +264,7 @@ def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
         words, counts = "".join(parts[::2]), parts[1::2]
     if "? " in words:
         words = _UNKNOWN_RUN.sub("?", words)
-    # Unknown words at either end separate nothing.
+    # Unknown words at either end do not separate anything.
     label = _parse_without_counts(words.strip("? "))
     return label, label.counts.union(map(float, counts))
 

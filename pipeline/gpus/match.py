@@ -348,8 +348,8 @@ def _with_name_columns(
     contradiction makes it ambiguous."""
     without_names = replace(columns, names=())
     for name in columns.names:
-        # Next to a settled label, a column often states the model only ("Nvidia A100"): the provider's usual
-        # meaning of that is not a contradiction.
+        # Next to a settled label, a column often states only the model ("Nvidia A100"): the provider's usual
+        # meaning of it is no contradiction.
         named_by = "" if identity.status == "matched" else provider
         other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
         if other.status not in ("matched", "ambiguous"):

@@ -64,7 +64,7 @@ _EDITIONS = frozenset({"se", "ws", "wk"})
 _FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
 
 HOST_MARK = "|"
-"""Replaces a label's statements about the host; read as a token of kind HOST."""
+"""Stands in for a label's statements about the host; read as a token of kind HOST."""
 
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""

@@ -253,4 +253,4 @@ _PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
     "Incidents": _incidents,
     "Pages": _replayed,
 }
-"""By the heading of the line of a part that fails."""
+"""The parts of the digest, by the heading of the line printed if they fail."""

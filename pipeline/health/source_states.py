@@ -91,7 +91,7 @@ def why_text(row: Mapping[str, Any]) -> str | None:
     if state == "aging" or (was_good and state != "needs_permission"):
         reason = f"not asked since {row['last_attempt_day']}"
     elif reason == "accepted_prices_missing":
-        reason = f"what was accepted on {row['last_attempt_day']} is no longer in the record"
+        reason = f"the prices accepted on {row['last_attempt_day']} are no longer in the record"
     if reason and row["failing_since"]:
         attempts = f", {row['failed_attempts']} attempts" if row["failed_attempts"] > 1 else ""
         reason = f"{reason} (since {row['failing_since']}{attempts})"
@@ -107,7 +107,7 @@ def _last_prices(row: Mapping[str, Any]) -> str:
     if row["state"] == "stale" and row["offers_ranked"]:
         return f"{old} and still ranked, because nothing newer is published"
     if row["state"] == "stale":
-        return f"{old}: rankings after {row['ranked_until']} leave them out"
+        return f"{old}: rankings after {row['ranked_until']} omit them"
     if row["offers_ranked"]:
         return f"{prices} stay in the rankings until {row['ranked_until']}"
     return f"none of {prices} is ranked"

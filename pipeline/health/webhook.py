@@ -30,11 +30,11 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
     """Post a morning's digest unless that day's was posted, and return a line on it.
 
     Never raises for the webhook or the disk: a failure is an incident. If the home cannot be written, the
-    digest is posted each time: it is needed most then.
+    digest is posted each time, as it is needed most then.
     """
     posted = home.digests / f"{digest.day}.txt"
     if posted.exists():
-        return f"the digest of {digest.day} was posted already"
+        return f"the digest of {digest.day} was already posted"
     address = environment.get(WEBHOOK_VARIABLE, "").strip()
     if not address:
         return f"no webhook is set in {WEBHOOK_VARIABLE}"

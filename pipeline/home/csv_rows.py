@@ -150,4 +150,4 @@ def _row(number: int, values: list[str], text: str, columns: list[str]) -> CsvRo
 
 
 def _reason(line: str, error: csv.Error) -> str:
-    return "a quote is opened and not closed" if line.count('"') % 2 else f"not CSV ({error})"
+    return "a quote is not closed" if line.count('"') % 2 else f"not CSV ({error})"

@@ -59,13 +59,13 @@ class Home:
     permissions = _Place("permissions.json")
     """The file of sources that the user enabled and disabled; see pipeline/capture/permissions.py."""
     permissions_lock = _Place("permissions.lock")
-    """Held while they are changed."""
+    """Lock held while that file is changed."""
     own_runs = _Place("measured_runs.csv")
     """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_runs_lock = _Place("measured_runs.lock")
-    """Held while a run is added."""
+    """Lock held while a run is added."""
     lock = _Place("publish.lock")
-    """Held while building and publishing: one writer at a time."""
+    """Lock held while building and publishing: one writer at a time."""
     report = _Place("report")
     """The page that Dagster writes after each publication."""
     demo = _Place("demo.json")

@@ -26,7 +26,7 @@ _ADDRESS = re.compile(
 
 
 class LakeError(GpufareError):
-    """The lake cannot be used: says why and what to do."""
+    """The lake cannot be used; the message says why and what to do."""
 
 
 def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:

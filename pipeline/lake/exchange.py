@@ -97,7 +97,7 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
     content = content_of(rows)
     for attempt in stamina.retry_context(duckdb.TransactionException, ATTEMPTS, timeout=None, wait_max=2):
         with attempt, transaction(lake):
-            there = next(_contents_there(lake, place), None)
+            there = next(_contents_in_lake(lake, place), None)
             if not stands(content, there):
                 return SAME if there and there.digest == content.digest else OTHER_SIDE
             # Makes one of two simultaneous pushes fail and retry; both could find the day missing.
@@ -138,12 +138,12 @@ def _pull_day(lake: Lake, records: Records, place: SourceDay, tables: Sequence[s
     except (GpufareError, FileNotFoundError):  # damaged here but not in the lake
         here = None
     with transaction(lake):
-        (there,) = _contents_there(lake, place)
+        (there,) = _contents_in_lake(lake, place)
         if here and (here.digest == there.digest or stands(here, there)):
             return SAME if here.digest == there.digest else OTHER_SIDE
-        rows = {table: _rows_there(lake, table, place) for table in there.tables if table in TABLES}
+        rows = {table: _rows_in_lake(lake, table, place) for table in there.tables if table in TABLES}
     if content_of(rows).digest != there.digest:
-        return "its rows in the lake are not what was pushed: delete it from lake.days and push it again"
+        return "its rows in the lake differ from those pushed: delete it from lake.days and push it again"
     try:
         write_day(records, place, rows)
     except (ValueError, RecordError) as error:
@@ -151,11 +151,11 @@ def _pull_day(lake: Lake, records: Records, place: SourceDay, tables: Sequence[s
     return MOVED
 
 
-def _contents_there(lake: Lake, place: SourceDay) -> Iterator[Content]:
-    return (Content(**row) for row in _rows_there(lake, "days", place))
+def _contents_in_lake(lake: Lake, place: SourceDay) -> Iterator[Content]:
+    return (Content(**row) for row in _rows_in_lake(lake, "days", place))
 
 
-def _rows_there(lake: Lake, table: str, place: SourceDay) -> list[dict[str, Any]]:
+def _rows_in_lake(lake: Lake, table: str, place: SourceDay) -> list[dict[str, Any]]:
     columns = _COLUMNS[table]
     query = f"SELECT {', '.join(columns)} FROM lake.{table} WHERE source = ? AND day = ? ORDER BY position"  # noqa: S608
     return [dict(zip(columns, row, strict=True)) for row in lake.execute(query, place).fetchall()]

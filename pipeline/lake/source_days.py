@@ -22,7 +22,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _columns(table: str) -> dict[str, str]:
-    """Return the types of a published table's columns but its day, by name, in order."""
+    """Return the types of a published table's columns except the day, by name, in order."""
     return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
 
 
@@ -39,7 +39,7 @@ _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 def days_here(records: Records, since: date) -> dict[SourceDay, list[str]]:
-    """Return the days since a date, by source, with the tables that have rows. For a damaged month these are
+    """Return the days since a date, by source, with the tables that have rows. For a damaged month, these are
     all days on which the source was asked; reading them reports the damage."""
     found: dict[SourceDay, list[str]] = defaultdict(list)
     for source, config in configs().items():

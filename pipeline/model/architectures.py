@@ -401,7 +401,7 @@ def notes_on(config: Config) -> list[str]:
     part, whole = _language_part(config)
     names = ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
     towers = [name.removesuffix("_config") for name in names if config.get(name)]
-    notes = [f"its {tower} tower is skipped: text alone is trained" for tower in towers]
+    notes = [f"its {tower} tower is skipped: only text is trained" for tower in towers]
     if part is not whole and (filled := _class_defaults(part)):
         sizes = ", ".join(f"{name} {size}" for name, size in filled.items())
         notes.append(f"sizes that it omits are the defaults of its class in transformers: {sizes}")

@@ -30,7 +30,7 @@ PARENT_FAMILIES = 4
 """Weight of the parent group, where a group of n families weighs n: with two, bands of few families were too
 narrow for unseen ones."""
 LEAST_FAMILIES = 3
-"""With fewer families of one evidence level the widening of all levels is taken."""
+"""If an evidence level has fewer families, the widening of all levels is used."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
 
 Names = npt.NDArray[np.str_]
@@ -39,7 +39,7 @@ Group = tuple[str, str, str]
 COLUMNS_OF_GROUP = ("method", "gpu_class", "evidence")
 
 Residuals = pl.DataFrame
-"""Held-out runs: the columns of their groups, their family, and as value ln(measured / predicted)."""
+"""Held-out runs: the columns of their groups, their family, and ``value``: ln(measured / predicted)."""
 
 
 def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]]:
@@ -109,7 +109,7 @@ def _quantiles(residuals: Residuals, parent: tuple[float, float]) -> tuple[float
 
 
 def band(residuals: Residuals, group: Group) -> Band:
-    """Return the band of a group, mixed with its parents' the more the fewer families it has."""
+    """Return the band of a group; the fewer families it has, the more its parents' bands are mixed in."""
     method, gpu_class, evidence = group
     low, high = _quantiles(residuals, PRIOR_BAND)
     for column, value in (("evidence", evidence), ("gpu_class", gpu_class), ("method", method)):
@@ -124,7 +124,7 @@ def coverage(inside: Mask, families: Names) -> float:
 
 
 def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
-    """Return the runs with the ends ``low`` and ``high`` of their group's band, from the seen runs."""
+    """Return the runs with ``low`` and ``high``, the ends of their group's band over the seen runs."""
     groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
     return runs.with_columns(
@@ -146,7 +146,7 @@ def _best_widening(runs: Residuals) -> float:
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
-    """Return by evidence level the factor with which bands hold four fifths of unseen families' runs."""
+    """Return, by evidence level, the widening with which bands hold 80% of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
     everywhere = _best_widening(unseen)
     found = {}
@@ -162,7 +162,7 @@ def _band_rows(
 ) -> Iterator[list[Any]]:
     for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
         at = band(residuals, group).widened(stretched[group[2]])
-        # The estimate itself always lies in its band.
+        # The estimate itself always lies within its band.
         ratios = f"{min(1.0, np.exp(at.low)):.4f}", f"{max(1.0, np.exp(at.high)):.4f}"
         yield [calibration, quantity, *group, *ratios, at.runs]
 
@@ -190,8 +190,8 @@ def calibrate_bands(
 
     Each calibration without a family has bands without it, and their coverage of that family's runs is
     recorded. Those runs' residuals are not used in them; the residuals of each other family come from
-    constants fitted without that family alone. ``others`` are the calibrations beside all; those that hold
-    out no runs of a quantity take the bands of all.
+    constants fitted without that family alone. ``others`` are the calibrations other than all; those that
+    hold out no runs of a quantity use the bands of all.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

@@ -50,7 +50,7 @@ def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | 
 
 
 def summarize(calibrations: Calibrations) -> dict[str, Any]:
-    """Return one quantity's errors: for an unseen source, held out by family, in sample, by source."""
+    """Return one quantity's errors: for an unseen source, with families held out, in sample, by source."""
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
@@ -107,7 +107,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             record[name] = summarize(fitted)
         sets = _constant_sets(connection, calibrations)
         thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
-        # Six digits, as they are written: bands are of what answers use.
+        # Six digits, as written: bands must describe the constants that answers use.
         sets = {
             name: {key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds[name]).items()}
             for name in sets
@@ -130,7 +130,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """Return the constants of each calibration; without runs of a family, those of all runs."""
+    """Return the constants of each calibration; for a family without runs, those of all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""The meaning of config.json by model type of transformers: catalog/config_layouts.yaml."""
+"""How to read config.json for each model type of transformers: catalog/config_layouts.yaml."""
 
 from functools import cache
 from typing import Any

@@ -31,7 +31,7 @@ SAID = {"memory": "memory", "speed": "tokens per second"}
 
 
 class Kind(NamedTuple):
-    """Runs that one factor is learned from."""
+    """Runs from which one factor is learned."""
 
     quantity: str
     gpu: str
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The factor of an estimate, and the number of runs that it rests on."""
+    """The factor of an estimate, and the number of runs behind it."""
 
     factor: float
     runs: int
@@ -66,7 +66,7 @@ def shrunken(ratios: Sequence[float]) -> Correction:
 
 
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return GPU, method and stack of the rows of the last estimate, by their place."""
+    """Return GPU, method and stack of the rows of the last estimate, in order."""
     found = estimator.connection.execute(
         "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()

@@ -50,7 +50,7 @@ OUTPUT_COLUMNS = (
 Answers = list[dict[str, Any]]
 
 _PROBLEM = "_problem"
-"""Key under which a row has its problem with the CSV format."""
+"""Key of a row's problem with the CSV format."""
 
 # The form factor that training servers have, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
@@ -127,8 +127,8 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
-# A row whose shape is a likeness, or whose framework is unknown, has the wider of its own band and that of
-# extrapolated evidence.
+# A row whose shape is a likeness, or whose framework is unknown, gets the wider of its own band and the band
+# of extrapolated evidence.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -188,7 +188,7 @@ class Estimator:
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
         ).fetchall()
         self.columns = {row[0] for row in described} | {*SETTINGS, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
-        """The columns of a file of runs, those of the answers among them: they may be asked again."""
+        """Columns of a file of runs, including those of answers: a file of answers may be estimated again."""
 
     def close(self) -> None:
         """Close the database."""
@@ -223,7 +223,7 @@ class Estimator:
             read.assumptions.append(("gpu", f"{capped} is not modelled, estimated at {at}"))
 
     def _check_precision(self, read: RunRow) -> None:
-        """Raise RunError for numbers that the card cannot multiply; emulated bf16 is an assumption."""
+        """Raise RunError for number formats that the card cannot multiply; emulated bf16 is an assumption."""
         gpu, settings = str(read.settings["gpu"]), read.settings
         card = self.gpus.get(gpu)
         if card is None:
@@ -239,7 +239,7 @@ class Estimator:
             )
 
     def _ignored(self, columns: Sequence[str], published: bool) -> list[tuple[str, str]]:
-        """The columns that no layout has: a misspelt setting would silently be a default."""
+        """Return the columns that no layout has: a misspelt setting would silently get its default."""
         known = self.columns | (PUBLISHED_COLUMNS if published else set())
         ignored = [printable(name)[:100] for name in columns if name and name not in known]
         return [("ignored columns", ", ".join(ignored))] if ignored else []
@@ -273,7 +273,7 @@ class Estimator:
                 answer["error"] = "the settings give no estimate"
             texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
             answer["assumptions"] = "; ".join(texts)
-        # Texts of the user's file go to a terminal and to spreadsheets.
+        # Texts from the user's file go to a terminal and to spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
@@ -342,7 +342,7 @@ class Estimator:
 
 
 Ratios = dict[str, float]
-"""The low and the high end of a band, as multiples of the estimate."""
+"""The low and high end of a band, as multiples of the estimate."""
 
 
 _RULES = {
@@ -357,7 +357,7 @@ _RULES = {
 def _assume(
     answer: dict[str, Any], defaults: Mapping[str, Any], memory_is_far: bool, speed_is_far: bool
 ) -> None:
-    """Add the defaults of the model that the reader did not state, and quantities far from any run."""
+    """Add the model's defaults that the reader did not list, and quantities far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
         (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
@@ -380,7 +380,7 @@ def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, 
 
 
 def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
-    """Return the wider of a band and that of extrapolated evidence, doubled in logarithm."""
+    """Return the wider of a band and the band of extrapolated evidence, doubled in logarithm."""
     return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 
@@ -395,7 +395,7 @@ class EstimateError(GpufareError):
 def estimate_file(estimator: Estimator, path: Path) -> Answers:
     """Estimate every row of a CSV file, whose columns may be in any case.
 
-    Raises CsvError and EstimateError where the file is not a CSV of runs; a bad row only fills its ``error``.
+    Raises CsvError and EstimateError if the file is not a CSV of runs; a bad row only fills its ``error``.
     """
     table = read_csv(path, lower_case=True)
     needed = ["gpu"] if estimator.given else ["model", "gpu"]

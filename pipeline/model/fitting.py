@@ -1,13 +1,13 @@
 """Fits one quantity's constants to its measured runs: all of them, or with a family of sources held out.
 
-The residuals are computed by the very macros that answer users: a set of trial constants is a row group of
-main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query.
-The constants keep close to a physical expectation unless the runs say otherwise: each has a prior and a
-relative width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run;
-those of a stack that one source alone measured are their priors where that source is held out.
+The residuals are computed by the same macros that answer users: a set of trial constants is a row group of
+main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query. The
+constants stay close to a physical expectation unless the runs say otherwise: each has a prior and a relative
+width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run; those of a
+stack that only one source measured stay at their priors when that source is held out.
 
-Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a stranger's runs are
-of no family that the model has seen, so families are held out whole.
+Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a stranger's runs
+belong to no family that the model has seen, so whole families are held out.
 """
 
 from collections.abc import Sequence
@@ -36,16 +36,16 @@ DIFFERENCE = 0.02
 """Half the step of the central differences, in units of a parameter's relative width."""
 
 BOUND = 4.0
-"""Relative widths that the runs may move a constant away from its prior."""
+"""Relative widths by which the runs may move a constant away from its prior."""
 
 MAX_STEPS = 10
-"""Times that the macros are linearized anew in a fit from the priors; each is one query."""
+"""Linearizations of the macros in a fit from the priors, one query each."""
 
 HELD_OUT_STEPS = 4
-"""The same where a fit starts from the constants of all runs."""
+"""Linearizations in a fit that starts from the constants of all runs."""
 
 TRUST_RADIUS = 2.0
-"""Relative widths that a constant may move before the macros are linearized anew."""
+"""Relative widths by which a constant may move before the macros are linearized again."""
 
 
 class Parameter(BaseModel):
@@ -81,7 +81,7 @@ def read_parameters() -> list[Parameter]:
 
 
 ConstantSets = dict[str, dict[str, float]]
-"""Constants by name, by the name of their calibration."""
+"""Constants by name, for each calibration by name."""
 
 
 def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> None:
@@ -175,9 +175,9 @@ class Fitter:
         return Linearization(point, predicted[0], (above - below).T / (2 * DIFFERENCE))
 
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
-        """Return the point that best explains the runs of the mask; deterministic to the last digit.
+        """Return the point that best explains the masked runs; deterministic to the last digit.
 
-        Between two queries the macros are taken as linear: in logarithms they nearly are.
+        Between two queries the macros are treated as linear: in logarithms they nearly are.
         """
         weights = self._weights(mask)
         at = start or self.linearize(np.zeros(len(self.free)))
@@ -216,7 +216,7 @@ class Fitter:
         return float(residuals @ residuals + point @ point)
 
     def _minimum(self, at: Linearization, radius: float, mask: Mask, weights: Array) -> Array:
-        """Return the best point within the radius, with the macros taken as linear."""
+        """Return the best point within the radius, treating the macros as linear."""
         predicted, slopes, measured = at.predicted[mask], at.slopes[mask], self.measured[mask]
 
         def scaled(point: Array) -> Array:
@@ -266,7 +266,7 @@ class Calibrations:
     fitter: Fitter
     points: dict[str, Array]
     held_out: Array
-    """Each run's prediction (logarithm) by the constants fitted without its family."""
+    """Each run's prediction (logarithm) from the constants fitted without its family."""
     posterior_widths: dict[str, float]
     """Posterior widths of the free constants, as shares of their priors' widths."""
 

@@ -19,7 +19,7 @@ class Framework(BaseModel):
 
     name: str = Field(min_length=1)
     pattern: re.Pattern[str]
-    """Found in the framework's name in lower case."""
+    """Text to find in the framework's lower-case name."""
     stack: str = Field(min_length=1)
     source: str = Field(min_length=1)
     """Address of the documentation of the defaults."""
@@ -28,10 +28,10 @@ class Framework(BaseModel):
     offload: Literal["act", "cpu"] | None = None
     lora_dropout: float | None = Field(None, ge=0, lt=1)
     full_precision: Literal["bf16", "amp", "deepspeed_bf16"] = "bf16"
-    """Precision policy where all weights train, in 16 bits."""
+    """Precision policy if all weights train, in 16 bits."""
     kbit_upcast: float | None = None
     casts_back: bool = False
-    """Under bf16, casts embeddings and head of 4-bit models back after their preparation."""
+    """True if, under bf16, embeddings and head of 4-bit models are cast back after their preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
     """Form of frozen 4-bit weights."""
 
@@ -42,7 +42,7 @@ def frameworks() -> list[Framework]:
     return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
-# Trainers of preferences and rewards hold a reference model, generate, or keep logits of several answers.
+# Preference and reward trainers hold a reference model, generate, or keep logits of several answers.
 _NOT_FINE_TUNING = re.compile(
     r"(?<!no )(?<!not )(?<!without )(?:"
     r"(?<![a-z])(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo|gkd|bco|xpo|nash-?md|prm)(?![a-z])"
@@ -51,8 +51,8 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than a
-# chunk's.
+# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than one
+# chunk.
 _LOSS_KERNELS = (
     (r"chunked (cross|ce)", "chunked"),
     (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),

@@ -13,7 +13,7 @@ from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
 MAX_BYTES = 1 << 20
-"""Largest config.json that is read; the longest published ones have some 100 kB."""
+"""Size limit of a config.json; the longest published ones have some 100 kB."""
 
 
 def model_of_config(
@@ -38,7 +38,7 @@ def model_of_config(
 
 
 def parse_config(body: bytes, name: str) -> dict[str, Any]:
-    """Return a config.json's fields. Raises ConfigError if it is no JSON object of at most MAX_BYTES."""
+    """Return a config.json's fields. Raises ConfigError if it is not a JSON object of at most MAX_BYTES."""
     if len(body) > MAX_BYTES:
         raise ConfigError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
     try:

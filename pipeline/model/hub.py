@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
 def is_hub_id(text: str) -> bool:
-    """True if a text is like organisation/name."""
+    """True if a text has the form organisation/name."""
     return bool(_ID.fullmatch(text)) and ".." not in text
 
 
@@ -38,6 +38,6 @@ def fetch_config(hub_id: str, client: Client, environment: Mapping[str, str] = o
     response = client.fetch(Request(url=url), rules)
     if response.code is not OutcomeCode.OK or response.body is None:
         raise ConfigError(
-            f"{url}: {response.error}; where it needs a login, download its config.json and add that file"
+            f"{url}: {response.error}; if it needs a login, download its config.json and add that file"
         )
     return parse_config(response.body, url)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME_SIZE = math.log(1.12)
-"""Two sizes of one model differ by less: rounded, or counted without embeddings."""
+"""Two sizes of one model differ by less than this: rounded, or counted without embeddings."""
 SMALLEST_B, LARGEST_B = 0.001, 10_000.0
 """Sizes that a language model may have, in 10^9 parameters."""
 
 
 class RunError(ValueError):
-    """A row that cannot be read as a run; the message says why, for the person who wrote the row."""
+    """A row that cannot be read as a run; the message tells the author of the row why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,11 @@ class Architecture:
     """Parameters of one expert in all layers."""
     hf_id: str | None = None
     is_decoder: bool = True
-    """False for an encoder with a decoder, whose shape stands for no other model."""
+    """False for an encoder with a decoder, whose shape cannot stand in for another model."""
     is_hybrid: bool = False
-    """Some layers mix tokens in linear time: stands for models of the same family only."""
+    """True if some layers mix tokens in linear time: it stands in only for its own family."""
     is_plain: bool = True
-    """A gated MLP, attention over the whole sequence, keys and values per head."""
+    """True with a gated MLP, attention over the whole sequence, and keys and values per head."""
 
     @property
     def active(self) -> float:
@@ -99,7 +99,7 @@ _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:
-    """Return the words of a name without its sizes, each with its version: ``qwen2.5-vl``."""
+    """Return the words of a name without its sizes, with their versions: ``qwen2.5-vl``."""
     return [
         (word, float(version) if version else None) for word, version in _FAMILY_WORD.findall(_stem(name))
     ]
@@ -118,22 +118,22 @@ def find_model(
 ) -> tuple[str, Size | None]:
     """Return (model id, None) for a known model named in free text, or (its likeness, its size).
 
-    The likeness is the known model nearest in size, of the family that is named or else a plain decoder: a
-    mixture of experts for a mixture of experts. Raises RunError where neither the name nor a size
-    says enough, and for models that are not text decoders.
+    The likeness is the known model nearest in size, from the named family or else a plain decoder; for a
+    mixture of experts, another mixture. Raises RunError if neither name nor size suffices, and for models
+    that are not text decoders.
     """
     wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):
         return same, None
     if other := _NO_LIKENESS.search(last):
         raise RunError(
-            f"model '{name}' is not in the catalogue and no language model of attention is like {other[1]}"
+            f"model '{name}' is not in the catalogue and no attention-based language model is like {other[1]}"
         )
     size = _size_of(name, wanted, params_b, active_b, known.values())
     is_mixture = size.active_b < size.params_b
     likenesses = [each for each in known.values() if each.is_decoder and (each.experts > 1) == is_mixture]
     if not likenesses:
-        raise RunError(f"model '{name}' is not in the catalogue, nor one like it")
+        raise RunError(f"model '{name}' is not in the catalogue, and no model like it is")
     return _nearest(last, size, likenesses).model, size
 
 
@@ -215,8 +215,8 @@ def _size_of(
     size = Size(params_b, min(params_b, active_b or params_b))
     if not SMALLEST_B <= size.active_b <= size.params_b <= LARGEST_B:
         raise RunError(
-            f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are no size of a "
-            f"language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
+            f"model '{name}': {size.params_b:g}B parameters, {size.active_b:g}B active, are not the size of "
+            f"a language model ({SMALLEST_B:g}B to {LARGEST_B:g}B)"
         )
     return size
 

@@ -1,6 +1,5 @@
-"""The user's own measured runs: measured_runs.csv in the home, which upgrades leave alone.
-
-The columns of catalog/measured_runs.csv, and after them ``MORE_COLUMNS``.
+"""The user's own measured runs: measured_runs.csv in the home, which upgrades do not change. It has the
+columns of catalog/measured_runs.csv, followed by ``MORE_COLUMNS``.
 """
 
 import csv
@@ -19,7 +18,7 @@ from pipeline.parsing.printable import printable
 
 MORE_COLUMNS = ("measured_at", "versions", "reserved_gib", "process_gib", "steps", "not_ready", "note")
 """When (UTC), with which libraries, the other two readings of memory, the number of timed steps, why the run
-is not for the catalogue (empty: it is), and a note."""
+does not qualify for the catalogue (empty if it does), and a note."""
 KEYS = {"run_id", "model", "gpu", "method"}
 """Columns that a file of runs must have."""
 LOCK_SECONDS = 60
@@ -53,7 +52,7 @@ def read_own_runs(home: Home) -> OwnRuns:
 
 
 def add_own_run(home: Home, row: Mapping[str, str]) -> str:
-    """Add a run to the file. Return a note if a damaged file was moved aside, else ''.
+    """Add a run to the file. Return a note if a damaged file was set aside, else ''.
 
     Raises UnwritableError, and CsvError for a file that is too large.
     """

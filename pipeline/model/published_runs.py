@@ -31,7 +31,7 @@ def is_published_layout(columns: list[str]) -> bool:
 
 
 _PARALLEL_SIZES = {
-    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) split nothing that is counted here.
+    # Virtual pipeline stages (VP, VPP) and sequence parallelism (SP) do not split anything counted here.
     "tp": r"(?<![a-z])tp[ =:-]?(\d+)|tensor[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
     "pp": r"(?<![a-z])pp[ =:-]?(\d+)|pipeline[ -](?:model[ -])?parallel(?:ism)?(?: size)?[ =:]*(\d+)",
     "cp": r"(?<![a-z])cp[ =-]?(\d+)"
@@ -42,7 +42,7 @@ _PARALLEL_SIZES = {
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
-    """Sizes of the groups by their usual two letters: tensor, pipeline, context, data, expert."""
+    """Sizes of the parallel groups by their usual two letters: tensor, pipeline, context, data, expert."""
     config = re.search(r"config (\S+)", notes)
     # Ulysses and ring attention split the sequence, as context parallelism does.
     stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
@@ -54,7 +54,7 @@ def _parallelism(text: str, notes: str) -> dict[str, float]:
         if match:
             found[key] = float(next(size for size in match.groups() if size))
             if not 1 <= found[key] <= MOST:
-                raise RunError(f"parallelism: {key}{found[key]:g} is no size of a group")
+                raise RunError(f"parallelism: {key}{found[key]:g} is not the size of a group")
     return found
 
 
@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in a text, None if none is."""
+    """Return the meaning of the first pattern found in a text; None without one."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -109,7 +109,7 @@ def _network_gbps(text: str) -> float | None:
 
 
 def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
-    """Micro-steps per optimizer step, from ``GA=4``, a global batch in sequences, or one in tokens."""
+    """Micro-steps per optimizer step, from ``GA=4``, or a global batch in sequences or in tokens."""
     direct = re.search(r"\bGA=(\d+)", text)
     if direct:
         return float(direct.group(1))
@@ -169,7 +169,7 @@ def lora_targets_of(text: str) -> str | None:
     names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
     names = [name for name in names if name]
     if {"output", "o"} <= set(names):
-        # torchtune's output is the head where the attention's own projection is named beside it.
+        # torchtune's output is the head if the attention's own projection is named next to it.
         names[names.index("output")] = "lm_head"
     if "c_attn" in names and "attn.c_proj" not in names and "mlp.c_proj" not in names and "c_proj" in names:
         # Qwen 1 gives two layers the name c_proj.
@@ -205,7 +205,7 @@ _OPTIMIZERS = (
 
 
 def _optimizer(text: str) -> str | None:
-    """Return the optimizer's name in the formulas. Raises RunError if they do not know its state."""
+    """Return the optimizer's name in the formulas. Raises RunError if they do not model its state."""
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
@@ -215,7 +215,7 @@ def _optimizer(text: str) -> str | None:
 
 
 def _policy(text: str, method: str, framework: Framework | None) -> str:
-    """Return the precision policy from a row's words, else from its framework and method."""
+    """Return the precision policy that a row states, or else that of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
     if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
@@ -250,7 +250,7 @@ def _gpu_count(row: Row, read: RunRow) -> float:
         return gpus
     text = (row.get("parallelism") or "").strip().lower()
     if text and not re.search(r"single|none", text):
-        raise RunError(f"gpu_count is missing, and parallelism '{text}' speaks of more than one GPU")
+        raise RunError(f"gpu_count is missing, and parallelism '{text}' names more than one GPU")
     read.assumptions.append(("gpu_count", "1"))
     return 1.0
 
@@ -260,8 +260,8 @@ def read_published(
 ) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises RunError if model, method or GPU is missing or unknown, and for a run that no setting describes:
-    another method, another optimizer's state, layers spread over waiting GPUs.
+    Raises RunError if model, method or GPU is missing or unknown, and for a run that the settings cannot
+    describe: another method, another optimizer's state, layers spread over GPUs that wait for each other.
     """
     method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
@@ -318,7 +318,7 @@ def _read_parallelism(row: Row, read: RunRow, text: str, notes: str, framework: 
     settings["offload"] = "cpu" if offloaded else None
     model_parallel = sizes.get("tp", 1.0) * sizes.get("pp", 1.0) * sizes.get("cp", 1.0)
     if gpus % model_parallel:
-        raise RunError(f"parallelism '{text}': {gpus:g} GPUs are no multiple of its {model_parallel:g}")
+        raise RunError(f"parallelism '{text}': {gpus:g} GPUs are not a multiple of its {model_parallel:g}")
     settings["grad_accum"] = _grad_accum(
         batch,
         float(settings["seq_len"] or 0),

@@ -35,13 +35,13 @@ TEXTS: Mapping[str, Collection[str]] = {
     "offload": ("act", "cpu", "cpu+act"),
     "memory_metric": ("alloc", "reserved", "smi"),
 }
-"""The settings of a run that are words, as memory_of and speed_of take them, and which they may be."""
+"""The settings of a run whose values are words for memory_of and speed_of, with the allowed words."""
 _WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
 )  # fmt: skip
 _SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
-"""The settings that are a choice, with their largest value."""
+"""The settings whose values are numbered choices, with their largest value."""
 _MAY_BE_ZERO = {*_SWITCHES, "lora_rank", "lora_dropout"}
 SETTINGS = (*TEXTS, *_WHOLE, *_SWITCHES, "lora_dropout", "adapter_bytes", "weight_bytes", "node_network_gbps")
 """All settings of a run."""
@@ -50,7 +50,7 @@ LORA_TARGETS = (
 )  # fmt: skip
 """The layers that ``adapted_sides`` of sql/model knows, and the head."""
 MOST = 1e9
-"""Largest value of a setting: more GPUs, tokens or steps would be a slip."""
+"""Largest value of a setting: more GPUs, tokens or steps must be a typing error."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class RunRow:
     """Settings in the model's layout, and the assumptions made: names of settings and texts.
 
     ``scaled_to`` is set if the model's shape is unknown and ``settings['model']`` is its likeness;
-    ``extrapolated`` is True if another fact is unknown for which no published run is evidence.
+    ``extrapolated`` is True if something else is unknown for which no published run gives evidence.
     """
 
     settings: Settings
@@ -79,7 +79,7 @@ def number(row: Row, column: str) -> float | None:
     if not math.isfinite(value) or value <= 0:
         raise RunError(f"{column}: {text} is not a positive number")
     if value > MOST:
-        raise RunError(f"{column}: {text} is more than any run has")
+        raise RunError(f"{column}: {text} is more than in any run")
     if column in _WHOLE and value != int(value):
         raise RunError(f"{column}: {text} is not a whole number")
     return value
@@ -88,7 +88,7 @@ def number(row: Row, column: str) -> float | None:
 def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architecture]) -> None:
     """Set the row's model: one whose shape is known, or the nearest in size with the size to scale it to.
 
-    Raises RunError where neither is known.
+    Raises RunError if neither is known.
     """
     model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
     read.settings["model"] = model
@@ -152,9 +152,8 @@ def check_quantization(settings: Settings) -> None:
 
 
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:
-    """Read one row of the layout of catalog/measured_runs.csv; missing settings stay open for the macros.
-
-    Raises RunError where model, GPU or method are missing or a value cannot be meant.
+    """Read one row of the layout of catalog/measured_runs.csv; missing settings are left to the macros.
+    Raises RunError if model, GPU or method is missing or a value is implausible.
     """
     read = RunRow({column: _setting(row, column) for column in SETTINGS if column not in ("model", "gpu")})
     if read.settings["method"] is None:

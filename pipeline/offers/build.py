@@ -115,7 +115,7 @@ def _with_printable_text(row: Listing) -> Listing:
         name: printable(text).strip() or None for name, text in texts.items() if isinstance(text, str)
     }
     if cleaned["raw_label"] is None:
-        raise RowError(RejectReason.MISSING_FIELD, "nothing says which GPU it is")
+        raise RowError(RejectReason.MISSING_FIELD, "the GPU is not stated")
     return replace(row, **cleaned)
 
 
@@ -210,8 +210,8 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
 
 
 def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
-    """Return the class of an offer's tier: what its price kind says, or a tier that begins with the name of
-    its class, such as ``marketplace_verified``; else that of the source."""
+    """Return the class of an offer's tier: as its price kind implies, or a tier that begins with its name,
+    such as ``marketplace_verified``; else that of the source."""
     if price_kind == "serverless":
         return "serverless"
     return next((each for each in TIER_CLASSES if tier and tier.startswith(each)), of_source)

@@ -34,6 +34,6 @@ def usd_per_hour(
 
 
 def price_text(value: Decimal) -> str:
-    """Return dollars with two decimals, and with all decimals of the price below a dollar."""
+    """Return dollars with two decimals; below a dollar, with all decimals of the price."""
     digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
     return f"{value:,.{digits}f}"

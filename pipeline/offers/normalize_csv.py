@@ -73,7 +73,7 @@ def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]
 
 
 def normalize_csv(path: Path, out: TextIO) -> None:
-    """Write the rows of ``path`` with the answer columns to ``out``, separated as the file is. Raises
+    """Write the rows of ``path`` with the answer columns to ``out``, with the file's separator. Raises
     CsvError."""
     columns, rows, separator = normalized(path)
     writer = csv.DictWriter(out, columns, lineterminator="\n", delimiter=separator)

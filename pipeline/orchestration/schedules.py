@@ -34,7 +34,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 capture_job = dg.define_asset_job(
     "capture",
     selection=dg.AssetSelection.groups("raw", "offers"),
-    tags={"dagster/max_retries": "0"},  # capture_again is the retry, of the failed sources alone
+    tags={"dagster/max_retries": "0"},  # capture_again is the retry, only for failed sources
     description="Capture sources and read their answers.",
 )
 
@@ -53,7 +53,7 @@ morning_job = dg.define_asset_job(
 plan_job = dg.define_asset_job(
     "plan_ahead",
     selection=dg.AssetSelection.assets(plans_ahead),
-    description="Compute plans for jobs that people ask for most, which the next publication has.",
+    description="Compute plans for the most frequent jobs, for the next publication.",
 )
 
 _Tick = Iterator[dg.RunRequest | dg.SkipReason]

@@ -5,8 +5,8 @@ sources side by side, as `gpufare refresh` does, and then reads one after the ot
 its outcome in the record, a failed check, and no materialization; the others are captured and read before the
 step fails in its name. Publishing is a separate run and takes the accepted offers.
 
-Today's partition is captured; a past one is read again from the archive, or skipped where it was never
-captured: a live page shows today's prices only.
+Today's partition is captured; a past one is read again from the archive, or skipped if it was never captured:
+a live page shows today's prices only.
 """
 
 import os
@@ -89,7 +89,7 @@ def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefin
         for config in chosen:
             try:
                 yield from run.source(config, made.get(config.name))
-            except Exception as problem:  # of one source: it never stops the others
+            except Exception as problem:  # one source's error never stops the others
                 run.fail(config, sentence_of(problem))
         if run.failed:
             raise dg.Failure(
@@ -197,7 +197,7 @@ class _Run:
             )
         try:
             return capture_sources(configs, self.day, archive, os.environ, pages=pages)
-        except Exception as problem:  # with the server or the client: no source can be asked
+        except Exception as problem:  # a problem with the server or client: no source can be asked
             failed = partial(Capture, day=self.day, capture_id=None, status="failed")
             return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 

@@ -127,7 +127,7 @@ def published_tables(
     """Build every table from the record and swap the published file."""
     now = datetime.now(UTC)
     if swept := sweep(home.folders()):
-        context.log.info(f"swept {len(swept)} half-written files of runs that were killed")
+        context.log.info(f"deleted {len(swept)} half-written files of killed runs")
     try:
         report = publish_day(home.folders(), now.date(), now, context.log.info)
     except CheckFailedError as error:

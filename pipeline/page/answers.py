@@ -42,7 +42,7 @@ WITH report_any_middle AS (
 
 @dataclass(slots=True)
 class Index:
-    """Numbers things in the order in which they are first met."""
+    """Numbers things in the order of their first occurrence."""
 
     things: dict[Any, int] = field(default_factory=dict)
 
@@ -191,7 +191,7 @@ def differences(numbers: list[int]) -> list[int]:
 
 
 def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
-    """Return the lists with 0 for each that a place and tier do not change."""
+    """Return the lists, with 0 for each that is the same for any place and tier."""
     plain, *others = lists
     shorter = [
         [

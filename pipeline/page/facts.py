@@ -14,11 +14,11 @@ from pipeline.warehouse.query import ask
 HISTORY_DAYS = 366
 
 TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "claims")
-"""Queries whose columns the page has as they are."""
+"""Queries whose columns the page uses unchanged."""
 
 
 def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Return what the page shows. Raises QueryError where the published file is of an earlier version."""
+    """Return what the page shows. Raises QueryError if the published file is from an earlier version."""
     machines, offers = Index(), Index()
     tables = {name: table(connection, name) for name in TABLES}
     jobs = _workloads(connection)

@@ -1,4 +1,4 @@
-"""The page: markup, style, scripts and data in one file that asks for nothing else."""
+"""The page: markup, style, scripts and data in one file that loads nothing else."""
 
 import base64
 import gzip

@@ -18,7 +18,7 @@ BAND_DIGITS = 2
 """Significant digits of a band's ends, the 10th and 90th percentile; none is finer than a cent."""
 
 WHOLE_DOLLARS = 1000
-"""Amounts in US dollars from which cents are not shown."""
+"""Amount in US dollars from which cents are not shown."""
 
 
 def query_text(name: str) -> str:
@@ -37,7 +37,7 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str,
 
 
 def exact(value: Any) -> Any:
-    """Return a value as JSON has it: decimals as numbers, days as text, whole numbers without a fraction."""
+    """Return a value for JSON: decimals as numbers, days as text, whole numbers without a fraction."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
 def table(
     connection: duckdb.DuckDBPyConnection, name: str, as_json: Callable[[Any], Any] = plain
 ) -> dict[str, list[Any]]:
-    """Return the columns of a query of the report, as JSON has them. Raises QueryError."""
+    """Return the columns of a query of the report, for JSON. Raises QueryError."""
     found = query(connection, name)
     return {column: [as_json(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
 

@@ -78,7 +78,7 @@ class FieldAudit:
     def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
         """Return the objects of the answer's list under one of ``names``, or of the answer itself.
 
-        Raises SourceChangedError without such a list, and for one without objects.
+        Raises SourceChangedError if there is no such list, or no object in it.
         """
         return self.envelope(answer, names[0]).items(*names)
 
@@ -259,7 +259,7 @@ class JsonObject:
     def items(self, *names: str) -> list["JsonObject"]:
         """Return the items of an envelope: the objects of its list under one of ``names``.
 
-        Raises SourceChangedError without such a list, and for one without objects.
+        Raises SourceChangedError if there is no such list, or no object in it.
         """
         lists = [self.get(name) for name in names if name in self]
         if len(lists) != 1 or not isinstance(lists[0], list):

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.parsing.prices import RowError, price_of
 
 HOURS_PER_MONTH = Decimal(730)
-"""8,760 hours a year / 12: the factor of monthly prices at providers (Scaleway and Azure among them)."""
+"""8,760 hours a year / 12: the factor of monthly prices (at Scaleway and Azure, among others)."""
 
 MIB_PER_GIB = 1024
 

@@ -98,7 +98,7 @@ def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = Non
 
 
 def _planned(session: Session, gpus: int) -> int:
-    """Return a number of GPUs that plans exist for. Raises JobError for others."""
+    """Return the number of GPUs if it is planned. Raises JobError otherwise."""
     return int(session.ask("SELECT planned_gpus(?)", [whole("gpus", gpus)]).rows[0][0])
 
 
@@ -110,12 +110,12 @@ COMPARED_OF_A_JOB = {
     "tokens_per_second": "Speed of all of these GPUs together.",
     "fit_probability": "P(fits).",
 }
-"""The columns of ``cheapest_for`` that a comparison has, as facts that begin with job_."""
+"""The columns of ``cheapest_for`` in a comparison, as facts whose names begin with job_."""
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
     """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``,
-    those of the cheapest way to run it on each come first, null if nothing runs it. Raises JobError."""
+    those of the cheapest way to run it on each come first, null if nothing can run it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:
@@ -130,6 +130,6 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
 
 
 def one_gpu(session: Session, name: str) -> str:
-    """Return the gpu_id of a card by any name that a job may give it. Raises JobError with the nearest names
-    for an unknown one, and with the cards of a name that means several."""
+    """Return the gpu_id of a card by any name that a job may use for it. Raises JobError with the nearest
+    names for an unknown one, and with the cards of a name that means several."""
     return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])

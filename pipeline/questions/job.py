@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class JobError(GpufareError):
-    """The question cannot be answered: names the part of the job that is wrong."""
+    """The question cannot be answered; the message names the part of the job that is wrong."""
 
 
 class Job:

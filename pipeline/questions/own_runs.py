@@ -59,7 +59,7 @@ def _sentence(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str
 
 @lru_cache(maxsize=4)
 def _learned(home: Home, changed_ns: int) -> "Corrections":
-    """Return the corrections from the runs in a file of that age: estimating them takes a second."""
+    """Return the corrections from the user's runs, cached by their file's time: estimating takes a second."""
     from pipeline.model.corrections import learn
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import read_own_runs

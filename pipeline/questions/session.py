@@ -57,7 +57,7 @@ class Session:
         self._job: dict[str, Any] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
-        """Return the answer of a query on the database; JobError where a macro refuses the job."""
+        """Return the answer of a query on the database. Raises JobError if a macro refuses the job."""
         try:
             return ask(self.connection, query, parameters or [])
         except QueryError as error:
@@ -122,7 +122,7 @@ class Session:
         return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
-        """Return the plans that the file has ready; None if it has none for such a job."""
+        """Return the plans in the published file; None if it has none for such a job."""
         table = next(_PLAN_TABLES)
         ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
         if plans:

@@ -13,7 +13,7 @@ from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
-# A family is judged by its best card: the one ranked first, else the one that came furthest.
+# A family is judged by its best card: the one ranked first, else the one that came closest.
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
@@ -42,8 +42,8 @@ class Explanation:
 
 
 def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = None) -> Explanation:
-    """Explain the answer with this rank. Raises JobError if nothing runs the job, and for an unknown rank or
-    GPU."""
+    """Explain the answer with this rank. Raises JobError if nothing can run the job, and for an unknown rank
+    or GPU."""
     ranked = session.rank(job)
     if not ranked.rows:
         raise JobError(nothing_fits(job, session))

@@ -36,7 +36,7 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
     ways = [row for row in nearest if row["total_usd"] is not None]
     if not ways:
-        return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_to_fit(job), 'fit'))}"
+        return f"{what}: {_lacking(nearest)}\ntry: {shlex.join(command_line(_fitting(job), 'fit'))}"
     lines = [f"{what}; there is an answer with"]
     lines += [
         f"  {_change(job, row)}: {way_text(row)} for ${row['total_usd']:,.2f} in {_duration(row['hours'])}"
@@ -160,7 +160,7 @@ def changed(job: Job, row: Mapping[str, Any]) -> Job:
     return job.but(**changes)
 
 
-def _to_fit(job: Job) -> Job:
+def _fitting(job: Job) -> Job:
     recipe = {name: value for name, value in job.settings.items() if name in recipe_settings()}
     return Job(job.config, **recipe, gpu="h100-sxm-80gb", gpus=8)
 
@@ -255,7 +255,7 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
 def _plan(row: Mapping[str, Any]) -> str:
     kept = "frozen weights" if row["method"] in ADAPTER_METHODS else "training state"
     offload = f", its {kept} in host memory" if row["offload"] else ""
-    # memory_gib includes what the allocator keeps without need, up to the whole card.
+    # memory_gib includes unused memory that the allocator keeps, up to the whole card.
     needed = row["usable_memory_gib"] - row["memory_margin_gib"]
     return (
         f"It needs {needed:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "

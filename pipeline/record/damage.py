@@ -18,7 +18,7 @@ MAX_REASON_CHARACTERS = 200
 class Damage:
     """A file of the record that cannot be read, and why.
 
-    ``table`` is offers, rejects, rankings or journal; ``source`` is empty where the file has more than one;
+    ``table`` is offers, rejects, rankings or journal; ``source`` is empty if the file has more than one;
     ``stamp`` is the file's when it could not be read. With a ``day``, only that day is missing: the file
     is whole or gone.
     """

@@ -50,7 +50,7 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "rejects": _schema("rejects"),
     "rankings": _schema("ranking_history"),
 }
-"""The columns of each table as polars types; a file has the column ``day`` besides."""
+"""The columns of each table as polars types; a file also has the column ``day``."""
 
 BY_SOURCE = ("offers", "rejects")
 TABLES = tuple(SCHEMAS)
@@ -123,7 +123,7 @@ def months(home: Home, table: str, source: str | None = None) -> list[Month]:
 
 
 def file_of(home: Home, month: Month) -> Path:
-    """Return where the file of a month lies."""
+    """Return the path of a month's file."""
     return home.record / month.table / month.source / f"{month.name}.parquet"
 
 
@@ -232,7 +232,7 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
 
 
 def _digest(rows: pl.DataFrame) -> str:
-    """Return a hash of rows, which shows that a day changed."""
+    """Return a hash of rows, which shows whether a day changed."""
     buffer = BytesIO()
     rows.write_ndjson(buffer)
     return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]

@@ -79,7 +79,7 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 def remove_imports(home: Home) -> None:
     """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
     with FileLock(home.lock):
-        # The archive first: from there a day would be read again.
+        # The archive first: otherwise a day would be read again from it.
         with suppress(FileNotFoundError):
             shutil.rmtree(home.archive / SOURCE)
         Records(home).remove(SOURCE)

@@ -87,7 +87,7 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
                 mended.add(error.damage.path)
                 mend_record(home, [error.damage])
     except (RecordError, OSError, UnwritableError) as problem:
-        # A damaged file that cannot be set aside, or a disk that fails.
+        # A damaged file cannot be set aside, or the disk fails.
         capture = captures[-1] if captures else _missing(config, day, captures)
         return _written(_failed_here(capture, problem), home)
 
@@ -113,7 +113,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     best = max(accepted, default=None)
     outcomes = dict[str, Outcome]()
     chosen: tuple[str, _Write] | None = None
-    for capture in _to_read(config, day, captures, kept, home):
+    for capture in _unread(config, day, captures, kept, home):
         outcome, write = _read(config, capture, home)
         if outcome.accepted and best is not None and outcome.preference < best:
             note = f"the day keeps what its attempt {best[-1]} gave"
@@ -128,7 +128,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
     return [_written(outcome, home) for outcome in outcomes.values()][-1]
 
 
-def _to_read(
+def _unread(
     config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
 ) -> list[Capture]:
     """Return the captures and the archived ones whose attempts are not ``kept``, oldest first."""
@@ -331,7 +331,7 @@ def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer
                 f"one {currency} went from {before[currency].usd:.4f} to {usd[currency]:.4f} USD, more than "
                 f"{THRESHOLDS.max_rate_change:.0%} in a week"
             )
-    # Each converted price has its rate's day, so an old rate is accepted and shown.
+    # Each converted price carries its rate's day, so an old rate is accepted and visible.
     is_old = (capture.day - rates.date).days > MAX_RATE_AGE_DAYS
     acceptance = Acceptance(True, warnings=(f"the rates are from {rates.date}",) if is_old else ())
     rows = [

@@ -58,8 +58,8 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
     """Return the day that was asked for; by default the day on which saved answers were observed, else today.
 
-    Raises GpufareError for a day after today (UTC): its prices would be newer in the record than all that
-    is captured until then.
+    Raises GpufareError for a day after today (UTC): its prices would be newer in the record than everything
+    captured until then.
     """
     folder, where = _folder(pages), "--day"
     if day is None and folder is not None:

@@ -61,8 +61,8 @@ class RefreshReport:
     """The outcome of each source, and what was published.
 
     ``replay_url`` is the server that was asked instead of the providers. ``off`` has lines on the sources
-    that were not asked, which then have no line each. ``stored`` is a line on the bucket with the published
-    file, None if no bucket is set.
+    that were not asked, which then have no lines of their own. ``stored`` is a line on the bucket with the
+    published file, None if no bucket is set.
     """
 
     day: date

@@ -51,7 +51,7 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
         gpu_count = kit.gpu_count_in(label) or 1
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    # The memory of a MIG slice is the slice's, and gives its share of the GPU.
+    # The memory stated for a MIG slice is that of the slice, and gives its share of the GPU.
     is_slice = re.search(r"MIG\b", label, re.IGNORECASE) is not None
     return price.listing(
         label,

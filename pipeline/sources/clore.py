@@ -32,7 +32,7 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
         vcpus=_threads(specs.get("cpus")),
         ram_gib=specs.optional_number("ram") or None,
         reliability=server.optional_number("reliability"),
-        # The fees of the marketplace and of an order are added to it.
+        # Marketplace and order fees are added to it.
         flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 

@@ -1,7 +1,7 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
-Columns are found by the header row's text, because they differ by region. Skipped are the price for inference
-on a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage, and CPU
+Columns are found by the header row's text, because they differ by region. It skips the price for inference on
+a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage, and CPU
 instances, which share the GPU tables' classes).
 """
 
@@ -22,7 +22,7 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""Classes of the element around a price that the row repeats for narrow screens, and of that price."""
+"""Classes of the copy of a price for narrow screens: of its element, and of the price in it."""
 
 
 @kit.reader()

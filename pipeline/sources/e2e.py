@@ -27,7 +27,7 @@ _COUNT_BUTTON = re.compile(r"(\d{1,2}) ?x")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and term.
 
-    Raises SourceChangedError without a single table of GPUs, and if it may be of more than one GPU.
+    Raises SourceChangedError unless there is exactly one table of GPUs, and it shows prices for one GPU.
     """
     soup = kit.page(answer)
     tables = [table for table in kit.visible_tables(soup) if _lists_gpus(table)]
@@ -45,7 +45,7 @@ def _lists_gpus(table: kit.Table) -> bool:
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
-    """Raise SourceChangedError unless the button of one GPU is pressed: the one unlike the others."""
+    """Raise SourceChangedError unless the pressed button, unlike all others, is that of one GPU."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")
@@ -83,7 +83,7 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
 
 
 def _label(text: str) -> str:
-    """Return the name of the GPU. Raises RowError without one, and for one with a number of GPUs."""
+    """Return the name of the GPU. Raises RowError if there is none, or if it includes a number of GPUs."""
     if not text:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, "the row names no GPU")
     if kit.gpu_count_in(text) is not None:

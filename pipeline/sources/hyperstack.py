@@ -23,8 +23,8 @@ _SIZE = re.compile(r"(\d{1,3})x")
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region where the stock
-    lists the GPU.
+    """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region in which the
+    stock lists the GPU.
 
     A reservation is priced "starting from", without its term: it is flagged, so it is not ranked. A stock
     that cannot be read is a reject, and the prices stay without regions.

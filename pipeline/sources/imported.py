@@ -174,7 +174,7 @@ def _label(given: Mapping[str, str]) -> str:
 
 
 def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
-    """Return the GPUs of the whole offer; None for a machine whose label has to state them."""
+    """Return the GPUs of the whole offer; None for a machine, whose label must state them."""
     if text := given.get("gpu_count"):
         return kit.gpu_count(text)
     return 1 if unit == "per_gpu_hour" else None

@@ -26,7 +26,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
         vcpus=machine.optional_number("vcpu"),
         ram_gib=machine.optional_number("memory"),
         local_disk_gb=machine.optional_number("storage"),
-        # Fees are added to it when it is booked.
+        # Fees are added to the price on booking.
         flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 

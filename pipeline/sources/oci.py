@@ -85,7 +85,7 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
 
 
 def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
-    """Add a listing of each part with one price to ``parts``, by number; yield a reject for the others."""
+    """Add a listing for each part with one price to ``parts``, by number; yield rejects for the others."""
     by_number: dict[str, list[kit.JsonObject]] = defaultdict(list)
     for product in products:
         by_number[product.name("partNumber")].append(product)

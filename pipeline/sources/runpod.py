@@ -123,7 +123,7 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     stock = (gpu.object(_LOWEST_PRICES[tier]).optional_text("stockStatus") or "").lower()
     is_in_stock = kind == "on_demand" and not is_cluster and stock in _IN_STOCK
-    # If RunPod has no plan, the field repeats the on-demand price, which is then not in doubt.
+    # If RunPod has no plan, the field repeats the on-demand price, which casts no doubt on the latter.
     is_repeated = kind == "reserved" and gpu.optional_decimal("securePrice") == price
     return gpu.listing(
         gpu.text("id"),

@@ -17,7 +17,7 @@ _MONTH_TOLERANCE = Decimal("0.01")
 
 @kit.reader("no GPU in a table or a block of text")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPUs by the hour, one listing per priority where the priorities are named.
+    """GPUs by the hour, one listing per priority if the priorities are named.
 
     Without a table whose headers name GPUs, each row is read as a block of text.
     """

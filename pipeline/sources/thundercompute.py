@@ -38,7 +38,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
-    """Return the first answer with an object in a field whose values have that type."""
+    """Return the first answer that has, in a field, an object whose values have that type."""
     for body in bodies:
         values = body.peek(field)
         if isinstance(values, dict) and isinstance(next(iter(values.values()), None), kind):
@@ -81,7 +81,7 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         tier=_tier(str(mode), machine.config) if mode else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
-        # The price includes the fewest; a cap on the memory has an undocumented effect on them.
+        # The price includes the smallest number; a memory cap has an undocumented effect on them.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )

@@ -17,11 +17,11 @@ _ADDRESS = re.compile(rf"(?:s3|gs|az)://{_PART}(?:/{_PART})*/?|file://(?:/{_FOLD
 
 
 class StoreError(GpufareError):
-    """The bucket cannot be used as asked: says what was wrong, where, and what to do."""
+    """The bucket cannot be used; the message says what was wrong, where, and what to do."""
 
 
 def store_address(environment: Mapping[str, str]) -> str | None:
-    """Return the address in the environment, checked; None where none is set. Raises StoreError."""
+    """Return the address in the environment, checked; None if none is set. Raises StoreError."""
     text = environment.get(STORE_VARIABLE, "").strip()
     return checked_address(text) if text else None
 

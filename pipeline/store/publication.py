@@ -56,7 +56,7 @@ class Publication(BaseModel, frozen=True):
     others: dict[str, StoredFile] = {}
 
     def stays_before(self, other: "Publication") -> bool:
-        """True if it has another database that is not older; of two of the same moment the first stays."""
+        """True if it has another database that is not older; of two from the same moment, the first stays."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
         return self.database != other.database and mine >= theirs
 
@@ -98,7 +98,7 @@ def publish(
                 return f"{bucket.address} has a newer publication, which stays: {pointed.line()}"
             progress(Step(f"sending the database to {bucket.address}"))
             _send(bucket, ours.database, snapshot.published.parent)
-            others = _others_there(bucket, pointed, ours) | made
+            others = _other_parts(bucket, pointed, ours) | made
             for part in sorted(writers.keys() - others.keys()):
                 progress(Step(f"sending the {part} to {bucket.address}"))
                 first = writers[part](snapshot, Path(scratch, part))
@@ -136,7 +136,7 @@ def _pointer(bucket: "Bucket") -> "tuple[Publication | None, Version | None]":
         raise StoreError(f"{bucket.url(POINTER)} is damaged: {remedy}") from error
 
 
-def _others_there(bucket: "Bucket", pointed: Publication | None, ours: Publication) -> dict[str, StoredFile]:
+def _other_parts(bucket: "Bucket", pointed: Publication | None, ours: Publication) -> dict[str, StoredFile]:
     """Return the bucket's other parts of our database that have not expired."""
     if pointed is None or pointed.database != ours.database:
         return {}

@@ -25,7 +25,7 @@ DUCKDB_MEMORY_SHARE = 0.8
 
 
 class SettingError(GpufareError):
-    """A setting in the environment is invalid: names it and the valid values."""
+    """A setting in the environment is invalid; the message names it and the valid values."""
 
 
 def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:

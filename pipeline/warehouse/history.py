@@ -138,7 +138,7 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
         digests = {kind: Journal(home).digests(kind, day) for kind in JOURNAL_KINDS}
     except RecordError as error:
         changes.damages.append(error.damage)
-        # Entries loaded from the journal while it could be read stay.
+        # Entries loaded while the journal was readable stay.
         changes.loaded = {key: each for key, each in changes.loaded.items() if key.table not in JOURNAL_KINDS}
     else:
         changes.recorded |= {

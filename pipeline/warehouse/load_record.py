@@ -263,7 +263,7 @@ def missing_days(
 
 
 def place_of(home: Home, table: str, place: SourceDay) -> Path:
-    """Return the file of a source's day of a table."""
+    """Return the path of the file with a source's day of a table."""
     return Journal(home).path if table in JOURNAL_KINDS else file_of(home, Month.of(table, *place))
 
 

@@ -46,7 +46,7 @@ def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_pro
 
 
 def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
-    """Return the kept database of this state of catalogue, model and code; None if none is undamaged."""
+    """Return the kept database of this state of catalogue, model and code; None without a sound one."""
     return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 

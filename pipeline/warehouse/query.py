@@ -18,11 +18,11 @@ OLD_PUBLICATION_DAYS = 2
 
 
 class NotPublishedError(GpufareError):
-    """Nothing is published yet: names the path and the command to run."""
+    """Nothing is published yet; the message names the path and the command to run."""
 
 
 class DamagedError(GpufareError):
-    """The published file cannot be read as a database: names its path and the command to run."""
+    """The published file cannot be read as a database; the message names its path and the command to run."""
 
 
 class QueryError(GpufareError):

@@ -45,7 +45,7 @@ def unlike_live(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
 
 
 def observed_day(moment: datetime) -> date:
-    """Return the day (UTC) of a time of observation."""
+    """Return the day (UTC) of an observation time."""
     return moment.astimezone(UTC).date()
 
 

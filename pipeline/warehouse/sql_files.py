@@ -9,7 +9,7 @@ from pipeline.home import paths
 
 
 class BuildError(GpufareError):
-    """The database could not be built: names the file or table, with DuckDB's message."""
+    """The database could not be built; the message names the file or table and quotes DuckDB."""
 
 
 def scripts(folder: str) -> list[Path]:

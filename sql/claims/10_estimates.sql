@@ -6,7 +6,7 @@ COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
 -- A claim rarely names every setting, so it is tried with the usual ones. Software is "fused" (fused kernels
 -- and fused AdamW: the least memory with an ordinary optimizer), "default" (what a framework does when
 -- nothing is set) or "in_backward" (an 8-bit optimizer that steps during the backward pass). The last is a
--- different method, which a claim would have to name; its memory is only mentioned.
+-- different method, which a claim would have to name; its memory is only reported.
 CREATE OR REPLACE MACRO claim_runs() AS TABLE
 WITH _claims AS (
     SELECT
@@ -14,7 +14,7 @@ WITH _claims AS (
         quantization, model, method, training_precision,
         split_part(versus, '=', 1) AS changed,
         split_part(versus, '=', 2) AS changed_to,
-        -- Memory hardly depends on the card: where a claim names none, a data-centre card is taken.
+        -- Memory hardly depends on the card: a claim that names none is tried with a data-centre card.
         coalesce(gpu_id, 'a100-sxm-80gb') AS gpu
     FROM main.claims
     WHERE model IS NOT NULL AND method IS NOT NULL AND kind <> 'quality'
@@ -59,7 +59,7 @@ _tried AS (
             WHEN c.differs_in = 'fp8' THEN c.changed_to::DOUBLE
             WHEN c.changed = 'fp8' THEN 1e0
         END AS fp8,
-        -- Names what was tried without the setting compared, so that both sides of a ratio find each other.
+        -- Names the settings tried except the compared one, so that both sides of a ratio can be joined.
         concat_ws(' ', s.software, k.recompute, b.sequences) AS variation
     FROM _sides AS c
     CROSS JOIN _counts AS n
@@ -67,7 +67,7 @@ _tried AS (
     CROSS JOIN _checkpointings AS k
     CROSS JOIN _batches AS b
     CROSS JOIN _spreads AS d
-    -- Whether it fits is tried on every number of GPUs; the rest on the number that the claim names.
+    -- Fits are tried on every number of GPUs; everything else on the number that the claim names.
     WHERE (
         c.quantity = 'gpus_needed'
         OR n.gpus = CASE c.differs_in
@@ -76,7 +76,7 @@ _tried AS (
         END
     )
     AND k.recompute = coalesce(c.checkpointing, k.recompute)
-    -- Memory is quoted for one sequence, speed for the batch that is fastest.
+    -- Memory is quoted for one sequence, speed for the fastest batch.
     AND (
         b.sequences = 1
         OR (c.micro_batch IS NULL AND c.kind <> 'memory' AND c.quantity <> 'memory_saving_percent')
@@ -86,7 +86,7 @@ _tried AS (
         s.software <> 'in_backward'
         OR (c.method = 'full' AND c.quantity = 'memory_gb' AND k.recompute = 'full')
     )
-    -- One GPU spreads nothing; ratios compare the usual sharding of each method.
+    -- One GPU needs no sharding; ratios compare the usual sharding of each method.
     AND CASE
         WHEN n.gpus = 1 THEN d.spread = 'ddp'
         WHEN c.method IN ('full', 'pretrain') THEN d.spread = 'fsdp'
@@ -104,7 +104,7 @@ SELECT
     CASE WHEN method = 'qlora' THEN upcast END AS kbit_upcast
 FROM _tried;
 COMMENT ON MACRO TABLE claim_runs IS
-    'The settings that each claim is tried with: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; and the same for the other side of a ratio.';
+    'The settings tried for each claim: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; likewise for the other side of a ratio.';
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
@@ -129,7 +129,7 @@ FROM _runs AS r
 JOIN memory_of('_run_settings') AS m ON m.job = r.job
 JOIN speed_of('_run_settings') AS s ON s.job = r.job;
 COMMENT ON MACRO TABLE claim_estimates IS
-    'The model''s estimates for each of claim_runs: GiB per GPU, whether it fits, tokens per second of all GPUs.';
+    'The model''s estimates for each row of claim_runs: GiB per GPU, whether it fits, tokens per second on all GPUs.';
 
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT
@@ -139,7 +139,7 @@ SELECT
     max(needed_gib) FILTER (software <> 'in_backward') AS default_gib,
     min(needed_gib) FILTER (software = 'in_backward') AS in_backward_gib,
     any_value(usable_memory_gib) AS usable_gib,
-    -- Within the model's error, and with default software and no checkpointing.
+    -- True within the model's error, and with default software and no checkpointing.
     min(gpus) FILTER (least_gib <= usable_memory_gib AND software <> 'in_backward') AS fewest_gpus,
     min(gpus) FILTER (fits AND software = 'default' AND checkpointing = 'none') AS fewest_gpus_default,
     -- Adapters are saved in 16 or 32 bits.
@@ -158,7 +158,7 @@ COMMENT ON MACRO TABLE claim_needs IS
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
 
--- Each side is an estimate: the ratio may be off by a factor either way.
+-- Each side is an estimate: the ratio may be off by a factor in either direction.
 _errors (factor) AS (VALUES (1 / claim_rule('ratio_error')), (1), (claim_rule('ratio_error'))),
 
 _pairs AS (
@@ -199,13 +199,13 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'Per claim with versus: the model''s value of the claimed ratio or saving, both sides with the same settings: median over the settings tried, and range including the error of both estimates.';
+    'For each claim with versus: the ratio or saving by the model, with the same settings on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (
     SELECT
         c.claim_id, r.run_id, r.gpu_count AS gpus,
-        -- Scaled to the claim's model: memory with its parameters, speed against them.
+        -- Scaled to the claim's model: memory in proportion to its parameters, speed inversely.
         r.measured_memory_gib * m.params_total / n.params_total AS memory_gib,
         CASE
             WHEN r.gpu = c.gpu_id AND r.gpu_count = coalesce(c.gpu_count, 1)
@@ -234,7 +234,7 @@ SELECT
 FROM _pairs
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_published_runs IS
-    'Per claim, what published runs of its method and size measured: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
+    'Per claim, the measurements of published runs of its method and size: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
 
 CREATE OR REPLACE MACRO ruled_claims() AS TABLE
 SELECT
@@ -244,7 +244,7 @@ SELECT
     CASE WHEN or_more THEN 'inf'::DOUBLE ELSE coalesce(value_high, value) END AS high,
     coalesce(tolerance, 0) AS slack,
     value - abs(value) * slack AS lowest,
-    -- Infinity times a tolerance of 0 is no number.
+    -- Infinity times a tolerance of 0 is not a number.
     CASE WHEN isinf(high) THEN high ELSE high + abs(high) * slack END AS highest
 FROM main.claims;
 COMMENT ON MACRO TABLE ruled_claims IS

@@ -7,7 +7,7 @@ WHERE match_status = 'matched' AND flag_reason IS NULL
     AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
     AND coalesce(effective_from <= day, TRUE);
 COMMENT ON MACRO TABLE claim_evidence IS
-    'The prices of a relation of offers that are evidence on claims: of an identified GPU, in force and not in doubt.';
+    'The prices in a relation of offers that count as evidence on claims: GPU identified, in force and not in doubt.';
 
 CREATE OR REPLACE MACRO claim_prices(offers) AS TABLE
 WITH _claimed_cards AS (
@@ -29,7 +29,7 @@ JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.pr
 WHERE c.kind = 'price'
 GROUP BY ALL;
 COMMENT ON MACRO TABLE claim_prices IS
-    'The range of prices in USD per GPU and hour that each provider asked on each day for the card of a claim, of a relation of offers. A claim without a form factor is about all of them.';
+    'For each day and provider, the range of prices in USD per GPU and hour of a claim''s card in a relation of offers. A claim without a form factor covers all of them.';
 
 CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
 SELECT
@@ -40,4 +40,4 @@ FROM claim_evidence(offers)
 GROUP BY ALL
 HAVING spot_usd IS NOT NULL OR on_demand_usd IS NOT NULL;
 COMMENT ON MACRO TABLE spot_prices IS
-    'The cheapest spot and the cheapest on-demand price of each provider and card on each day, in USD per GPU and hour, of a relation of offers.';
+    'The cheapest spot and on-demand price of each provider and card on each day in a relation of offers, in USD per GPU and hour.';

@@ -1,4 +1,4 @@
--- What can a job ask for, and what is taken where it leaves that open?
+-- What can a job ask for, and what are the defaults?
 SELECT setting, kind, default_value, unit, meaning
 FROM job_settings
 ORDER BY recipe DESC, setting

@@ -1,4 +1,4 @@
--- As which traced recipe are runs on the Hugging Face stack estimated?
+-- Which traced recipe is used to estimate runs on the Hugging Face stack?
 SELECT recipe, method, quantization, training_precision, checkpointing, flash_attention
 FROM recipe_settings
 WHERE stack = 'hf' AND is_mapped = 1

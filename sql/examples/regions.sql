@@ -1,4 +1,4 @@
--- Which regions of the sources are in one country?
+-- Which of the sources' regions are in a given country?
 SELECT source, region, place, evidence_url
 FROM regions
 WHERE country = 'FI'

@@ -6,11 +6,11 @@ CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
         ELSE '; main.' || listed_in || ' lists them'
     END;
 COMMENT ON FUNCTION nearest_names_text IS
-    'The end of a refusal of a name: the names that are close to it, or the table that has all of them.';
+    'The end of the message that refuses a name: the nearest names, or the table that lists them all.';
 
 CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
 COMMENT ON FUNCTION name_key IS
-    'The key by which names are compared: without case, blanks, dashes and the like, so that "RTX 4090" is rtx-4090.';
+    'The form in which names are compared, ignoring case, blanks, dashes and the like, so that "RTX 4090" matches rtx-4090.';
 
 CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     list_transform(
@@ -18,7 +18,7 @@ CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     ),
     lambda name: name <> ''
 );
-COMMENT ON FUNCTION names_in IS 'The names in a text with commas, or in the text of a list.';
+COMMENT ON FUNCTION names_in IS 'The names in a comma-separated text, or in the text of a list.';
 
 CREATE OR REPLACE MACRO gpu_names() AS TABLE
 WITH _named_gpus AS (
@@ -26,7 +26,7 @@ WITH _named_gpus AS (
         gpu_id,
         unnest(list_concat(
             [model, architecture, vendor],
-            -- Its id up to each dash.
+            -- The id up to each dash.
             list_transform(
                 range(1, len(string_split(gpu_id, '-'))),
                 lambda parts: array_to_string(string_split(gpu_id, '-')[:parts], '-')
@@ -52,7 +52,7 @@ WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
     )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'The names that a GPU may have in a job: its gpu_id, which is that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). An id may lack its rtx- (4090). One row per name and card.';
+    'The names by which a job may call a GPU: its gpu_id, which means that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The rtx- of an id may be omitted (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     list_filter(
@@ -66,7 +66,7 @@ CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     )
 );
 COMMENT ON FUNCTION machines_in IS
-    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), as text, empty where it has none.';
+    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), as text, empty if missing.';
 
 CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transform(
     list_zip(machines, gpu_ids),
@@ -75,7 +75,7 @@ CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transf
         'usd': coalesce(try_cast(q[1].usd AS DECIMAL(18, 8)), 0)
     }
 );
-COMMENT ON FUNCTION asked_machines IS 'machines_in with their source (quote or own) and the gpu_id of each; without a price they cost nothing.';
+COMMENT ON FUNCTION asked_machines IS 'machines_in with the source (quote or own) and gpu_id of each; a machine without a price costs nothing.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     list_slice(
@@ -83,7 +83,7 @@ CREATE OR REPLACE MACRO evidences_from(least) AS
         1,
         list_position(['measured', 'traced', 'interpolated', 'extrapolated'], least)
     );
-COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence that are at least as good as one.';
+COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence at least as good as a given one.';
 
 CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
     nullif(list_sum(list_transform(
@@ -91,7 +91,7 @@ CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
         lambda u: CASE WHEN asks_country THEN u.country ELSE u.continent END
     )), 0)::BIGINT;
 COMMENT ON FUNCTION unplaced_offers IS
-    'The number of offers of some price kinds whose place is not known; null if 0.';
+    'The number of offers of the given price kinds in an unknown place; null if 0.';
 
 CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
     text IS NULL OR coalesce(
@@ -100,7 +100,7 @@ CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
         FALSE
     );
 COMMENT ON FUNCTION is_number_in IS
-    'True if a text is a number within bounds, a whole one with is_whole, or null.';
+    'True if a text is null or a number within bounds, and whole if is_whole.';
 
 CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
     CASE
@@ -116,14 +116,14 @@ CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
             ELSE 'at least ' || format('{:g}', least)
         END || ', not ' || format('{:g}', try_cast(text AS DOUBLE))
     END;
-COMMENT ON FUNCTION number_refusal IS 'The reason why a text is not is_number_in its bounds.';
+COMMENT ON FUNCTION number_refusal IS 'The reason why a text fails is_number_in.';
 
 CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
     string_split(lower(name), '-'),
     lambda part: part NOT IN ('instruct', 'base', 'it', 'chat', 'hf', 'pt')
 ), '-');
 COMMENT ON FUNCTION base_model IS
-    'The name of a model without the usual suffixes of its variants (-Instruct, -Base, -it, -chat, -hf, -pt), which train alike.';
+    'The name of a model without the usual suffixes of variants that train alike (-Instruct, -Base, -it, -chat, -hf, -pt).';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
 SELECT
@@ -134,12 +134,12 @@ FROM (
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
-    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null where it is left open).';
+    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null if left open).';
 
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
     g.column_name, g.position,
-    -- A third of the letters may differ where the names begin alike: countries is country, note is not quote.
+    -- A third of the letters may differ if the names begin alike: countries matches country, note not quote.
     list_max(list_transform(
         list_filter(
             k.settings,
@@ -167,11 +167,11 @@ CROSS JOIN (
 ) AS k
 WHERE g.setting NOT IN (SELECT s.setting FROM main.job_settings AS s);
 COMMENT ON MACRO TABLE unknown_settings IS
-    'The columns of jobs that are no settings, with the setting that is meant if one is close. given: rows of job_entries.';
+    'The columns of jobs that are not settings, each with the setting it was probably meant to be, if one is close. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO number_text(value) AS
     CASE WHEN value % 1 = 0 AND abs(value) < 1e15 THEN value::BIGINT::VARCHAR ELSE format('{:g}', value) END;
-COMMENT ON FUNCTION number_text IS 'A number as text: a whole one with all its digits, others with six.';
+COMMENT ON FUNCTION number_text IS 'A number as text: whole numbers with all their digits, others with six.';
 
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT
@@ -192,7 +192,7 @@ FROM (
     WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL
 );
 COMMENT ON MACRO TABLE given_numbers IS
-    'The numbers and flags (1 or 0) that jobs give, or why one is refused: _row, setting, number, asked (its text) and refusal. given: rows of job_entries.';
+    'The numbers and flags (1 or 0) in jobs, or why one is refused: _row, setting, number, asked (its text) and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_machines(given) AS TABLE
 SELECT
@@ -211,7 +211,7 @@ FROM (
     WHERE g.setting IN ('quote', 'own') AND g.text IS NOT NULL
 );
 COMMENT ON MACRO TABLE given_machines IS
-    'The machines that jobs give (machines_in), or why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
+    'The machines in jobs (machines_in), or why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_names(given, machines) AS TABLE
 WITH _name_texts AS (
@@ -304,7 +304,7 @@ SELECT
 FROM _name_texts
 WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
-    'The meaning of the names that jobs give (main.job_names), or why one is refused: _row, setting, meant, asked (as the job has them), assumption and refusal. given, machines: rows of job_entries and given_machines.';
+    'The meaning of the names in jobs (main.job_names), or why one is refused: _row, setting, meant, asked (as written in the job), assumption and refusal. given, machines: rows of job_entries and given_machines.';
 
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
@@ -474,7 +474,7 @@ CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE checked_jobs IS
-    'completed_jobs with the column refusal, null where nothing is wrong with a job, instead of an error.';
+    'completed_jobs, with a column refusal instead of an error; null if nothing is wrong with the job.';
 
 CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
 SELECT * EXCLUDE (refusal)
@@ -482,4 +482,4 @@ FROM checked_jobs(jobs)
 -- DuckDB never drops a filter, even if a column is not read.
 WHERE CASE WHEN refusal IS NULL THEN TRUE ELSE error('Job ' || job || ': ' || refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation, checked, with their defaults; all that constrains an answer is applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional but model and tokens (or examples and tokens_per_example). Settings that name something take several with commas, or a list; main.job_names has what each may contain. Raises an error that names the job, and the nearest known names, where a value is wrong, and the setting that a misspelt column (metod) is close to; other columns, such as a note, are ignored and listed in job_assumptions.';
+    'The jobs of a relation, checked, with their defaults; every constraint is applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional but model and tokens (or examples and tokens_per_example). Settings that take names accept several, separated by commas or as a list; main.job_names has the names that each accepts. For a wrong value, raises an error with the job and the nearest known names; for a misspelt column (metod), one with the nearest setting. Other columns, such as a note, are ignored and listed in job_assumptions.';

@@ -1,4 +1,4 @@
--- What failures and reclaimed machines add to the time of a run, and how often to checkpoint.
+-- The time that failures and reclaimed machines add to a run, and how often to checkpoint.
 
 CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interruptions) AS
     CASE
@@ -25,7 +25,7 @@ COMMENT ON FUNCTION daly_expected_seconds IS
 CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
     least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
 COMMENT ON FUNCTION best_interval IS
-    'daly_interval of a job that is stopped stops_per_second times a second; all its work where that is less.';
+    'daly_interval of a job that is stopped stops_per_second times a second; all its work if that is shorter.';
 
 CREATE OR REPLACE MACRO run_seconds_at(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -57,4 +57,4 @@ CREATE OR REPLACE MACRO hours_between_machine_failures(
         ELSE 1 / (gpus_in_machine / gpu_hours_between_failures + 1 / host_hours_between_failures)
     END;
 COMMENT ON FUNCTION hours_between_machine_failures IS
-    'Mean hours between failures of one machine: those of its GPUs and those of all else in it, added as rates.';
+    'Mean hours between failures of one machine: those of its GPUs and of everything else in it, added as rates.';

@@ -42,21 +42,21 @@ SELECT source, price_kind, tier_class, map_from_entries(list((name, value) ORDER
 FROM _applying
 GROUP BY ALL;
 COMMENT ON MACRO TABLE cost_parameters_by_tier IS
-    'The cost parameters that apply to each source, price kind and class of tier, as a map from name to value: a row for the source counts before one for the class, that before one for the price kind, and that before the default.';
+    'The cost parameters that apply to each source, price kind and class of tier, as a map from name to value: a row for the source takes precedence over one for the class, that over one for the price kind, and that over the default.';
 
 CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
 SELECT source, price_kind, parameters
 FROM cost_parameters_by_tier()
 WHERE tier_class = 'dedicated';
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
-    'cost_parameters_by_tier for the parameters that do not differ by class of tier.';
+    'cost_parameters_by_tier for parameters that do not depend on the class of tier.';
 
 CREATE OR REPLACE MACRO default_parameters() AS TABLE
 SELECT map_from_entries(list((name, value) ORDER BY name)) AS p
 FROM main.cost_parameters
 WHERE applies_to = 'default';
 COMMENT ON MACRO TABLE default_parameters IS
-    'The cost parameters that apply where nothing nearer does, as one map from name to value.';
+    'The default cost parameters, which apply if nothing more specific does, as one map from name to value.';
 
 CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'download_gb_per_second': parameters['download_gbps'] / 8,
@@ -70,7 +70,7 @@ CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'hours_per_month': parameters['hours_per_month']
 };
 COMMENT ON FUNCTION run_parameters IS
-    'The columns of cost_of that no offer states and every machine of a source shares, from a map of cost parameters.';
+    'The columns of cost_of that no offer states and that are the same for every machine of a source, from a map of cost parameters.';
 
 CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
 -- GiB are 1.073741824 GB.
@@ -94,13 +94,13 @@ _cost_times AS (
         _state_gb / checkpoint_gb_per_second AS _load_seconds,
         checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS checkpoint_seconds,
         _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb,
-        -- Any machine that stops, stops the job.
+        -- The job stops when any machine stops.
         node_count / (hours_between_failures * 3600) AS _failures_per_second,
         coalesce(node_count / (hours_between_interruptions * 3600), 0) AS _reclaims_per_second
     FROM _cost_sizes
 ),
 
--- A disk that outlives its machine spares the download at the next start; a local one goes with it.
+-- A disk that outlives its machine saves the download at the next start; a local one is lost with it.
 _cost_disks AS (
     SELECT
         *,
@@ -128,7 +128,7 @@ _cost_stops AS (
     FROM _cost_disks
 ),
 
--- Each interval is worked out once: it stands three times in what follows.
+-- Each interval is computed once: it is used three times below.
 _cost_intervals AS (
     SELECT
         *,
@@ -173,7 +173,7 @@ _cost_hours AS (
         _setup_seconds / 3600 AS setup_hours,
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
-        -- Failures count first: spot pays for what reclaims add to them.
+        -- Failures count first: spot pays for whatever reclaims add to them.
         (_failing_seconds - _work_seconds) / 3600 AS failure_hours,
         (_running_seconds - _failing_seconds) / 3600 AS interruption_hours,
         _running_seconds * _failures_per_second AS failures,
@@ -216,7 +216,7 @@ _cost_billed AS (
                 minimum_seconds
             ) / 3600
         END AS billed_hours,
-        -- Time that is lost within a paid term costs nothing more.
+        -- Time lost within a paid term costs nothing extra.
         CASE WHEN price_kind = 'reserved' THEN 0 ELSE usd_per_hour + host_usd_per_hour END
             AS _usd_per_lost_hour
     FROM _cost_waits
@@ -254,7 +254,7 @@ SELECT
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS
-    'The formulas of cost_of on cases that have all its columns: its columns, hours and money term by term.';
+    'The formulas of cost_of for cases that have all its columns: returns its columns, with hours and money term by term.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_given AS (
@@ -311,4 +311,4 @@ _cost_cases AS (
 
 FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of all that is rented); optional columns are those of rentals and plans, and missing ones have their defaults from cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot ones are reclaimed as well: each adds its expected loss at the best checkpoint interval (Daly 2006).';
+    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of everything rented); optional columns are those of rentals and plans, and missing ones default to cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot machines are also reclaimed: each adds its expected loss at the best checkpoint interval (Daly 2006).';

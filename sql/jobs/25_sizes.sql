@@ -1,4 +1,4 @@
--- Which machines a source sells, where its prices do not say.
+-- The machines that a source sells if its prices do not state them.
 
 CREATE OR REPLACE MACRO catalogued_sizes(offers) AS TABLE
 WITH _size_keys AS (
@@ -15,4 +15,4 @@ JOIN main.machine_sizes AS m
     AND (m.tier IS NULL OR m.tier = o.tier)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE catalogued_sizes IS
-    'The row of machine_sizes (size) that applies to each source, card and tier of a relation of offers: that of the card before that of every card, then that of the tier before that of every tier.';
+    'The row of machine_sizes (size) that applies to each source, card and tier of a relation of offers: a row for the card takes precedence over one for every card, then one for the tier over one for every tier.';

@@ -3,14 +3,14 @@
 CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
     model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
 COMMENT ON FUNCTION host_weights_gib IS
-    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) where they are quantized on the way.';
+    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) if they are quantized on the way.';
 
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
 ) AS
-    -- Every machine loads the weights through its host memory; one that does not state it is not judged.
+    -- Every machine loads the weights through its host memory; one that states none is not judged.
     coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
-    -- It must also have room for what is offloaded: the training state and gradients as large as 16-bit
+    -- It must also have room for offloaded tensors: the training state and gradients as large as 16-bit
     -- weights, or adapters and the frozen weights.
     AND (
         coalesce(offload, '') = ''
@@ -23,14 +23,14 @@ CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
     (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
     AND NOT coalesce(list_contains(unwanted, value), FALSE);
 COMMENT ON FUNCTION is_wanted IS
-    'True if a value is wanted (null: any value is) and not unwanted; an unknown value is neither.';
+    'True if a value is wanted (null: any value) and not unwanted; an unknown value is neither.';
 
 CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_countries, continents) AS
     is_wanted(country, countries, excluded_countries)
     AND (excluded_countries IS NULL OR country IS NOT NULL)
     AND is_wanted(continent, continents, NULL);
 COMMENT ON FUNCTION is_place_wanted IS
-    'Whether a job may run in a place; an unknown place meets no constraint on places.';
+    'True if a job may run in a place; an unknown place meets no constraint on places.';
 
 CREATE OR REPLACE MACRO is_rental_wanted(
     price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
@@ -57,7 +57,7 @@ WITH _asked_machines AS (
     SELECT
         job, machine.source AS source, machine.text AS asked, machine.gpu_id AS gpu_id,
         machine.gpus AS gpus, machine.usd AS usd,
-        -- One's own machine has a disk, its software and free traffic.
+        -- Your own machine has a disk, its software and free traffic.
         CASE machine.source WHEN 'quote' THEN 1 ELSE 0 END AS charged
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 )
@@ -82,11 +82,11 @@ SELECT
 FROM _asked_machines AS m
 JOIN query_table(plans) AS p
     ON p.job = m.job AND p.gpu_id = m.gpu_id AND p.gpu_count <= m.gpus
-    -- A quote is for all its GPUs: as many as can be used are.
+    -- A quote covers all its GPUs: as many as possible are used.
     AND (m.source = 'own' OR 2 * p.gpu_count > m.gpus)
 CROSS JOIN default_parameters() AS d;
 COMMENT ON MACRO TABLE asked_rentals IS
-    'The machines that jobs name themselves, in the columns of rentals: those with a quoted price (source quote) and their own (source own), one row per job, machine and number of GPUs that is planned; asked: the machine as the job names it. What a quote does not say is billed by the defaults of cost_parameters; a machine of one''s own costs its electricity. plans: rows of plans with their job.';
+    'The machines that jobs name themselves, in the columns of rentals: those with a quoted price (source quote) and their own (source own), one row per job, machine and planned number of GPUs; asked: the machine as the job names it. Anything that a quote does not state is billed by the defaults of cost_parameters; your own machine costs its electricity. plans: rows of plans with their job.';
 
 CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
 WITH _all_rentals AS (
@@ -145,7 +145,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
         )
     );
 COMMENT ON MACRO TABLE job_candidates IS
-    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and what its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), to which only constraints on GPUs and their numbers apply. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, a quarter of them where they are quantized (offers_latest skips those with too little for any job, host_too_small).';
+    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
 
 CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
 WITH _each_speed AS (
@@ -162,7 +162,7 @@ WITH _each_speed AS (
 
 FROM cost_terms('_each_speed');
 COMMENT ON MACRO TABLE candidate_costs IS
-    'The cost and the hours of each candidate at the middle, the low or the high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
+    'The cost and hours of each candidate at the middle, low end or high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
 
 CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
 SELECT
@@ -173,11 +173,11 @@ JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
 WHERE c.speed = 'middle'
     AND coalesce(c.total_usd <= j.max_usd, TRUE)
-    -- Machines that stop before the job is done are no answers, nor are terms that stay mostly unused.
+    -- Machines that stop before the job is done are not answers, nor are terms that stay mostly unused.
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS
-    'The candidates that are answers, at the middle of their speed: within the budget, done before the machine stops (max_run_hours), and using at least least_term_share of cost_parameters of the terms that they pay; with what of their jobs ranks them.';
+    'The candidates that are answers, at the middle of their speed band: within the budget, done before the machine stops (max_run_hours), and using at least the share least_term_share (cost_parameters) of the terms paid for; with the columns of their jobs that rank them.';
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_candidates AS (

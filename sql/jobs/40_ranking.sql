@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO longer_wait_way(longer_wait) AS
             json_member('provider', longer_wait.provider), json_member('price_kind', longer_wait.price_kind)
         ))
     END;
-COMMENT ON FUNCTION longer_wait_way IS 'The way to rent of a longer_wait of ranked_candidates: a JSON object as text.';
+COMMENT ON FUNCTION longer_wait_way IS 'The rental in a longer_wait of ranked_candidates, as the text of a JSON object.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
@@ -22,7 +22,7 @@ _rankings AS (
     SELECT
         job, ranked_kind,
         bool_or(hours <= max_hours) AS meets_deadline,
-        -- What is kept where nothing is in time: the fastest, and what takes little longer.
+        -- The answers kept if none is in time: the fastest, and those that take little longer.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
             ELSE any_value(missed_deadline_factor) * min(hours)
@@ -102,7 +102,7 @@ FROM (SELECT *, unnest(objectives) AS objective FROM _best)
 WHERE CASE objective WHEN 'pareto' THEN is_unbeaten ELSE is_cheapest END
 QUALIFY rank <= coalesce(most_rows, rank);
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates: the budget and the deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: what the cheapest of those that finish too late would save.';
+    'The rankings of candidates: the budget and deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: the cheapest of those that finish too late, if it saves anything.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -159,7 +159,7 @@ JOIN query_table(plans) AS p
     ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
 LEFT JOIN main.rentals AS r ON r.rowid = k.offer;
 COMMENT ON MACRO TABLE answers_of IS
-    'Ranked candidates in the columns of cheapest_for. costs: of all three speeds.';
+    'Ranked candidates in the columns of cheapest_for. costs: at all three speeds.';
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _ranked_from AS MATERIALIZED (
@@ -179,7 +179,7 @@ FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
 -- Before anything is published there is none.
 LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
-    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with what is wanted; objectives: a ranking each; ranks_each_kind: price kinds are ranked apart; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or left out (see job_candidates, ranked_candidates). Where none of a ranking finishes within max_hours, meets_deadline is false, and its rows are the fastest one and those that take up to missed_deadline_factor of cost_parameters times as long; no row where the deadline is strict.';
+    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with the wanted constraints; objectives: one ranking for each; ranks_each_kind: price kinds are ranked separately; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or dropped (see job_candidates, ranked_candidates). If nothing finishes within max_hours, meets_deadline is false and the rows are the fastest one and those that take up to missed_deadline_factor (cost_parameters) times as long; no row if the deadline is strict.';
 
 CREATE OR REPLACE MACRO ranked_workloads(jobs, plans) AS TABLE
 WITH _many_candidates AS MATERIALIZED (
@@ -205,4 +205,4 @@ _kept_costs AS MATERIALIZED (
 
 FROM answers_of('_many_ranked', '_kept_costs', jobs, plans);
 COMMENT ON MACRO TABLE ranked_workloads IS
-    'ranked_jobs for many jobs with short rankings, in less memory: only what is ranked is priced at all speeds.';
+    'ranked_jobs for many jobs with short rankings, in less memory: only ranked candidates are priced at all speeds.';

@@ -10,13 +10,13 @@ SELECT
     p.* REPLACE (
         j.method AS method,
         j.lora_rank AS lora_rank,
-        -- Nothing is downloaded to train from scratch.
+        -- Training from scratch downloads nothing.
         CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
     )
 FROM plans_for('_job_settings') AS p
 JOIN _job_settings AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
-    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are left alone.';
+    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are ignored.';
 
 CREATE OR REPLACE MACRO with_rented_gpus(jobs) AS TABLE
 SELECT
@@ -27,7 +27,7 @@ SELECT
     ) AS planned_gpus
 FROM query_table(jobs);
 COMMENT ON MACRO TABLE with_rented_gpus IS
-    'Jobs with planned_gpus for job_plans: the GPUs that an answer can have, since they are rented out or the job names machines with them. jobs: as completed_jobs gives them.';
+    'Jobs with planned_gpus for job_plans: the GPUs that can occur in an answer, because someone rents them out or the job names machines with them. jobs: as completed_jobs gives them.';
 
 CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
 WITH _cheapest_jobs AS (
@@ -45,7 +45,7 @@ _cheapest_plans AS (
 FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans')
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: what you want of GPUs, providers, places and so on belongs into the columns of jobs, since offers that a WHERE on the answer asks for may not be in it. A ranking has the answers within max_hours, by default a week. If there is none within the default, meets_deadline is false, and the ranking has those that take little longer than the fastest. longer_wait_usd is the cost if one waits longer. jobs: the name of a table or CTE; see completed_jobs for its columns. By time, hours count to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row per price kind, GPU, number of GPUs, source, tier and term, the best offer there: specify GPUs, providers, places and so on in the columns of jobs, since the offers that a WHERE on the answer asks for may not be in it. A ranking has the answers within max_hours, by default a week. If none meets the default, meets_deadline is false, and the ranking has those that take little longer than the fastest. longer_wait_usd is the cost if you wait longer. jobs: the name of a table or CTE; see completed_jobs for its columns. Rankings by time compare hours to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO plans_at_hand(jobs) AS TABLE
 SELECT j.job, p.*
@@ -59,7 +59,7 @@ WHERE coalesce(
         j.stack, j.optimizer, j.training_precision, j.quantization
     ) IS NULL;
 COMMENT ON MACRO TABLE plans_at_hand IS
-    'The plans of jobs that the file has ready (grid_plans): what job_plans gives, without planning and without the terms of memory and time. No row for a job without: plans are published for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
+    'The plans of jobs that the file already contains (grid_plans): the rows of job_plans without planning, and without the terms of memory and time. No row for a job without published plans: these exist for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
 
 CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
 SELECT
@@ -75,7 +75,7 @@ SELECT
 FROM query_table(jobs) AS j
 LEFT JOIN plans_at_hand(jobs) AS p USING (job);
 COMMENT ON MACRO TABLE published_plans IS
-    'plans_at_hand, with an error that names the job where there are none.';
+    'plans_at_hand, but raises an error that names the job if it has none.';
 
 CREATE OR REPLACE MACRO cheapest_published(jobs) AS TABLE
 WITH _published_jobs AS (
@@ -89,7 +89,7 @@ _published_plans AS (
 FROM ranked_jobs('_published_jobs', '_published_plans')
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_published IS
-    'cheapest_for on plans that are published (published_plans): the same answers many times faster, and an error for a job that has none.';
+    'cheapest_for on published plans (published_plans): the same answers many times faster; raises an error for a job that has none.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 WITH _workload_settings AS (
@@ -104,7 +104,7 @@ SELECT j.* EXCLUDE (price_kinds) REPLACE (NULL::VARCHAR AS job_assumptions), w.s
 FROM completed_jobs('_workload_settings') AS j
 JOIN main.workloads AS w ON w.workload = j.job;
 COMMENT ON MACRO TABLE workload_jobs IS
-    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds: completed like any other job, so that they have the same answers.';
+    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds: completed like any other job, so that the answers are the same.';
 
 CREATE OR REPLACE MACRO workload_plans() AS TABLE
 SELECT w.workload AS job, p.*

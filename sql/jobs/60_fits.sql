@@ -22,7 +22,7 @@ CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     )
 );
 COMMENT ON FUNCTION one_gpu IS
-    'The gpu_id of a card by any name that a job may give it (job_names): a gpu_id is that card alone, and a family of one card is that card. Raises an error that lists the cards of a larger family, or the nearest names.';
+    'The gpu_id of a card from any name that a job may use for it (job_names): a gpu_id means that card alone, and a family of one card means that card. Raises an error that lists the cards of a larger family, or the nearest names.';
 
 CREATE OR REPLACE MACRO planned_gpus(gpus) AS
     CASE
@@ -34,7 +34,7 @@ CREATE OR REPLACE MACRO planned_gpus(gpus) AS
             || ' GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
         )
     END;
-COMMENT ON FUNCTION planned_gpus IS 'A number of GPUs for which there are plans; raises an error for others.';
+COMMENT ON FUNCTION planned_gpus IS 'The given number of GPUs if it is planned; raises an error otherwise.';
 
 CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
     CASE
@@ -42,7 +42,7 @@ CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
         ELSE error(number_refusal('tokens_per_sequence', tokens::VARCHAR, 1e0, 1e9, TRUE))
     END;
 COMMENT ON FUNCTION sequence_tokens IS
-    'The tokens of a sequence, null where left open; raises an error unless it is a whole number from 1 to 1e9.';
+    'The given number of tokens of a sequence, or null; raises an error unless it is a whole number from 1 to 1e9.';
 
 CREATE OR REPLACE MACRO fits(
     wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL
@@ -62,7 +62,7 @@ SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
 WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) gives the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds its terms up, largest_micro_batches says how far the micro-batch goes. Tokens and rank that are left out are the defaults of job_settings. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines of it are not planned.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds up its terms; largest_micro_batches gives the largest micro-batch. Tokens and rank default to those of job_settings. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines with it are not planned.';
 
 CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := NULL) AS TABLE
 WITH _fits_on_jobs AS (
@@ -111,7 +111,7 @@ CROSS JOIN _fits_on_gpu AS g
 LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
 ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora and lora with the default rank, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL: the default) gives one row per model and method: the verdict, P(fits), and the plan that is fastest there. Models whose context is shorter than the sequences are left out. The GPU may have any name that a job may give it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast where the plans are in the file already (grid_plans).';
+    'Which models can be trained on a GPU, by method (qlora and lora with the default rank, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL: the default) returns one row per model and method: the verdict, P(fits), and the fastest plan there. Models whose context is shorter than the sequences are skipped. The GPU may have any name that a job may use for it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast if the file already contains the plans (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
@@ -121,7 +121,7 @@ WITH _parts_plans AS (
         round(weights_gib, 2)::DECIMAL(12, 2) AS weights,
         round(adapter_gib, 2)::DECIMAL(12, 2) AS adapters,
         round(optimizer_gib, 2)::DECIMAL(12, 2) AS optimizer,
-        -- Outside of their own phases gradients are there only while they are accumulated.
+        -- Outside of their own phases, gradients exist only while they are accumulated.
         CASE
             WHEN grad_accum > 1 OR peak_phase IN ('end of backward', 'optimizer step')
                 THEN round(gradients_gib, 2)
@@ -158,7 +158,7 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'The parts of the memory, in GiB per GPU to the hundredth, in parts that add up to the peak, and what is needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits, and all else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond what is in use: lost between tensors), needed (the peak and the margin, less what is kept). plans: rows of job_plans, or of plans with a column job.';
+    'The parts of the memory, in GiB per GPU to the hundredth, which add up to the peak, and the memory needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits and everything else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond the memory in use: lost between tensors), needed (peak and margin, minus kept). plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (
@@ -212,7 +212,7 @@ FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
 COMMENT ON MACRO TABLE largest_micro_batches IS
-    'The largest micro-batch (sequences per GPU and step, up to 256) that fits with a probability of min_fit_probability of plan_defaults, by checkpointing, with peak memory in GiB per GPU, P(fits) and tokens per second of all GPUs there. All else is as the plan has it. No row for a checkpointing with which not one sequence fits so surely. plans: rows of job_plans, or of plans with a column job.';
+    'For each kind of checkpointing, the largest micro-batch (sequences per GPU and step, up to 256) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (
@@ -241,4 +241,4 @@ JOIN duckdb_columns() AS c
 GROUP BY c.comment, c.column_name, c.column_index
 ORDER BY c.column_index;
 COMMENT ON MACRO TABLE compare_gpus IS
-    'Two GPUs side by side: compare_gpus(one, other) gives one row per fact of gpu_compare that at least one of them has, with both values as text. A GPU may have any name that a job may give it (one_gpu); unknown names and a family of several GPUs raise an error.';
+    'Two GPUs side by side: compare_gpus(one, other) returns one row per fact of gpu_compare that at least one of them has, with both values as text. A GPU may have any name that a job may use for it (one_gpu); unknown names and a family of several GPUs raise an error.';

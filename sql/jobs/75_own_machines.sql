@@ -100,7 +100,7 @@ LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked
 LEFT JOIN _rank_lengths AS l ON l.job = m.job
 ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
 COMMENT ON MACRO TABLE machine_ranks IS
-    'The place of the machines that jobs name themselves (quote, own) in the ranking, and why some have none: job, source (quote or own), machine (as it was given), rank (its best), ranks (their number), gpu_count, total_usd, hours (of the way nearest to being ranked), reason (ranked, not_as_asked, beaten in cost and hours, another_costs_less, does_not_fit, too_many_gpus, not_planned), missed (the columns of jobs that it does not meet), and what these follow from: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'The rank of each machine that a job names itself (quote, own), or why it has none: job, source (quote or own), machine (as given), rank (its best), ranks (their number), gpu_count, total_usd, hours (of the variant nearest to being ranked), reason (ranked, not_as_asked, beaten in cost and hours, another_costs_less, does_not_fit, too_many_gpus, not_planned), missed (the columns of jobs whose constraints it does not meet), and what that rests on: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
 
 CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
 WITH _machine_jobs AS (
@@ -117,4 +117,4 @@ _machine_ranked AS MATERIALIZED (
 
 FROM machine_ranks('_machine_jobs', '_machine_plans', '_machine_ranked');
 COMMENT ON MACRO TABLE machine_ranks_for IS
-    'machine_ranks for your own jobs: where quotes and own machines rank in cheapest_for, and why some have no row there. jobs: the name of a table or CTE; see completed_jobs for its columns.';
+    'machine_ranks for your own jobs: where quotes and own machines rank in cheapest_for, or why they have no row there. jobs: the name of a table or CTE; see completed_jobs for its columns.';

@@ -11,7 +11,7 @@ WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),
 
--- Prices: those read on the day nearest to the claim, be it in offers still or not.
+-- Prices read on the day nearest to the claim, whether or not that day is still in offers.
 _offers AS (
     SELECT * FROM main.offers WHERE day <= getvariable('as_of_day')::DATE
 ),
@@ -82,7 +82,7 @@ _by_price AS (
     FROM _price_ranges
 ),
 
--- Where no price was read at all, none being seen proves nothing.
+-- If no price was read at all, the absence of one proves nothing.
 _any_price AS (
     SELECT 1 AS found
     WHERE EXISTS (FROM claim_evidence('_offers')) OR EXISTS (FROM history.spot_prices)
@@ -102,7 +102,7 @@ _by_providers AS (
     WHERE c.quantity = 'providers' AND EXISTS (FROM _any_price)
 ),
 
--- What spot saves: a provider's cheapest spot price for a card against its cheapest on demand, same day.
+-- Spot savings: a provider's cheapest spot price for a card against its cheapest on demand, same day.
 _spot AS (
     SELECT
         day, provider, gpu_id,
@@ -176,7 +176,7 @@ _by_other_claim AS (
         to_json({'finding': 'other_claims', 'claims': list(claim ORDER BY other)}) AS why,
         'claims ' || string_agg(other, ', ' ORDER BY other) AS evidence
     FROM _differ
-    -- What the evidence refutes contradicts nothing.
+    -- A claim that the evidence refutes contradicts nothing.
     WHERE other NOT IN (
         SELECT claim_id
         FROM _evidence

@@ -5,7 +5,7 @@ WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),
 
--- Arithmetic on the claim's own operands.
+-- Arithmetic with the claim's own operands.
 _terms AS (
     SELECT
         c.*,
@@ -65,7 +65,7 @@ _by_arithmetic AS (
     WHERE result IS NOT NULL
 ),
 
--- Datasheets. A board's capacities are its GPUs' together.
+-- Datasheets. A board's capacity is the sum over its GPUs.
 _specs AS (
     UNPIVOT (
         SELECT
@@ -95,8 +95,8 @@ _by_datasheet AS (
     WHERE c.kind = 'spec'
 ),
 
--- Memory: the least that fused software or a published run takes is a floor; what default software without
--- checkpointing takes is ample; in between, the claim holds with conditions.
+-- Memory: the least that fused software or a published run needs is a floor; the need of default software
+-- without checkpointing is ample; in between, the claim holds with conditions.
 _needs AS MATERIALIZED (SELECT * FROM claim_needs()),
 
 _runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
@@ -152,7 +152,7 @@ _by_fit AS (
     WHERE c.quantity = 'gpus_needed'
 ),
 
--- Sizes that the model works out as a range.
+-- Sizes that the model computes as a range.
 _by_size AS (
     SELECT
         c.claim_id,
@@ -169,7 +169,7 @@ _by_size AS (
     WHERE c.quantity IN ('adapter_mb', 'activations_gb')
 ),
 
--- Speed, and times and costs as the speed that they imply.
+-- Speeds, and times and costs as the speeds that they imply.
 _speed AS (
     SELECT
         c.*, r.slowest_run, r.fastest_run,
@@ -232,7 +232,7 @@ _by_speed AS (
     FROM _speed
 ),
 
--- Ratios and savings of one setting against another.
+-- Ratios and savings of one setting compared with another.
 _by_ratio AS (
     SELECT
         c.claim_id,

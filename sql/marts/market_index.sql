@@ -30,7 +30,7 @@ _offered AS (
         AND coalesce(o.effective_from <= f.index_day, TRUE)
 ),
 
--- Each source counts once, by its own median, as in offers_latest's comparison of prices with the market.
+-- Each source counts once, by its own median, as when offers_latest compares prices with the market.
 _middle AS (
     SELECT index_day, gpu_id, price_kind, median(usd) AS usd, count(*) AS sources
     FROM (

@@ -1,7 +1,7 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run under the constants that answers use, and under those fitted without its family of sources.
+-- Every run with the constants that answers use, and with those fitted without its family of sources.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r

@@ -1,7 +1,7 @@
 WITH _last AS (
     SELECT source, max(day) AS day
     FROM main.offers
-    -- What was imported is of the past: nobody offers it.
+    -- Imported prices are past ones: nobody offers them now.
     WHERE day <= getvariable('as_of_day')::DATE
         AND source IN (SELECT s.source FROM main.sources AS s WHERE s.kind = 'prices')
     GROUP BY source
@@ -64,7 +64,7 @@ _alone AS (
             WHEN NOT coalesce(available, TRUE) THEN 'not_available'
             WHEN effective_from > getvariable('as_of_day')::DATE THEN 'not_yet_in_effect'
             WHEN stale THEN 'stale'
-            -- What is paid for a commitment without a stated term is not known.
+            -- The total price of a commitment without a stated term is unknown.
             WHEN price_kind = 'reserved' AND term_days IS NULL THEN 'no_term'
             WHEN reliability < p['least_reliability'] THEN 'unreliable_host'
             WHEN ram_gib < p['least_host_ram_gib_per_gpu'] * gpu_count THEN 'host_too_small'
@@ -83,13 +83,14 @@ _asked AS (
         median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour,
         bool_and(marketplace) AS marketplace
     FROM _alone
-    -- What serves models is compared among serverless prices only.
+    -- Inference-only prices are compared only with serverless ones.
     WHERE coalesce(own_reason, 'not_available') = 'not_available'
         OR (own_reason = 'inference_only' AND price_kind = 'serverless')
     GROUP BY ALL
 ),
 
--- On a marketplace each host sets its own price: it is compared with the market and is no part of it.
+-- On a marketplace each host sets its own price: its prices are compared with the market but are not part of
+-- it.
 _elsewhere AS (
     SELECT
         a.source, a.gpu_id, a.price_kind,
@@ -106,7 +107,7 @@ _elsewhere AS (
     HAVING count(*) >= any_value(p.parameters['market_least_sources'])
 ),
 
--- How dear a source is as a whole: the median over its other GPUs of its price by the others' median.
+-- A source's price level: the median over its other GPUs of its price divided by the others' median.
 _levels AS (
     SELECT a.source, a.gpu_id, a.price_kind, count(*) AS gpus, median(b.level) AS level
     FROM _elsewhere AS a
@@ -131,7 +132,7 @@ _compared AS (
         END AS far,
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
-            -- A short term is dearer than others' longer ones: of reservations the median over the terms
+            -- A short term costs more than others' longer ones: for reservations the median over terms
             -- counts, and gates within the source compare one term with another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
@@ -147,8 +148,7 @@ _compared AS (
             AND a.own_reason IS NULL
 ),
 
--- The bias of a source: with a price kind whose middle is far from all others, a unit or a column was
--- misread.
+-- The bias of a source: if the median of a price kind is far from all others, a unit or a column was misread.
 _biased AS (
     SELECT e.source, e.price_kind
     FROM _elsewhere AS e
@@ -160,7 +160,7 @@ _biased AS (
         AND abs(ln(median(e.level))) > ln(any_value(p.parameters['market_bias_factor']))
 ),
 
--- A source with many prices far off was misread: its prices that cannot be compared are not trusted either.
+-- A source with many prices far off was misread: its incomparable prices are not trusted either.
 _misread AS (
     SELECT source
     FROM _compared

@@ -3,7 +3,7 @@ WITH _from AS (
     SELECT coalesce(getvariable('history_from')::DATE, '-infinity') AS day
 ),
 
--- The last price of each series before those days, and since when it was the price.
+-- The last price of each series before those days, and its first day.
 _before AS (
     SELECT
         gpu_id, price_kind, term_days, source, provider, tier,

@@ -18,7 +18,7 @@ _offers AS (
             ),
         o.node_network_gbps AS offer_network_gbps,
         o.max_nodes AS offer_max_nodes,
-        -- Only a price per GPU is taken several times on one machine; a named machine is rented whole.
+        -- Only a price per GPU can apply several times to one machine; a named machine is rented whole.
         o.gpu_count = 1 AND (o.gpu_counts IS NOT NULL OR o.size_evidence <> 'offered') AS by_the_gpu,
         z.size AS catalogued,
         coalesce(g.max_gpus_per_node, 1) AS card_gpus_per_host,
@@ -58,8 +58,8 @@ _hosts AS (
         *,
         -- An offer of more GPUs than one machine can have is a cluster.
         least(list_max(sold), card_gpus_per_host)::INTEGER AS gpus_per_host,
-        -- A host that is down for as long each time fails the more often, the less of the time it is up; none
-        -- is taken to be better than one in a data centre.
+        -- Outages are assumed equally long, so the lower a host's uptime, the more often it fails; none is
+        -- assumed better than one in a data centre.
         CASE
             WHEN up_share < 1
                 THEN least(
@@ -72,7 +72,7 @@ _hosts AS (
             AND gpus_per_host = list_max(catalogued.gpu_counts) AS network_catalogued,
         CASE WHEN network_catalogued THEN catalogued.node_network_gbps ELSE offer_network_gbps END
             AS node_network_gbps,
-        -- Where the offer states its network and no limit, it joins any number of machines.
+        -- If the offer states its network and no limit, it joins any number of machines.
         coalesce(
             offer_max_nodes,
             CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE list_max(planned_counts()) END
@@ -90,7 +90,7 @@ _served AS (
     FROM _hosts AS h
     JOIN _counts AS c
         ON c.gpu_count <= h.gpus_per_host
-        -- Several machines only where their network is known. An offer on a marketplace is one machine.
+        -- Several machines only if their network is known. An offer on a marketplace is one machine.
         OR (
             c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1
             AND h.node_network_gbps IS NOT NULL AND h.tier_class <> 'marketplace'
@@ -156,7 +156,7 @@ _terms AS (
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
         CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
-        -- Disks that last at a source outlive a host in a data centre, and stay on the host of a marketplace.
+        -- Persistent disks outlive a host in a data centre, but stay on the host on a marketplace.
         coalesce(persistent_disk, FALSE) AS persistent_disk,
         tier_class <> 'marketplace' AS disk_outlives_host,
         json_object_of(concat_ws(',',
@@ -198,7 +198,7 @@ _terms AS (
     FROM _charged
 ),
 
--- Whatever a job can ask for is the same in a group, so that no answer is lost with the offers left out.
+-- Everything that a job can ask for is the same within a group, so dropping offers loses no answer.
 _cheapest AS (
     SELECT *
     FROM _terms
@@ -217,7 +217,7 @@ _cheapest AS (
 
 SELECT
     *,
-    -- The same terms but for provider and place. Of equal prices the one that comes first below counts.
+    -- The same terms except for provider and place. Of equal prices, the first in the order below counts.
     row_number() OVER (
         PARTITION BY
             gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
@@ -230,7 +230,7 @@ SELECT
             capture_sha256, observed_at, usd_per_hour, gpus_billed
     ) > 1 AS is_undercut
 FROM _cheapest
--- Ties of a ranking go to the earlier row.
+-- Ties in a ranking go to the earlier row.
 ORDER BY
     gpu_id, gpu_count, source, tier, region, instance_type, raw_label, price_kind, term_days, node_count,
     provider, source_url, capture_sha256, observed_at, usd_per_hour, gpus_billed

@@ -2,11 +2,11 @@ WITH _attempts AS (
     SELECT
         *,
         row_number() OVER _newest_first AS place,
-        -- How many accepted attempts are as new or newer: 0 for the failures since the last accepted one.
+        -- Number of accepted attempts as new or newer: 0 for the failures since the last accepted one.
         count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
     FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
-        -- A source that has its permission again is as its attempts before left it.
+        -- A source that regains its permission has the state that its earlier attempts left.
         AND NOT (
             status = 'needs_permission'
             AND NOT coalesce(list_contains(getvariable('sources_off')::VARCHAR[], source), TRUE)
@@ -53,11 +53,11 @@ SELECT
         AND NOT coalesce(list_contains(getvariable('sources_with_keys')::VARCHAR[], s.source), FALSE)
         THEN s.key_variables
     END AS missing_key,
-    -- What is off now explains more than how its last attempt ended.
+    -- That a source is off now explains more than how its last attempt ended.
     CASE
         WHEN n.reason IS NOT NULL THEN n.reason
         WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason)
-        -- Where this is published, what the user enabled is not known: a source that was asked was allowed.
+        -- On publication the user's choices are unknown: a source that was asked was allowed.
         WHEN getvariable('sources_off') IS NULL AND a.day IS NULL AND s.terms_automated = 'forbidden'
             AND NOT s.needs_key AND s.disabled IS NULL
             THEN 'terms_forbid'

@@ -13,7 +13,7 @@ COMMENT ON MACRO TABLE constants IS
 
 CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS
     split_part(architecture, ' ', 1) || ' ' || segment;
-COMMENT ON FUNCTION gpu_family IS 'GPUs of one generation and market, whose matrix-product efficiency goes together.';
+COMMENT ON FUNCTION gpu_family IS 'The generation and market of a GPU: GPUs of one group have similar matrix-product efficiency.';
 
 CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
     at_one_watt * pow(watts_per_tflop, exponent);
@@ -35,7 +35,7 @@ WHERE g.gemm_bf16_measured_tflops IS NOT NULL AND g.bf16_dense_tflops IS NOT NUL
     AND g.has_full_specs AND g.derived_from IS NULL
 GROUP BY ALL;
 COMMENT ON MACRO TABLE gemm_families IS
-    'How much better than gemm_share the measured cards of a family do, as a logarithm, by calibration.';
+    'By how much the measured cards of a family exceed gemm_share, as a logarithm, by calibration.';
 
 CREATE OR REPLACE MACRO gib(bytes) AS bytes / 1073741824e0;
 COMMENT ON FUNCTION gib IS 'Bytes in GiB, 2^30 bytes.';
@@ -62,7 +62,7 @@ COMMENT ON FUNCTION quantized_weight_bytes IS 'Bytes per parameter of a quantize
 
 CREATE OR REPLACE MACRO a100_gemm_flops() AS 271e12;
 COMMENT ON FUNCTION a100_gemm_flops IS
-    'Measured rate of large 16-bit matrix products on an A100 SXM (catalog/gpus.csv), FLOP/s: the reference that gemm_exponent and attention_exponent count from.';
+    'Measured rate of large 16-bit matrix products on an A100 SXM (catalog/gpus.csv), FLOP/s: the reference of gemm_exponent and attention_exponent.';
 
 CREATE OR REPLACE MACRO h100_gemm_flops() AS 795e12;
 COMMENT ON FUNCTION h100_gemm_flops IS
@@ -70,7 +70,7 @@ COMMENT ON FUNCTION h100_gemm_flops IS
 
 CREATE OR REPLACE MACRO pcie_bytes_per_second(generation) AS 4e9 * pow(2, generation - 1);
 COMMENT ON FUNCTION pcie_bytes_per_second IS
-    'One direction of 16 PCI Express lanes: about 4 GB/s in the first generation, twice as much in each later one.';
+    'Bytes per second of 16 PCI Express lanes in one direction: about 4 GB/s in the first generation, doubling with each later one.';
 
 CREATE OR REPLACE MACRO network_bytes_per_second(gbps) AS gbps * 0.125e9;
 COMMENT ON FUNCTION network_bytes_per_second IS 'Gbit/s as bytes per second.';
@@ -81,11 +81,11 @@ COMMENT ON FUNCTION ethernet_gbps IS
 
 CREATE OR REPLACE MACRO most_above_datasheet() AS 1.05e0;
 COMMENT ON FUNCTION most_above_datasheet IS
-    'Large matrix products of a card that has no measurement, over its datasheet, at most. Assumed.';
+    'Highest ratio of large matrix products to the datasheet for a card without a measurement. Assumed.';
 
 CREATE OR REPLACE MACRO narrow_format_share() AS 0.95e0;
 COMMENT ON FUNCTION narrow_format_share IS
-    'Share of their own datasheet peak that products in fp8 and fp4 reach at most. Assumed.';
+    'Highest share of their own datasheet peak that fp8 and fp4 products reach. Assumed.';
 
 CREATE OR REPLACE MACRO adamw_fp32_bytes() AS 28e0;
 COMMENT ON FUNCTION adamw_fp32_bytes IS

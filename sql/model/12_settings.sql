@@ -11,7 +11,7 @@ SELECT
         AS ignored
 FROM _columns;
 COMMENT ON MACRO TABLE ignored_columns IS
-    'The columns of a relation that are none of the known ones, as a member of assumptions: a misspelt setting would otherwise silently be a default.';
+    'The unknown columns of a relation, as a member of assumptions: a misspelt setting would otherwise silently get its default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
     SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO run_columns() AS (
     LIMIT 1
 );
 COMMENT ON FUNCTION run_columns IS
-    'The columns of a relation of runs that are read, or known not to be settings.';
+    'The columns of a relation of runs that are read, or that are known not to be settings.';
 
 CREATE OR REPLACE MACRO stacks() AS TABLE
 FROM (VALUES
@@ -38,7 +38,7 @@ FROM (VALUES
     stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach, unties_head
 );
 COMMENT ON MACRO TABLE stacks IS
-    'How the training stacks differ in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+    'The differences between the training stacks in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
 CREATE OR REPLACE MACRO setting_defaults() AS TABLE
 SELECT map_from_entries(list((setting, default_value))) AS p
@@ -56,7 +56,7 @@ SELECT
     'full' AS checkpointing, 1 AS flash_attention
 FROM setting_defaults();
 COMMENT ON MACRO TABLE run_defaults IS
-    'Defaults of settings that a run does not state: sequences and ranks as those of a job. Settings that follow from others are in resolved_settings.';
+    'Defaults of settings that a run does not state: sequence length and rank as for a job. resolved_settings derives the settings that follow from others.';
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
@@ -84,7 +84,7 @@ SELECT
     carried
 FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
-    'The settings of runs in the types of the formulas, null where left open; other columns are left out. carried: whatever the caller wants to find again beside the answer.';
+    'The settings of runs in the types of the formulas, null if left open; other columns are dropped. carried: anything the caller wants returned beside the answer.';
 
 CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
 SELECT
@@ -130,12 +130,12 @@ SELECT
 FROM given_settings(jobs) AS s
 CROSS JOIN run_defaults() AS d;
 COMMENT ON MACRO TABLE assumed_settings IS
-    'Settings of runs with run_defaults filled in, and assumptions: a JSON object with the value taken for each setting that was left open, or by what it is chosen. Settings that follow from others are still open.';
+    'Settings of runs with run_defaults filled in, and assumptions: a JSON object with the value assumed for each setting that was left open, or how it is chosen. Settings that follow from others are still open.';
 
 CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
     least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));
 COMMENT ON FUNCTION least_tensor_parallel IS
-    'GPUs that Megatron-style engines split a model over by tensors: the least power of two that holds the weights in 80% of the memory, at most the 8 GPUs of one node.';
+    'GPUs over which Megatron-style engines split a model by tensor parallelism: the smallest power of two that holds the weights in 80% of the memory, at most the 8 GPUs of one node.';
 
 CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
     CASE
@@ -144,7 +144,7 @@ CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_c
         ELSE 1600e0
     END;
 COMMENT ON FUNCTION usual_network_gbps IS
-    'Network of a node in Gbit/s where none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 where the GPU is of 2022 or later, 1,600 where it is older.';
+    'Network of a node in Gbit/s if none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 if the GPU was released in 2022 or later, 1,600 if earlier.';
 
 CREATE OR REPLACE MACRO impossible_groups(
     gpu_count, node_count, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel,
@@ -173,7 +173,7 @@ CREATE OR REPLACE MACRO impossible_groups(
             ) || ': does not divide gpu_count ' || gpu_count::BIGINT
     END;
 COMMENT ON FUNCTION impossible_groups IS
-    'Why GPUs cannot be grouped as a run says, naming the setting; null where they can. Null arguments are left open.';
+    'The reason why GPUs cannot be grouped as a run asks, naming the setting; null if they can. Null arguments are unset.';
 
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
@@ -237,4 +237,4 @@ JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu
 LEFT JOIN stacks() AS t ON t.stack = s.stack;
 COMMENT ON MACRO TABLE resolved_settings IS
-    'Settings of runs with every setting filled in, and what their stack does. An error where GPUs cannot be grouped as a run says.';
+    'Settings of runs with every setting filled in, and the properties of their stack. Raises an error if GPUs cannot be grouped as a run asks.';

@@ -8,7 +8,7 @@ CREATE OR REPLACE MACRO recipe_named(recipe) AS
             || (SELECT string_agg(s.recipe, ', ' ORDER BY s.recipe) FROM main.recipe_settings AS s)
         )
     END;
-COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; an error that names those there are for another one.';
+COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; raises an error that lists the recipes for an unknown one.';
 
 CREATE OR REPLACE MACRO least_agreeing_runs() AS 3;
 COMMENT ON FUNCTION least_agreeing_runs IS
@@ -59,4 +59,4 @@ SELECT
 FROM _recipes_found AS f
 LEFT JOIN main.recipe_settings AS r ON r.recipe = f.recipe;
 COMMENT ON MACRO TABLE with_recipes IS
-    'The traced recipe of each run: the one it names, else the one that recipe_settings maps its settings to; null where none is traced.';
+    'The traced recipe of each run: the one it names, else the one that recipe_settings maps its settings to; null if none is traced.';

@@ -28,11 +28,11 @@ CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
         ELSE sliding_window * (2 - sliding_window / seq_len)
     END;
 COMMENT ON FUNCTION window_length IS
-    'Length of a sequence without window in which causal attention reads as many keys per token as with a window in seq_len: half of it on average, as the first tokens see fewer.';
+    'Length at which causal attention without a window reads as many keys per token as with a window over seq_len tokens: half of it on average, as the first tokens see fewer.';
 
 CREATE OR REPLACE MACRO linear_mixer_length() AS 512e0;
 COMMENT ON FUNCTION linear_mixer_length IS
-    'Length of the sequence in which causal attention costs what a linear-time mixer does: chunks of 128 to 256 tokens, and states of 128 features read and written. Dao and Gu 2024, arXiv 2405.21060.';
+    'Length of the sequence at which causal attention costs as much as a linear-time mixer: chunks of 128 to 256 tokens, and states of 128 features read and written. Dao and Gu 2024, arXiv 2405.21060.';
 
 CREATE OR REPLACE MACRO attended_length(
     seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
@@ -49,7 +49,7 @@ CREATE OR REPLACE MACRO attended_length(
         + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
     ) / layers;
 COMMENT ON FUNCTION attended_length IS
-    'Tokens that attention would span in each layer, were all layers alike: seq_len where all of them see the whole sequence; null arguments as in models.';
+    'Tokens that attention would span in each layer if all layers were alike: seq_len if all of them see the whole sequence; null arguments as in models.';
 
 CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
     CASE
@@ -57,7 +57,7 @@ CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
         ELSE ((layers - dense_layers) * sparse + dense_layers * dense) / layers
     END;
 COMMENT ON FUNCTION of_all_layers IS
-    'Average over the layers of a mixture of experts of which the first are dense.';
+    'Average over the layers of a mixture of experts whose first layers are dense.';
 
 CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
     coalesce(is_trainer, FALSE) AND model LIKE 'llama-4-%';
@@ -125,7 +125,7 @@ _settings_shape AS (
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
         g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
         g.nvlink_gb_s,
-        -- GPUs that NVLink joins where they are not just those of a node: the NVLink domain of a rack has 72.
+        -- GPUs joined by NVLink if not simply those of a node: the NVLink domain of a rack has 72.
         CASE
             WHEN g.nvlink_topology = 'bridge' THEN 2e0
             WHEN g.nvlink_topology = 'switched' AND g.max_gpus_per_node = 4 THEN 72e0
@@ -225,4 +225,4 @@ SELECT
     shards_weights AND data_parallel > 1 AS gathers_weights
 FROM query_table(coefficients);
 COMMENT ON MACRO TABLE scale_of IS
-    'Tokens of one micro-step on one rank, and the sizes of the groups that a run and its state are split over.';
+    'Tokens of one micro-step on one rank, and the sizes of the groups over which a run and its state are split.';

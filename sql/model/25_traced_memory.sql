@@ -38,7 +38,7 @@ SELECT
     }::MAP (VARCHAR, DOUBLE) AS fixed_features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE features_of IS
-    'The features of each run that recipe_memory has bytes per unit of, by name: per token of a micro-batch, and fixed.';
+    'The features of each run for which recipe_memory has bytes per unit, by name: per token of a micro-batch, and fixed.';
 
 CREATE OR REPLACE MACRO traced_term(moment, category) AS
     CASE
@@ -47,7 +47,7 @@ CREATE OR REPLACE MACRO traced_term(moment, category) AS
         ELSE 'step_copy'
     END;
 COMMENT ON FUNCTION traced_term IS
-    'The term of the memory model that bytes of recipe_memory count for: those of the step each for itself, of other moments all but the state of the optimizer together.';
+    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step a term for each purpose, at other moments one term for everything but the optimizer state.';
 
 CREATE OR REPLACE MACRO shown_term(moment, category) AS
     CASE
@@ -57,7 +57,7 @@ CREATE OR REPLACE MACRO shown_term(moment, category) AS
             AND category IN ('working_set', 'temporaries', 'hidden_temporaries') THEN 'working'
     END;
 COMMENT ON FUNCTION shown_term IS
-    'The term that bytes of recipe_memory are shown as, beside the moment that they count for.';
+    'The term under which bytes of recipe_memory are shown, in addition to the moment to which they belong.';
 
 CREATE OR REPLACE MACRO traced_coefficients() AS TABLE
 SELECT recipe, term, feature, sum(bytes) AS bytes
@@ -81,7 +81,7 @@ COMMENT ON MACRO TABLE traced_coefficients IS
 CREATE OR REPLACE MACRO term_sum(is_of_term, bytes) AS
     -- To a thousandth: the last digits of a sum depend on the order in which threads add.
     round(coalesce(sum(bytes) FILTER (is_of_term), 0e0), 3);
-COMMENT ON FUNCTION term_sum IS 'Bytes of one term, of all its features together.';
+COMMENT ON FUNCTION term_sum IS 'Bytes of one term, summed over its features.';
 
 CREATE OR REPLACE MACRO term_sums(term, bytes) AS {
     'forward': term_sum(term = 'forward_layers', bytes),
@@ -104,12 +104,12 @@ CREATE OR REPLACE MACRO term_sums(term, bytes) AS {
     'working': term_sum(term = 'working', bytes),
     'logits': term_sum(term = 'logits', bytes)
 };
-COMMENT ON FUNCTION term_sums IS 'Bytes of each term, of all its features together.';
+COMMENT ON FUNCTION term_sums IS 'Bytes of each term, summed over its features.';
 
 CREATE OR REPLACE MACRO runs_traced_code(model, experts, mlp_tensors) AS
     experts = 1 AND mlp_tensors = 4 AND model NOT LIKE 'gemma-2-%';
 COMMENT ON FUNCTION runs_traced_code IS
-    'Whether a model runs the code that coefficients are learned from: dense, with a gated MLP and without caps of its scores. Others keep the formula.';
+    'True if a model runs the code from which coefficients are learned: dense, with a gated MLP and uncapped scores. Other models keep the formula.';
 
 CREATE OR REPLACE MACRO traced_of(settings) AS TABLE
 WITH _traced_runs AS (

@@ -105,7 +105,7 @@ CREATE OR REPLACE MACRO peak_phase_of(loss, backward_start, backward_end, optimi
         WHEN backward_end THEN 'end of backward'
         ELSE 'optimizer step'
     END;
-COMMENT ON FUNCTION peak_phase_of IS 'The phase of a training step that needs most memory, from the bytes of each.';
+COMMENT ON FUNCTION peak_phase_of IS 'The phase of a training step that needs the most memory, from the bytes of each phase.';
 
 CREATE OR REPLACE MACRO memory_terms(scaled) AS TABLE
 WITH _memory_traced AS (

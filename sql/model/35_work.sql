@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO work_recipe(
         )
     END;
 COMMENT ON FUNCTION work_recipe IS
-    'The recipe of recipe_work that a run''s settings mean: which weights train, in which type, and whether autocast chooses the types of the products.';
+    'The recipe of recipe_work for a run''s settings: which weights train, in which type, and whether autocast chooses the types of the products.';
 
 CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
     CASE
@@ -28,7 +28,7 @@ CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
         ELSE 'flash'
     END;
 COMMENT ON FUNCTION attention_kernel IS
-    'The attention kernel of torch: flash attention needs compute capability 8.0, else it takes its memory-efficient one.';
+    'The attention kernel that torch uses: flash attention from compute capability 8.0, otherwise the memory-efficient one.';
 
 CREATE OR REPLACE MACRO token_list(w) AS [
     w.layer_token_hidden, w.layer_token_query, w.layer_token_key_value, w.layer_token_intermediate,
@@ -37,14 +37,14 @@ CREATE OR REPLACE MACRO token_list(w) AS [
     w.token_unadapted_down_weights, w.token_head_weights, w.token_adapter_weights, w.layer_token_attention
 ]::DOUBLE[];
 COMMENT ON FUNCTION token_list IS
-    'The features of recipe_work that each token adds to, as a list: coefficients, or what a run has of them per token. Without token_vocab: logits take time of their own.';
+    'The features of recipe_work to which each token adds, as a list: of coefficients, or of a run''s amounts per token. Without token_vocab, as logits are timed separately.';
 
 CREATE OR REPLACE MACRO fixed_list(w) AS [
     w.layer_weights, w.unadapted_down_weights, w.head_weights, w.tied_head_weights, w.adapter_weights,
     w.layers, w.layer_adapters, w.grouped_layers, w.unadapted_down_layers, w.once
 ]::DOUBLE[];
 COMMENT ON FUNCTION fixed_list IS
-    'The features of recipe_work that depend on no token, as a list: coefficients, or what a run has of them.';
+    'The features of recipe_work that do not depend on tokens, as a list: of coefficients, or of a run''s amounts.';
 
 CREATE OR REPLACE MACRO work_coefficients() AS TABLE
 WITH _work_lists AS (
@@ -70,7 +70,7 @@ SELECT
 FROM _work_lists
 GROUP BY ALL;
 COMMENT ON MACRO TABLE work_coefficients IS
-    'The coefficients of recipe_work as lists in the order of token_list and fixed_list, a row per recipe, attention kernel and part.';
+    'The coefficients of recipe_work as lists in the order of token_list and fixed_list, one row per recipe, attention kernel and part.';
 
 CREATE OR REPLACE MACRO work_features(settings) AS TABLE
 SELECT
@@ -113,13 +113,13 @@ SELECT
     } AS features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE work_features IS
-    'Settings of runs with the features that recipe_work has coefficients for, by their names there; those of tokens per token.';
+    'Settings of runs with the features for which recipe_work has coefficients, by their names there; token features are per token.';
 
 CREATE OR REPLACE MACRO work_of(step, recompute, passes, features) AS
     coalesce(list_dot_product(step, features), 0e0)
     + passes * coalesce(list_dot_product(recompute, features), 0e0);
 COMMENT ON FUNCTION work_of IS
-    'Coefficients times features, of the step and of the recompute in its passes; 0 where there are no coefficients.';
+    'Coefficients times features, for the step and for the passes of its recompute; 0 if there are no coefficients.';
 
 CREATE OR REPLACE MACRO with_work(settings) AS TABLE
 WITH _work_features AS (
@@ -157,4 +157,4 @@ LEFT JOIN _work_coefficients AS s
 LEFT JOIN _work_coefficients AS r
     ON r.recipe = f.traced_work AND r.attention = f.attention AND r.part = 'recompute';
 COMMENT ON MACRO TABLE with_work IS
-    'Settings of runs with what a micro-step must do, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: whether traces of the recipe say it; else all are 0.';
+    'Settings of runs with the work of a micro-step, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: true if it was counted on traces of the recipe; otherwise all are 0.';

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0);
 COMMENT ON FUNCTION head_width_rate IS
-    'Rate of fused attention with heads of width features, relative to heads of 128: 0.83 at 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
+    'Rate of fused attention with heads width features wide, relative to heads of 128: 0.83 at 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
 
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
@@ -252,7 +252,7 @@ CREATE OR REPLACE MACRO bottleneck_of(
         WHEN offload THEN 'offload'
         ELSE 'optimizer'
     END;
-COMMENT ON FUNCTION bottleneck_of IS 'The term of a training step that takes most time, from the seconds of each.';
+COMMENT ON FUNCTION bottleneck_of IS 'The term of a training step that takes the most time, from the seconds of each term.';
 
 CREATE OR REPLACE MACRO speed_terms(scaled) AS TABLE
 WITH _speed_compute AS (

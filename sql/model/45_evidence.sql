@@ -13,7 +13,7 @@ COMMENT ON FUNCTION gpu_class IS
     'Class of a GPU, for error bands: cards of a class share form factor, cooling and generation.';
 
 CREATE OR REPLACE MACRO log_distance(one, other) AS abs(ln(one / other));
-COMMENT ON FUNCTION log_distance IS 'How many times one is the other, either way, as a logarithm.';
+COMMENT ON FUNCTION log_distance IS 'The ratio of two numbers, the larger over the smaller, as a logarithm.';
 
 CREATE OR REPLACE MACRO weight_form(method, quantization) AS
     CASE
@@ -22,14 +22,14 @@ CREATE OR REPLACE MACRO weight_form(method, quantization) AS
         ELSE coalesce(quantization, 'nf4')
     END;
 COMMENT ON FUNCTION weight_form IS
-    'Form of the frozen weights, for the distance between runs: double quantization is alike.';
+    'Form of the frozen weights, for the distance between runs: double quantization makes no difference.';
 
 CREATE OR REPLACE MACRO evidence_reach() AS {
     'params_measured': 1.1e0, 'length_measured': 2.01e0,
     'params_interpolated': 3e0, 'length_interpolated': 8.01e0
 };
 COMMENT ON FUNCTION evidence_reach IS
-    'How many times the parameters and the sequence length of a measured run a run may have, either way, and count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, lengths of 2 and 8 x with a hundredth for rounded ones.';
+    'Largest ratios, either way, between the parameters and sequence lengths of a run and a measured run for it to count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, including lengths of 2 and 8 x, with a hundredth added for rounded ones.';
 
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (
@@ -101,12 +101,12 @@ SELECT
     CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
-    'How near a measured quantity (memory or speed) is. measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, mixture of experts or not alike, within 3 x the parameters and 8 x the length, and at most twice the GPUs where they cannot reach each other''s memory; else extrapolated.';
+    'The distance to the nearest measurement of a quantity (memory or speed). measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, both or neither a mixture of experts, within 3 x the parameters and 8 x the length, and at most twice the GPUs if these cannot reach each other''s memory; else extrapolated.';
 
 CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
 COMMENT ON FUNCTION memory_evidence IS
-    'Evidence of a memory estimate: traced, between measured and interpolated, where it comes from traces of a recipe with which measured runs agree; else that of the measured runs near it.';
+    'Evidence of a memory estimate: traced, between measured and interpolated, if it comes from traces of a recipe that measured runs confirm; else that of the measured runs near it.';
 
 CREATE OR REPLACE MACRO with_band(terms, quantity) AS TABLE
 WITH _terms_judged AS (
@@ -125,4 +125,4 @@ JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
     AND b.gpu_class = t.class AND b.evidence = t.evidence;
 COMMENT ON MACRO TABLE with_band IS
-    'Estimated quantities (memory or speed) of runs, which is_proven by traces or not, with the evidence near it and the band of held-out errors: measured over estimated, p10 low_ratio and p90 high_ratio.';
+    'Estimated quantities (memory or speed) of runs, is_proven if traces confirm them, with the evidence near them and the band of held-out errors: measured over estimated, p10 low_ratio and p90 high_ratio.';

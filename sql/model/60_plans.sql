@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'GPUs of a plan, and sequences of its micro-batch, that the planner tries: machines have powers of two.';
+    'The numbers of GPUs and sequences per micro-batch that the planner tries: machines have powers of two.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -22,7 +22,7 @@ SELECT
     p['min_fit_probability']::DOUBLE AS min_fit_probability
 FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'What the planner takes where a workload leaves a setting open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) is called fits, and is what rankings keep to.';
+    'The planner''s defaults for settings that a workload leaves open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) gets the verdict fits; rankings use only such plans.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
@@ -30,7 +30,7 @@ CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
     )));
 COMMENT ON FUNCTION fit_probability IS
-    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) where it fits and over -ln(low_ratio) where not; so 50% at the limit, 90% where the high end of the band just fits. Held-out residuals are likelier under it than under a log-normal distribution with the same p10 and p90.';
+    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) if it fits and over -ln(low_ratio) if not; so 50% at the limit, 90% when the high end of the band just fits. Held-out residuals are likelier under it than under a log-normal distribution with the same p10 and p90.';
 
 CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
@@ -94,7 +94,7 @@ CREATE OR REPLACE MACRO infeasible_on(
         WHEN method = 'qlora' AND vendor = 'intel' THEN 'no_4bit_kernels'
     END;
 COMMENT ON FUNCTION infeasible_on IS
-    'Why a workload cannot run on a GPU with any amount of memory, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
+    'The reason why a workload cannot run on a GPU however much memory it has, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
 -- In order of preference: of two settings with the same merit the one with the lower number is planned.
@@ -161,7 +161,7 @@ WHERE g.has_full_specs
     AND v.offload = coalesce(w.offload_wanted, '')
     AND NOT (w.method IN ('lora', 'qlora') AND v.sharding = 'zero2');
 COMMENT ON MACRO TABLE plan_variants IS
-    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: what the planner needs besides.';
+    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs.';
 
 CREATE OR REPLACE MACRO candidates_for(jobs) AS TABLE
 WITH _variants AS (
@@ -251,7 +251,7 @@ JOIN _bands AS b
     AND b.is_mixture = (c.experts > 1) AND b.weight_form = weight_form(c.method, c.quantization)
     AND b.is_proven = c.is_proven;
 COMMENT ON MACRO TABLE judged_candidates IS
-    'candidates_for with the evidence near each, the band of its memory and P(fits).';
+    'candidates_for with the nearest evidence, the memory band and P(fits) of each.';
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
@@ -287,7 +287,7 @@ FROM (
     FROM judged_candidates(jobs)
 )
 GROUP BY job, gpu, gpu_count, node_count;
-COMMENT ON MACRO TABLE best_candidates IS 'The best of judged_candidates of each job, GPU and count.';
+COMMENT ON MACRO TABLE best_candidates IS 'The best of judged_candidates for each job, GPU and count.';
 
 CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high_ratio) AS
     CASE
@@ -295,7 +295,7 @@ CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high
         ELSE memory_gib * high_ratio
     END;
 COMMENT ON FUNCTION high_memory_gib IS
-    'The high end of the band of a run''s memory: what the allocator keeps without need it gives back before a run dies.';
+    'The high end of the band of a run''s memory, capped at the GPU''s if needed_gib fits: the allocator returns unused memory before a run dies.';
 
 CREATE OR REPLACE MACRO plan_verdict(needed_gib, usable_gib, fit_probability) AS
     CASE
@@ -365,11 +365,11 @@ JOIN main.model_bands AS b
     ON b.calibration = c.calibration AND b.quantity = 'speed' AND b.method = c.method
     AND b.gpu_class = c.class AND b.evidence = c.evidence;
 COMMENT ON MACRO TABLE plans_in_full IS
-    'plans_for with what its bands follow from: needed_gib (the memory without which a run dies) and the ratios of the bands of memory and speed.';
+    'plans_for with the basis of its bands: needed_gib (the memory without which a run dies) and the ratios of the bands of memory and speed.';
 
 CREATE OR REPLACE MACRO plans_for(jobs) AS TABLE
 SELECT
     * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
 FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and count: the settings with most tokens per second among those that fit with min_fit_probability, or, where none does, those that are likeliest to; memory and time term by term, band, evidence, and infeasible_reason where nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';
+    'One row per job, GPU and count: the settings with the most tokens per second among those that fit with min_fit_probability, or, if none do, those likeliest to fit; memory and time term by term, band, evidence, and infeasible_reason if nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';

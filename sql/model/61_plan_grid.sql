@@ -48,4 +48,4 @@ FROM (
     FROM main.plan_grid
 );
 COMMENT ON MACRO TABLE grid_plans IS
-    'The plans that the file has ready, of workloads (plans) and of the grid (plan_grid), in the columns of job_plans without the terms of memory and time; those that do not fit are left out. A model, method, sequence length and rank without a row is off the grid, or fits nowhere.';
+    'The plans that the file already contains, of workloads (plans) and of the grid (plan_grid), in the columns of job_plans without the terms of memory and time; those that do not fit are omitted. A model, method, sequence length and rank without a row is off the grid, or fits nowhere.';

@@ -399,7 +399,7 @@ def test_what_a_source_redacts_never_reaches_the_disk(
 # --- answers like those before --------------------------------------------------------------------------
 
 
-def test_every_page_is_asked_for_whole_and_304_is_no_answer(
+def test_every_page_is_asked_for_whole_and_304_is_not_an_answer(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
     """A host whose validator is wrong could make an old price look fresh."""

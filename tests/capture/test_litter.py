@@ -129,6 +129,6 @@ def test_refresh_sweeps_first_and_reports_the_size(home: Home, tmp_path: Path, d
     litter = put(home.record / "offers" / "runpod" / f".2026-08-22.parquet.{dead_pid}.tmp")
     report = refresh(home, pages=str(tmp_path / "pages"), environment={})
     assert not litter.exists()
-    assert "swept 1 half-written files of runs that were killed" in report.lines()
+    assert "deleted 1 half-written files of killed runs" in report.lines()
     again = refresh(home, pages=str(tmp_path / "pages"), environment={})
     assert not [line for line in again.lines() if "swept" in line]

@@ -52,7 +52,7 @@ def needs_others(code: str) -> bool:
 
 
 @pytest.mark.parametrize("code", [code for code in PYTHON if not needs_others(code)])
-def test_an_example_with_what_gpufare_needs(code: str, place: Path) -> None:
+def test_an_example_with_the_packages_that_gpufare_needs(code: str, place: Path) -> None:
     assert run([sys.executable, "-c", code], place).strip()
 
 

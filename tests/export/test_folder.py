@@ -51,7 +51,7 @@ def test_an_export_replaces_a_former_one_and_nothing_else(sample_home: Home, tmp
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_folder_with_somebody_elses_package_is_refused(sample_home: Home, tmp_path: Path) -> None:
+def test_a_folder_with_a_foreign_package_is_refused(sample_home: Home, tmp_path: Path) -> None:
     other = tmp_path / "datapackage.json"
     other.write_text('{"name": "another", "resources": []}')
     with pytest.raises(ExportError, match=r"has datapackage\.json in it, which no export wrote"):

@@ -162,7 +162,7 @@ def test_skypilot_knows_the_names_of_its_accelerators(consumers: Path) -> None:
         assert f"'{row['name']}'" in (package.parent / said).read_text(encoding="utf-8"), row
 
 
-def test_the_mapping_names_gpus_and_sources_that_there_are(sample_home: Home) -> None:
+def test_the_mapping_names_existing_gpus_and_sources(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         gpus = {gpu for (gpu,) in ask(connection, "SELECT gpu_id FROM gpus").rows}
         sources = {source for (source,) in ask(connection, "SELECT source FROM sources").rows}
@@ -186,7 +186,7 @@ def test_every_offer_is_written_or_skipped_with_a_reason(
                 FROM offers_latest""",
         ).rows
     assert int(first.split()[0]) + len(left) == offers
-    assert f"; {len(left)} offers are left out" in first
+    assert f"; {len(left)} offers are omitted" in first
     assert {f"  {lack_region} x no region", f"  {lack_vcpus} x no vCPUs", f"  {lack_memory} x no memory"} <= {
         *reasons
     }
@@ -200,7 +200,7 @@ def test_every_offer_is_written_or_skipped_with_a_reason(
     [
         (
             ("--for", "skypilot", "--format", "csv"),
-            "--for skypilot has a format of its own: leave --format out",
+            "--for skypilot has its own format: leave out --format",
         ),
         (("--for", "gpuhunt", "--since", "2026-08-22"), "--for gpuhunt writes the newest offers: leave"),
     ],

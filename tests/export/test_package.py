@@ -99,7 +99,7 @@ def test_the_package_names_its_version_licence_and_the_rights_of_each_source(exp
     assert rights["civo"] == {"republishing": "unknown"}
 
 
-def test_every_source_says_what_is_known_of_the_right_to_publish_it() -> None:
+def test_every_source_states_the_known_right_to_publish_it() -> None:
     text = {name: Path(f"catalog/sources/{name}.yaml").read_text(encoding="utf-8") for name in configs()}
     assert [name for name, yaml in text.items() if "\nrights:\n  republishing: " not in yaml] == []
 

@@ -109,7 +109,7 @@ def wrong_numbers(changes: Sequence[dict[str, Any]]) -> list[str]:
     return wrong
 
 
-def test_versions_are_numbered_by_what_they_change() -> None:
+def test_versions_are_numbered_by_their_changes() -> None:
     assert wrong_numbers(schema_changes()) == []
     for change in schema_changes():
         assert change.keys() <= {"version", "day", "note", "added", "dropped", "renamed", "retyped"}

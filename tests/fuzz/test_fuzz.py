@@ -83,7 +83,7 @@ def test_partly_read_price_is_detected(glued: str) -> None:
         "<sup></td><td>1.49</td><td>x<sup>1</sup>",
     ],
 )
-def test_other_spellings_of_a_price_are_no_finding(whole: str) -> None:
+def test_other_spellings_of_a_price_are_not_findings(whole: str) -> None:
     assert kinds("jarvislabs", offers_of("jarvislabs"), r"(?<=\$)1\.49", whole) == set()
 
 

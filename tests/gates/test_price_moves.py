@@ -61,7 +61,7 @@ def test_a_price_may_move_by_exactly_max_day_change(before: str, now: str, held:
     assert reasons(screened([offer(now)], [offer(before)])) == [RejectReason.PRICE_JUMP] * held
 
 
-def test_held_price_names_its_move_and_what_releases_it() -> None:
+def test_held_price_names_its_move_and_its_release() -> None:
     (reject,) = screened([offer("8.00")], [offer("2.00")]).rejects
     assert reject.detail == (
         "'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, until it has been read "
@@ -242,7 +242,7 @@ def test_spot_prices_move_every_day_but_not_by_one_factor() -> None:
         ("0.15", "spot", RejectReason.PRICE_OUT_OF_LINE),
     ],
 )
-def test_a_first_price_is_compared_with_what_was_seen_of_the_card(
+def test_a_first_price_is_compared_with_seen_prices_of_the_card(
     price: str, kind: str, reason: RejectReason | None
 ) -> None:
     first = offer(price, source="lambda", price_kind=kind)
@@ -361,7 +361,7 @@ def test_a_jump_is_believed_after_the_stated_days_and_not_for_being_repeated(
     assert reasons(result) == [RejectReason.PRICE_JUMP] * held
 
 
-def test_a_price_that_returns_to_what_it_was_is_believed_at_once() -> None:
+def test_a_price_that_returns_to_its_old_value_is_believed_at_once() -> None:
     assert screen([*STEADY, offer("2.00")], held_since(1, 1), config(), DAY).rejects == []
 
 

@@ -129,4 +129,4 @@ def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(tmp_path
     assert built.offers == others
     assert acceptance.warnings == ("held, though this source always has it: h100-sxm-80gb",)
     gone = judge(Built(others, []), [], expect, day + timedelta(days=1), records)[1]
-    assert gone.reason == "missing what this source always has: h100-sxm-80gb"
+    assert gone.reason == "missing cards that this source always has: h100-sxm-80gb"

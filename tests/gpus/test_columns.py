@@ -83,7 +83,7 @@ def test_a_count_column(name: str) -> None:
     assert parse_columns({name: "1.2.3"}).gpu_count is None
 
 
-def test_a_count_column_is_no_memory_column() -> None:
+def test_a_count_column_is_not_a_memory_column() -> None:
     assert parse_columns({"gpu_memory_count": 8}).memory_gb is None
 
 

@@ -74,7 +74,7 @@ def test_no_password_is_written_down() -> None:
             assert found.startswith("${POSTGRES_PASSWORD") or found == "PASSWORD", (path.name, found)
 
 
-def test_the_image_is_built_from_what_is_there() -> None:
+def test_the_image_is_built_from_existing_files() -> None:
     parser = DockerfileParser(path=str(COMPOSE / "Dockerfile"))
     steps = [(step["instruction"], step["value"]) for step in parser.structure]
     known = {"FROM", "WORKDIR", "RUN", "COPY", "ARG", "USER", "ENV", "EXPOSE", "CMD", "COMMENT"}

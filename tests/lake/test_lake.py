@@ -437,7 +437,7 @@ def test_no_process_has_the_password_among_its_arguments(
     assert "geheim" not in f"{seen}"
 
 
-def test_command_names_what_it_needs(
+def test_command_names_its_requirements(
     home: Home, file_lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "give an absolute path" in gpufare_process("lake", "create", "--data", "data/lake").stderr

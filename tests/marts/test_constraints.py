@@ -206,7 +206,7 @@ def test_a_machine_that_is_asked_for_has_its_rank_or_the_reason_why_not(
         assert ranked[row["rank"] - 1]["raw_label"] == text
 
 
-def test_pareto_keeps_what_nothing_beats_in_both(market: duckdb.DuckDBPyConnection) -> None:
+def test_pareto_keeps_answers_that_none_beats_in_both(market: duckdb.DuckDBPyConnection) -> None:
     every = cheapest(market, tokens=SHORT)
     front = cheapest(market, tokens=SHORT, objective="pareto")
     # gamma is the cheapest, and the cheapest of its group; alpha is a little dearer and sooner done.
@@ -366,7 +366,7 @@ def test_misspelt_column_is_refused_for_any_selection(market: duckdb.DuckDBPyCon
             market.execute(f"{job} SELECT {read} FROM completed_jobs('asked')")
 
 
-def test_columns_that_are_no_settings_are_ignored_and_listed(market: duckdb.DuckDBPyConnection) -> None:
+def test_columns_that_are_not_settings_are_ignored_and_listed(market: duckdb.DuckDBPyConnection) -> None:
     names = (
         "name",
         "label",
@@ -466,7 +466,7 @@ def test_why_not_names_host_memory_and_network(
     assert says in why_not_text(row)
 
 
-def test_the_parts_of_a_total_name_what_is_paid_and_not_used(market: duckdb.DuckDBPyConnection) -> None:
+def test_the_parts_of_a_total_name_gpus_paid_for_but_unused(market: duckdb.DuckDBPyConnection) -> None:
     query = """, ranked AS (FROM cheapest_published('asked'))
         FROM ranked WHERE source = '{}'"""
     job: Row = {"tokens": SHORT, "gpu": "card", "gpus": 1}

@@ -315,7 +315,7 @@ def test_a_question_without_a_deadline_keeps_to_a_week(published: duckdb.DuckDBP
     assert "max_hours" not in json.loads(unlimited[0]["assumptions"])
 
 
-def test_where_nothing_is_done_in_a_week_what_takes_little_longer_than_the_fastest_is_ranked(
+def test_if_nothing_finishes_in_a_week_answers_near_the_fastest_are_ranked(
     published: duckdb.DuckDBPyConnection,
 ) -> None:
     question = QUESTION.replace("1e10", "1e11")
@@ -352,7 +352,7 @@ def test_training_from_scratch_downloads_no_model(published: duckdb.DuckDBPyConn
     assert sizes[1][1:] == (0, 0)
 
 
-def test_fits_says_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
+def test_fits_answers_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
     (large,) = rows_of(published, "FROM fits('llama-2-70b', 'lora', 'rtx-4090')")
     assert large["verdict"] == "does_not_fit"
     assert large["infeasible_reason"] == "too_little_memory"
@@ -441,7 +441,7 @@ def test_macros_need_no_extension(published: duckdb.DuckDBPyConnection) -> None:
     assert not extended
 
 
-def test_vram_requirements_say_their_settings_and_how_likely_the_smallest_card_is(
+def test_vram_requirements_state_their_settings_and_the_smallest_cards_probability(
     published: duckdb.DuckDBPyConnection,
 ) -> None:
     rows = rows_of(published, "FROM vram_requirements WHERE minimum_gpu_id IS NOT NULL")

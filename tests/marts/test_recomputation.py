@@ -401,7 +401,7 @@ def test_fastest_is_the_fastest_of_all(inputs: Inputs, published: duckdb.DuckDBP
             assert expected * (1 - 1e-9) <= actual[0] <= expected + 0.01
 
 
-def test_pareto_front_is_what_nothing_beats(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
+def test_nothing_beats_the_pareto_front(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
     for workload in random.Random(8).sample(inputs.workloads, 10):
         ways = [(usd, hours) for usd, hours, *_ in ranking(inputs, workload, "on_demand")]
         front = pl.DataFrame(ways, schema={"usd": pl.Decimal(18, 4), "hours": pl.Float64}, orient="row")

@@ -31,7 +31,7 @@ def market(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> duckd
     )
 
 
-def test_no_answer_is_lost_with_what_is_undercut(market: duckdb.DuckDBPyConnection) -> None:
+def test_dropping_undercut_offers_loses_no_answer(market: duckdb.DuckDBPyConnection) -> None:
     places = ["NULL::VARCHAR", "'JP'"]
     ((undercut, in_japan),) = market.execute(
         "SELECT count(*), count(*) FILTER (country = 'JP') FROM main.rentals WHERE is_undercut"

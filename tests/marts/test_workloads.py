@@ -86,7 +86,7 @@ def test_a_missing_file_and_a_repeated_name_are_refused(tmp_path: Path) -> None:
         workloads(path)
 
 
-def test_the_catalogue_covers_what_people_ask() -> None:
+def test_the_catalogue_covers_common_questions() -> None:
     rows = workloads()
     assert 150 <= len(rows) <= 300
     assert {row["method"] for row in rows} == {"lora", "qlora", "full", "pretrain"}

@@ -118,7 +118,7 @@ KNOWN: Mapping[str, Known] = {
 
 
 @pytest.mark.parametrize("known", KNOWN)
-def test_good_offers_pass_when_their_own_facts_are_left_out(
+def test_good_offers_pass_without_their_own_facts(
     known: str, facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     counts: Counter[str] = Counter()

@@ -69,7 +69,7 @@ def test_no_constant_belongs_to_a_source_or_a_run(model: duckdb.DuckDBPyConnecti
     assert len(names) < 100
 
 
-def test_a_fit_repeats_to_the_digit_and_finds_what_made_the_data() -> None:
+def test_a_fit_repeats_to_the_digit_and_recovers_the_true_constants() -> None:
     """Speeds made by known constants are fitted twice: the same digits, and close to what made them."""
     connection = in_memory("memory_of", "speed_of")
     quantity = QUANTITIES[1]

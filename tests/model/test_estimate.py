@@ -544,7 +544,7 @@ def test_misspelt_columns_are_named(estimator: Estimator) -> None:
         (b"", "no columns model and gpu"),
     ],
 )
-def test_a_file_of_another_form_is_named_for_what_it_is(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_the_error_names_the_form_of_another_file(tmp_path: Path, content: bytes, reason: str) -> None:
     file = tmp_path / "runs.csv"
     file.write_bytes(content)
     with pytest.raises(GpufareError, match=reason):
@@ -573,7 +573,7 @@ def test_an_unclosed_quote_is_its_lines_error(tmp_path: Path) -> None:
     )
     assert [row["run_id"] for row in answers] == ["a", "b", "c", "d", "e"]
     assert [row["error"] for row in answers] == [
-        "", "line 4: a quote is opened and not closed", "",
+        "", "line 4: a quote is not closed", "",
         "line 6: not CSV (',' expected after '\"')", "",
     ]  # fmt: skip
     assert all(answers[place]["memory_gib"] for place in (0, 2, 4))
@@ -620,6 +620,6 @@ def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator, name: str, l
         "flan-t5-11b", "ModernBERT-0.4b", "Wan2.2-T2V-14B",
     ],
 )  # fmt: skip
-def test_a_model_that_is_no_decoder_of_text_is_refused(estimator: Estimator, name: str) -> None:
-    with pytest.raises(RunError, match="no language model of attention is like"):
+def test_a_model_that_is_not_a_decoder_of_text_is_refused(estimator: Estimator, name: str) -> None:
+    with pytest.raises(RunError, match="no attention-based language model is like"):
         find_model(name, None, estimator.models)

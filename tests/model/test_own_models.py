@@ -120,7 +120,7 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
         (row("bad", head_dim=1), "head_dim is 1, not from 8 to 1024"),
         (row("bad") + ",more", "values for"),
         (row("bad").rpartition(",")[0], "values for"),
-        ('"bad,24', "a quote is opened and not closed"),
+        ('"bad,24', "a quote is not closed"),
         (row("good"), "'good' is the name of another row"),
     ],
 )
@@ -140,7 +140,7 @@ def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words
         (b"name\nx\n", "no column model"),
         (HEADER.encode() + b",surprise\n", "has a column 'surprise', which is none"),
         (HEADER.encode() + b",model\n", "the column 'model' more than once"),
-        (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is opened and not closed"),
+        (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is not closed"),
         (b'"' + HEADER.encode() + b"\n", "line 1: a quote is opened"),
         (b"x" * (MAX_BYTES + 1), "larger than"),
     ],
@@ -164,7 +164,7 @@ def test_damaged_file_is_kept_and_stops_nothing(tmp_path: Path, home: Home) -> N
 
 DAMAGED = (
     (row("bytes", title="\udcff").encode("utf-8", "surrogateescape"), "it has bytes that are not UTF-8"),
-    (b'"open,24', "a quote is opened and not closed"),
+    (b'"open,24', "a quote is not closed"),
     (row("few").encode()[:20], "values for"),
     (row("surplus").encode() + b",more", "values for"),
 )

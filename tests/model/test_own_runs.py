@@ -68,7 +68,7 @@ def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
     found = read_own_runs(home)
     assert [run.values["run_id"] for run in found.runs] == ["a", "c"]
     assert found.problems == [
-        f"{home.own_runs}, line 3: skipped: a quote is opened and not closed",
+        f"{home.own_runs}, line 3: skipped: a quote is not closed",
         f"{home.own_runs}, line 6: skipped: it has 2 values for {len(COLUMNS)} columns",
     ]
     add_own_run(home, RUN | {"run_id": "e"})

@@ -163,7 +163,7 @@ def test_weights_are_offloaded_on_request_only(model: duckdb.DuckDBPyConnection,
     assert ("a100-sxm-80gb", 2) in fit_offloaded - fit
 
 
-def test_seventy_billion_parameters_need_what_they_need(model: duckdb.DuckDBPyConnection) -> None:
+def test_seventy_billion_parameters_need_the_documented_memory(model: duckdb.DuckDBPyConnection) -> None:
     lora = {
         (p["gpu_id"], p["gpu_count"]): p["verdict"]
         for p in _plans(model, model="llama-3.1-70b", method="lora")

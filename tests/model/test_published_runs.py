@@ -263,7 +263,7 @@ def test_no_framework_is_listed_twice() -> None:
         ({"precision": "tf32"}, "TF32"),
         ({"parallelism": "device_map naive pipeline"}, "wait for each other"),
         ({"parallelism": "fsdp over all GPUs of the node", "gpu_count": ""}, "gpu_count is missing"),
-        ({"parallelism": "TP3"}, "no multiple"),
+        ({"parallelism": "TP3"}, "not a multiple"),
         ({"method": "qlora", "notes": "NVFP4 base experts"}, "NVFP4"),
         ({"framework": "TRL RewardTrainer"}, "reinforcement learning"),
         ({"framework": "TRL GKDTrainer"}, "reinforcement learning"),

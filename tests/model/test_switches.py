@@ -89,7 +89,7 @@ def test_pages_of_an_optimizer_are_not_torchs_memory(memory: Estimate) -> None:
     assert memory(**shared, memory_metric="smi")["optimizer_gib"] > 20
 
 
-def test_a_process_on_a_t4_takes_less_beside_torch(memory: Estimate) -> None:
+def test_a_process_on_a_t4_needs_less_memory_besides_torch(memory: Estimate) -> None:
     shared = {"model": "qwen2.5-1.5b", "method": "qlora", "stack": "hf"}
     assert memory(**shared, gpu="t4")["overhead_gib"] < memory(**shared, gpu="a100-sxm-80gb")["overhead_gib"]
 
@@ -143,7 +143,7 @@ def test_fused_attention_gets_faster_with_length_and_wider_heads(speed: Estimate
         (52, 6, 23, None, (6 * 32768 + 23 * 512) / 52),
     ],
 )
-def test_attention_spans_what_the_layers_see(
+def test_attention_spans_the_tokens_that_layers_see(
     model: duckdb.DuckDBPyConnection,
     layers: int,
     full: int | None,
@@ -238,7 +238,7 @@ def test_a_mixture_keeps_hidden_states_for_each_chosen_expert(model: duckdb.Duck
     assert mixture == 2 * 2 * 8 * 2048
 
 
-def test_fp8_under_torch_compile_gains_what_pairs_of_runs_gain(speed: Estimate) -> None:
+def test_fp8_under_torch_compile_gains_as_much_as_in_pairs_of_runs(speed: Estimate) -> None:
     # torchao's Llama 3 8B on eight H100: 6,150 tokens/s in bf16, 7,689 and 6,768 in fp8.
     shared = {
         "model": "llama-3-8b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "method": "pretrain",

@@ -97,7 +97,7 @@ def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> No
     ]
 
 
-def test_techniques_do_what_they_are_for(tables: duckdb.DuckDBPyConnection) -> None:
+def test_techniques_have_their_intended_effect(tables: duckdb.DuckDBPyConnection) -> None:
     rows = tables.execute(
         """SELECT technique, method, median(memory_saved_share), median(time_cost_share)
              FROM main.technique_effects GROUP BY ALL ORDER BY ALL"""

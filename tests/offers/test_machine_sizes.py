@@ -70,7 +70,7 @@ def test_a_price_per_gpu_is_catalogued_where_the_catalogue_has_its_machines() ->
     assert [offer.size_evidence for offer in offers] == ["catalogued", "offered"]
 
 
-def test_a_source_of_whole_machines_gives_no_offer_where_nothing_says_which() -> None:
+def test_a_source_of_whole_machines_gives_no_offer_without_a_machine_size() -> None:
     shown = [listing(), listing("2.5", gpu_count=8, instance_type="h100.8"), listing("1.5", raw_label="X900")]
     built = build_offers(shown, config(known_sizes=True))
     assert [offer.size_evidence for offer in built.offers] == ["offered", "assumed"]

@@ -205,7 +205,7 @@ def test_impossible_deadline_is_reported(opened: OpenPage) -> None:
     assert "Times rank 1" in page.inner_text("#why-not thead")
 
 
-def test_an_address_of_another_page_is_no_error(opened: OpenPage) -> None:
+def test_an_address_of_another_page_is_not_an_error(opened: OpenPage) -> None:
     page = opened("#job=gone&kind=barter&place=moon&one=none&verdict=who")
     assert len(cells(page)) == 10
     said = page.inner_text("[role=status]")

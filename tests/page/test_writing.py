@@ -34,7 +34,7 @@ def test_the_command_replaces_a_former_page(few_jobs: Home, tmp_path: Path) -> N
     assert {path.name for path in folder.iterdir()} == {"index.html", "notes.txt"}
 
 
-def test_without_a_published_file_it_says_what_to_run(tmp_path: Path) -> None:
+def test_without_a_published_file_it_names_the_command_to_run(tmp_path: Path) -> None:
     answer = gpufare("report", str(tmp_path / "report"), home=tmp_path / "home")
     assert answer.returncode == 1
     assert "run `gpufare refresh` first" in answer.stderr
@@ -100,7 +100,7 @@ def test_probabilities_are_rounded_down(probability: float, tenths: int) -> None
     assert tenths_of_percent(probability) == tenths
 
 
-def test_money_is_rounded_as_it_is_shown() -> None:
+def test_money_is_rounded_as_shown() -> None:
     assert [cents(Decimal(usd)) for usd in ("2.345", "999.994", "1234.5", "0.004")] == [235, 99999, 123500, 0]
     assert [dollars_per_hour(Decimal(usd)) for usd in ("0.3985", "1.005", "12")] == [0.399, 1.01, 12.0]
     assert digits(1234.5) == 1230

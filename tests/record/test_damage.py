@@ -160,7 +160,7 @@ def test_damaged_files_are_reported_and_publishing_continues(
     assert ranked == [(SECOND,)]
 
 
-def test_a_sources_days_are_read_again_and_are_what_they_were(repaired: dict[str, Any]) -> None:
+def test_a_sources_days_are_read_again_unchanged(repaired: dict[str, Any]) -> None:
     home = repaired["home"]
     assert loaded(home) == repaired["before"]
     remedies = {i.path: i.remedy for i in incidents(home)}
@@ -438,7 +438,7 @@ def test_a_folder_that_cannot_be_written_costs_its_source_and_is_named(home: Hom
     assert set(published) == {("verda",), ("lambda",)}
 
 
-def test_publishing_continues_without_what_it_only_keeps(home: Home) -> None:
+def test_publishing_continues_without_optional_history(home: Home) -> None:
     for folder in (home.record / "rankings", home.cache):
         made_a_file(folder)
     report = publish_day(home, SECOND, NOW)

@@ -128,7 +128,7 @@ def test_a_folder_in_its_place_is_damage(home: Home) -> None:
         Journal(home).write("outcome", "acme", DAY, "1", "{}")
 
 
-def test_a_full_disk_is_named_and_leaves_what_was_there(small_disk: Path) -> None:
+def test_a_full_disk_is_named_and_keeps_the_old_file(small_disk: Path) -> None:
     journal = Journal(Home(small_disk))
     written = 0
     with pytest.raises(UnwritableError, match="No space left on device"):  # noqa: PT012

@@ -76,7 +76,7 @@ def test_an_offer_has_more_than_no_gpus(gpu_count: float, reason: RejectReason |
         ("H100 SXM5 80GB", 1, [1]),
     ],
 )
-def test_a_slice_is_no_whole_gpu(label: str, gpu_count: float | None, found: list[float]) -> None:
+def test_a_slice_is_not_a_whole_gpu(label: str, gpu_count: float | None, found: list[float]) -> None:
     built = build_offers([listing(raw_label=label, gpu_count=gpu_count)], config())
     assert [offer.gpu_count for offer in built.offers] == found
     assert [reject.reason for reject in built.rejects] == ([] if found else [RejectReason.UNKNOWN_GPU_SHARE])
@@ -101,7 +101,7 @@ def test_prices_fit_their_column(price: str, reason: RejectReason | None) -> Non
     assert [reject.reason for reject in built.rejects] == ([reason] if reason else [])
 
 
-def test_what_a_row_states_comes_before_what_its_source_states() -> None:
+def test_a_rows_own_facts_precede_its_sources() -> None:
     source = config().model_copy(
         update={
             "attributes": config().attributes.model_copy(

@@ -34,7 +34,7 @@ def test_no_price_of_a_summary_can_win_a_ranking() -> None:
     assert {offer.tier_class for offer in offers} == {"marketplace"}
 
 
-def test_no_other_statistic_takes_the_place_of_a_missing_floor() -> None:
+def test_no_other_statistic_replaces_a_missing_floor() -> None:
     listings, rejects = read("akash", answer(models(price=price(min=0))))
     assert not listings
     assert [reject.reason for reject in rejects] == ["zero_price"]

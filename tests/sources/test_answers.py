@@ -52,7 +52,7 @@ def test_a_refused_answer_is_a_reject_next_to_the_others() -> None:
     assert reject.answer is pages[1]
 
 
-def test_an_answer_that_is_no_text_is_shown_all_the_same() -> None:
+def test_an_answer_that_is_not_text_is_still_shown() -> None:
     def refuse(page: Answer) -> int:
         if page.body.startswith(b"\xff"):
             raise SourceChangedError("not text")
@@ -68,7 +68,7 @@ def test_when_every_answer_is_refused_the_source_fails_with_the_first_reason() -
     assert each_answer([], length_of) == ([], [])
 
 
-def test_a_warning_and_a_refused_answer_are_no_rows() -> None:
+def test_a_warning_and_a_refused_answer_are_not_rows() -> None:
     page = answer("[]")
     others = [ReaderWarning("odd"), Reject(RejectReason.UNREADABLE_ANSWER, "bad", "", page)]
     row = Reject(RejectReason.NOT_OFFERED, "sold out", "", page)

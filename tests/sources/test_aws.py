@@ -74,7 +74,7 @@ def test_machines_of_other_kinds_are_skipped():
         ({"Operating System": None}, "missing_field"),
     ],
 )
-def test_what_is_no_plain_linux_price_is_refused(fields, reason):
+def test_prices_that_are_not_plain_linux_are_refused(fields, reason):
     listings, rejects = read("aws", on_demand(row(), row(**fields)))
     assert len(listings) == 1
     assert [r.reason for r in rejects] == [reason]

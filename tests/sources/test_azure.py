@@ -181,7 +181,7 @@ def test_a_size_without_rdma_joins_no_cluster(size, max_nodes):
         ({"type": "Reservation"}, "unknown_term_length"),
     ],
 )
-def test_what_is_no_price_of_a_linux_machine_is_refused(fields, reason):
+def test_prices_not_of_a_linux_machine_are_refused(fields, reason):
     listings, rejects = read("azure", answer({"Items": [item(), item(**fields)]}))
     assert len(listings) == 1
     assert [r.reason for r in rejects] == [reason]

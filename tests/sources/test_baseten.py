@@ -34,7 +34,7 @@ def test_page_gives_gpus_per_minute_slices_and_no_cpu() -> None:
         ("A100 MIG", 40, None, None),  # a whole card of 40 GB or half of one of 80 GB
     ],
 )
-def test_the_memory_of_a_slice_says_its_share(
+def test_the_memory_of_a_slice_gives_its_share(
     label: str, vram: int, gpu_id: str | None, gpu_count: float | None
 ) -> None:
     row = f"<p>{label}</p><p>{vram} GiB VRAM, 13 vCPUs, 117 GiB RAM</p><p>$0.06250</p>"
@@ -87,7 +87,7 @@ def test_set_of_gpus_is_one_instance_with_the_memory_of_all() -> None:
         ("<span>Save 10%</span>", "unreadable_price"),
     ],
 )
-def test_row_without_one_clear_price_never_takes_the_next_rows(cell: str, reason: str) -> None:
+def test_row_without_one_clear_price_never_gets_the_next_rows(cell: str, reason: str) -> None:
     listings, rejects = read("baseten", answer(PAGE.replace(PRICE, cell)))
     assert [row.raw_label for row in listings] == ["L4", "H100 MIG"]
     assert [reject.reason for reject in rejects] == [reason, "not_offered"]

@@ -88,7 +88,7 @@ def test_a_price_that_is_not_offered_shifts_nothing(html, shown):
 
 
 @pytest.mark.parametrize("shown", ["8", "8¹", "8<sup>2</sup>", "8*", "8^1"])
-def test_footnotes_are_no_digits(html, shown):
+def test_footnotes_are_not_digits(html, shown):
     changed = html.replace(
         '<div class="table-v2-cell"><div>8</div></div>',
         f'<div class="table-v2-cell"><div>{shown}</div></div>',

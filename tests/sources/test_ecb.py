@@ -31,7 +31,7 @@ def test_the_day_and_its_rates(xml, config):
     }
 
 
-def test_space_around_a_rate_is_no_part_of_it(xml, config):
+def test_space_around_a_rate_is_not_part_of_it(xml, config):
     spaced = read_rates([answer(xml.replace("0.86410", " 0.8641\n"))], config)
     assert spaced.usd_per_unit["GBP"] == Decimal("1.1699") / Decimal("0.8641")
 
@@ -88,6 +88,6 @@ def test_an_entity_is_not_expanded(xml, config):
     assert read_rates([answer(hostile)], config).usd_per_unit["EUR"] == Decimal("1.1699")
 
 
-def test_it_says_that_it_has_no_offers(xml, config):
+def test_it_reports_having_no_offers(xml, config):
     with pytest.raises(SourceChangedError, match="exchange rates, not offers"):
         list(read([answer(xml)], config))

@@ -56,7 +56,7 @@ def test_the_count_is_the_list_s_and_not_the_size_s() -> None:
     assert row.gpu_count == 2
 
 
-def test_a_type_without_gpus_is_no_offer() -> None:
+def test_a_type_without_gpus_is_not_an_offer() -> None:
     listed = types(kind("standard", "large"), kind("gpu3", "small"), kind("gpu3", "medium", gpus=0))
     priced = prices(running_standard_large="0.09", running_gpu3_small="1", running_gpu3_medium="2")
     listings, rejects = read("exoscale", priced, listed)

@@ -37,7 +37,7 @@ def test_a_part_of_a_stream_without_its_page_is_read_too() -> None:
         '<script>self.__next_f.push([1,"\\"a\n\\""])</script>',
     ],
 )
-def test_pieces_that_are_no_text_are_refused(body: str) -> None:
+def test_pieces_that_are_not_text_are_refused(body: str) -> None:
     with pytest.raises(SourceChangedError, match="cannot be read"):
         flight_text(answer(body))
 

@@ -260,7 +260,7 @@ def test_a_contradicted_core_or_memory_rate_prices_no_machine(part: dict[str, An
     assert {reject.reason for reject in rejects} == {"incomplete_price"}
 
 
-def test_a_rate_stated_twice_is_no_contradiction() -> None:
+def test_a_rate_stated_twice_is_not_a_contradiction() -> None:
     listings, rejects = read("gcp", catalog(H100, H100, A3_CORE, A3_CORE, A3_RAM, LOCAL_SSD, LOCAL_SSD))
     assert {(row.price_kind, row.flag_reason) for row in listings} == {("on_demand", None)}
     assert rejects == []
@@ -327,7 +327,7 @@ def test_catalogue_prices_whole_machines_of_the_scheduler(description: str, tier
     ]
 
 
-def test_gpu_of_the_scheduler_without_its_other_parts_is_no_machine() -> None:
+def test_gpu_of_the_scheduler_without_its_other_parts_is_not_a_machine() -> None:
     card = "Nvidia H100 80GB GPU attached to DWS Defined Duration VMs running in Americas"
     listings, rejects = read("gcp", catalog(sku(card, "GPU", "4.2"), A3_CORE, A3_RAM))
     assert listings == []

@@ -72,7 +72,7 @@ def prices_in(text: str) -> list[Decimal]:
 
 @pytest.mark.parametrize("text", GLUED)
 @pytest.mark.parametrize("around", ["{}", "L4 · 24 GB {} on demand", "({})", "{}.", "{}, spot"])
-def test_glued_money_is_no_price(text: str, around: str) -> None:
+def test_glued_money_is_not_a_price(text: str, around: str) -> None:
     assert prices_in(around.format(text)) == []
 
 
@@ -101,7 +101,7 @@ SHOWN = re.compile(r"(?<=>)(\s*)\$ ?\d[\d,]*\.\d+(?=[^<]*<)")
 
 
 @pytest.mark.parametrize(("source", "name"), HTML_PAGES)
-def test_no_reader_takes_a_glued_price_for_another_one(source: str, name: str) -> None:
+def test_no_reader_mistakes_a_glued_price_for_another(source: str, name: str) -> None:
     """On each page, one price at a time is replaced; no price appears that the page did not have before."""
     original = page(source, name)
     known = prices_of(source, original)

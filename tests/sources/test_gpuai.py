@@ -57,7 +57,7 @@ def test_the_next_page_is_asked_for_by_its_cursor(cursor: str | None, url: str |
     assert following("gpuai", answer(pricing(offer(), next_cursor=cursor), FIRST)) == url
 
 
-def test_a_page_that_no_longer_says_whether_another_follows_is_counted() -> None:
+def test_pages_are_counted_if_none_states_whether_another_follows() -> None:
     body = pricing(offer())
     del body["next_cursor"]
     listings, rejects = read("gpuai", answer(body))

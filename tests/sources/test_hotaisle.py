@@ -33,7 +33,7 @@ def test_the_captured_cards_are_read_and_the_grandfathered_price_is_not() -> Non
     assert [reject.reason for reject in rejects] == ["discontinued"]
 
 
-def test_a_former_price_inside_a_card_is_no_price_either() -> None:
+def test_a_former_price_inside_a_card_is_not_a_price_either() -> None:
     kept = "Existing customers keep $1.99/GPU/hr."
     listings, rejects = read("hotaisle", answer(sample("For experiments.", kept)))
     assert Decimal("1.99") not in {row.native_price for row in listings}

@@ -122,7 +122,7 @@ def test_a_section_of_a_page_is_read():
     assert html.page(answer("<p>$3.99</p>\n<!-- end -->\n")).p.text == "$3.99"
 
 
-def test_comments_are_no_text():
+def test_comments_are_not_text():
     cell = first("<table><tr><td><!-- price -->$<!-- -->3.99<!-- was $4.99 --></td></tr></table>", "td")
     assert html.text_of(cell) == "$ 3.99"
 
@@ -142,7 +142,7 @@ def test_comments_are_no_text():
         ("²", 1),
     ],
 )
-def test_a_cell_spans_what_it_says_up_to_a_maximum(span, width):
+def test_a_cell_spans_its_stated_columns_up_to_a_maximum(span, width):
     grid = table(first(f'<table><tr><th>A</th></tr><tr><td colspan="{span}">x</td></tr></table>', "table"))
     assert [len(row) for row in grid.rows] == [width]
 
@@ -319,7 +319,7 @@ def test_a_card_without_a_price_does_not_take_the_next_cards():
     assert card_texts(markup) == ["H100 VRAM 80 GB", "A100 VRAM 40 GB $1.00"]
 
 
-def test_a_card_keeps_what_follows_its_price():
+def test_a_card_keeps_the_text_after_its_price():
     assert card_texts("<div>H100 VRAM 80 GB $2.00 /mo</div>") == ["H100 VRAM 80 GB $2.00 /mo"]
 
 

@@ -51,7 +51,7 @@ def test_both_known_types_of_machines_are_read() -> None:
     assert [row.tier for row in listings] == ["bare-metal_infiniband", "virtual-machine_infiniband"]
 
 
-def test_an_option_of_several_machines_is_no_machine_of_as_many_gpus() -> None:
+def test_an_option_of_several_machines_is_not_one_machine_of_all_their_gpus() -> None:
     machine = option()["nodes"][0]
     listings, rejects = read("hyperbolic", answer([option(gpuCount=16, nodes=[machine, machine])]))
     assert not listings

@@ -193,7 +193,7 @@ STOCK = {
 }
 
 
-def test_the_stock_says_where_a_gpu_is_free_and_as_what_machine():
+def test_the_stock_gives_the_regions_and_machines_of_free_gpus():
     alone, _ = read("hyperstack", answer(PAGE))
     for answers in ([answer(PAGE), answer(STOCK)], [answer(STOCK), answer(PAGE)]):
         listings, rejects = read("hyperstack", *answers)
@@ -231,7 +231,7 @@ def test_every_price_of_the_page_has_a_name_in_the_stock():
 @pytest.mark.parametrize(
     "body", [{"stocks": {}}, {"stocks": [{"models": []}]}, {"stocks": [stock_of((None, "8", SIZES))]}]
 )
-def test_a_stock_that_cannot_be_read_takes_no_price_along(body):
+def test_an_unreadable_stock_removes_no_price(body):
     listings, rejects = read("hyperstack", answer(PAGE), answer(body))
     alone, _ = read("hyperstack", answer(PAGE))
     assert prices(listings) == prices(alone)

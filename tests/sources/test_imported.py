@@ -91,7 +91,7 @@ def test_a_row_that_cannot_be_read_for_sure_is_rejected(
     assert words in reject.detail
 
 
-def test_a_line_that_is_no_row_is_rejected_with_the_number_that_it_has_in_the_file() -> None:
+def test_a_line_that_is_not_a_row_is_rejected_with_its_line_number() -> None:
     text = f"line in file,{table(ROW)}".replace('\n"', '\n7,"', 1) + "9,a,b\n"
     (reject,) = built(text).rejects
     assert (reject.reason, reject.detail) == (
@@ -157,7 +157,7 @@ def test_prices_of_several_providers_do_not_contradict_each_other() -> None:
         ("day,day\n", "has the column 'day' more than once"),
     ],
 )
-def test_an_answer_that_is_no_table_of_prices_is_refused(text: str, words: str) -> None:
+def test_an_answer_that_is_not_a_table_of_prices_is_refused(text: str, words: str) -> None:
     with pytest.raises(SourceChangedError, match=words):
         built(text)
 

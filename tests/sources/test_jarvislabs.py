@@ -152,7 +152,7 @@ def test_server_meta_bare_and_incomplete() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered", "zero_price", "missing_field"]
 
 
-def test_the_key_decides_what_is_asked() -> None:
+def test_the_key_decides_the_requests() -> None:
     config = source_config("jarvislabs")
     assert [request.url for request in jarvislabs.requests(config, {})] == ["https://jarvislabs.ai/pricing"]
     (asked,) = jarvislabs.requests(config, {"JL_API_KEY": "k"})
@@ -160,7 +160,7 @@ def test_the_key_decides_what_is_asked() -> None:
     assert asked.headers == {"Authorization": "Bearer ${JL_API_KEY}"}
 
 
-def test_server_meta_says_how_many_gpus_a_machine_has() -> None:
+def test_server_meta_gives_the_gpu_count_of_a_machine() -> None:
     whole = json.loads(sample("jarvislabs_server_meta_2026-08.json"))
     stated = {(gpu["gpu_type"], gpu["region"]): gpu.get("num_gpus") for gpu in whole["server_meta"]}
     listings, _ = read("jarvislabs", answer(whole))

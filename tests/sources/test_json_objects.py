@@ -44,7 +44,7 @@ def test_a_mandatory_field_that_is_missing_or_of_another_type_is_refused(
         getattr(item(raw), accessor)("x")
 
 
-def test_half_a_thing_is_no_whole_number() -> None:
+def test_half_a_thing_is_not_a_whole_number() -> None:
     with pytest.raises(RowError, match=r"x: 1\.5 is not a whole number"):
         item({"x": 1.5}).whole_number("x")
 
@@ -71,7 +71,7 @@ def test_of_several_spellings_the_first_with_a_value_counts_and_all_are_read() -
     assert texts(audit) == []
 
 
-def test_an_entry_that_is_no_object_keeps_its_name() -> None:
+def test_an_entry_that_is_not_an_object_keeps_its_name() -> None:
     gpus = item({"gpus": {"h100": {"count": 1}, "l40s": "?"}}).objects_by_name("gpus")
     assert {name: gpu.raw for name, gpu in gpus.items()} == {"h100": {"count": 1}, "l40s": {}}
 
@@ -169,7 +169,7 @@ def test_samples_of_whole_answers_have_reviewed_fields_only(name: str) -> None:
     assert read_answers([answer((SAMPLES / name).read_bytes())], config).warnings == []
 
 
-def test_a_warning_is_a_row_of_its_own() -> None:
+def test_a_warning_is_a_separate_row() -> None:
     audit = FieldAudit(CONFIG)
     item({"a": 1, "b": 1}, audit).get("a")
     assert list(audit.warnings()) == [ReaderWarning("new field 'b', which is not read")]

@@ -147,7 +147,7 @@ def test_a_price_column_for_the_new_year_leaves_one_price_for_each_day(html, hea
 @pytest.mark.parametrize(
     "header", ["PRICE/GPU/HR* (new)", "PRICE/GPU/HR* (effective soon)", "PRICE/GPU/HR* (2027)"]
 )
-def test_two_price_columns_that_do_not_say_which_holds_fail_the_page(html, header):
+def test_two_unexplained_price_columns_fail_the_page(html, header):
     row = instance_row(html)
     later = row.replace("</tr>", f'<td data-label="{header}">$2.49</td></tr>')
     with pytest.raises(SourceChangedError):
@@ -211,7 +211,7 @@ def test_the_api_gives_whole_instances_in_cents():
 
 
 @pytest.mark.parametrize(("regions", "available"), [([{"name": "us-east-1"}], True), ([], False)])
-def test_the_api_says_where_there_is_capacity(regions, available):
+def test_the_api_gives_regions_with_capacity(regions, available):
     instance = {"name": "gpu_1x_gh200", "price_cents_per_hour": 229, "specs": {"gpus": 1}}
     offered = {"instance_type": instance, "regions_with_capacity_available": regions}
     listings, _ = read("lambda", answer({"data": {"gpu_1x_gh200": offered}}))

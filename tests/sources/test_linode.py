@@ -28,7 +28,7 @@ def test_the_sample_has_thirteen_plans_and_one_without_a_price() -> None:
     assert [reject.reason for reject in rejects] == ["zero_price"]
 
 
-def test_a_region_with_its_own_price_is_a_listing_of_its_own() -> None:
+def test_a_region_with_its_own_price_is_a_separate_listing() -> None:
     listings, _ = read("linode", answer({"data": [SMALL], "page": 1, "pages": 1}))
     assert [(row.region, row.native_price, row.gpu_count) for row in listings] == [
         (None, Decimal("1.05"), 2),

@@ -107,7 +107,7 @@ def test_another_currency_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["lium", "vast", "primeintellect"])
-def test_no_card_is_required_of_a_list_of_what_is_free_at_the_moment(name: str) -> None:
+def test_no_card_is_required_in_a_list_of_free_machines(name: str) -> None:
     assert source_config(name).expect.must_have == ()
 
 

@@ -103,7 +103,7 @@ def test_rows_that_name_no_vendor_are_rejects() -> None:
 
 
 @pytest.mark.parametrize("row", ["<p>Calls</p><p>100 / second</p>", "<p>Team</p><p>$250 / month</p>"])
-def test_limits_and_plans_are_no_gpus(row: str) -> None:
+def test_limits_and_plans_are_not_gpus(row: str) -> None:
     listings, rejects = read("modal", answer(PAGE.replace("</body>", f"{row}</body>")))
     assert len(listings) == 10
     assert [reject.reason for reject in rejects] == ["not_offered"]

@@ -131,7 +131,7 @@ def test_bare_list_of_rows_is_read():
     assert len(read("nebius", answer(SEPTEMBER_SPOT))[0]) == 2
 
 
-def test_euros_stay_euros_and_what_is_unreadable_is_a_reject():
+def test_euros_stay_euros_and_unreadable_rows_are_rejects():
     content = [SEPTEMBER[0], ["NVIDIA HGX H100", "16", "200", "€3.85", "4.50"]]
     listings, rejects = read("nebius", answer(block(content)))
     assert [(r.native_price, r.native_currency) for r in listings] == [(Decimal("3.85"), "EUR")]
@@ -210,7 +210,7 @@ def short(listings):
     )
 
 
-def test_the_documentation_says_from_when_a_price_holds() -> None:
+def test_the_documentation_states_the_first_day_of_a_price() -> None:
     before, rejects = read("nebius", answer(DOCUMENTATION, observed_at=IN_SEPTEMBER))
     assert short(before) == [
         ("on_demand", "3.85", "None", "None"),

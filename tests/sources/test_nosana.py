@@ -17,7 +17,7 @@ def market(**changes: Any) -> dict[str, Any]:
     return json.loads(page("nosana", "markets.json"))[1] | changes
 
 
-def test_the_fee_is_added_to_what_the_host_gets() -> None:
+def test_the_fee_is_added_to_the_hosts_reward() -> None:
     (row,), _ = read("nosana", answer([market(usd_reward_per_hour=0.2909, network_fee_percentage=10)]))
     assert row.native_price == Decimal("0.31999")
     (row,), _ = read("nosana", answer([market(usd_reward_per_hour="0.5", network_fee_percentage=0)]))

@@ -112,7 +112,7 @@ def test_bare_list_and_values_as_text_are_read() -> None:
     assert listing.native_price == Decimal("10.00")
 
 
-def test_software_and_appliances_with_the_same_metric_are_no_machines() -> None:
+def test_software_and_appliances_with_the_same_metric_are_not_machines() -> None:
     software = product("OCI - NVIDIA AI Enterprise - H100", 2.5, partNumber="B2")
     at_customer = product(
         "Oracle Compute Cloud@Customer - Compute - GPU.L40S", 3.5, serviceCategory="Compute Cloud@Customer"
@@ -286,7 +286,7 @@ def test_the_further_lists_give_the_same_offers_as_the_products(prices: Any, oth
 
 
 @pytest.mark.parametrize("prices", [{"items": ESTIMATED}, PRICE_LIST], ids=["estimator", "price list"])
-def test_a_reading_of_a_further_list_says_what_it_leaves_out(prices: Any) -> None:
+def test_a_reading_of_a_further_list_reports_omissions(prices: Any) -> None:
     rows = list(source_module("oci").read([answer(prices, url="https://oracle.example/list")], OCI))
     (warning,) = [row.text for row in rows if isinstance(row, ReaderWarning)]
     count = len(OCI.settings["gpu_parts"])

@@ -26,7 +26,7 @@ def items(count: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("total", "more"), [(6, False), ("6", False), (7, True), ("7", True), (0, False)])
-def test_the_total_says_which_page_is_the_last(total: object, more: bool) -> None:
+def test_the_total_decides_the_last_page(total: object, more: bool) -> None:
     by_field = NUMBERS.model_copy(update={"total_field": "total"})
     by_header = NUMBERS.model_copy(update={"total_header": "x-total"})
     expected = URL.replace("page=3", "page=4") if more else None

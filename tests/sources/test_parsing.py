@@ -22,7 +22,7 @@ def test_gpu_count_is_a_whole_number_above_zero(value: object, count: int) -> No
 
 
 @pytest.mark.parametrize("value", [0, -1, Decimal("0.5"), "8x", "", None, True, "1e400"])
-def test_what_is_no_gpu_count_is_refused(value: object) -> None:
+def test_texts_that_are_not_a_gpu_count_are_refused(value: object) -> None:
     with pytest.raises(RowError) as refused:
         gpu_count(value)
     assert refused.value.reason == "unknown_gpu_count"
@@ -127,7 +127,7 @@ def test_a_date_is_read_in_each_spelling(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2026", "2026-13-01", "10/01/2026", "October 2026", "2026-10-01x", "x"])
-def test_what_is_no_date_is_none(text: str) -> None:
+def test_texts_that_are_not_a_date_give_none(text: str) -> None:
     assert date_of(text) is None
 
 

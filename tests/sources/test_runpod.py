@@ -248,7 +248,7 @@ def test_a_query_refused_with_status_400_is_asked_again_shorter():
         assert retry_requests(replace(answer(other), status=403), config) == []
 
 
-def test_a_plan_at_the_on_demand_price_is_no_discount():
+def test_a_plan_at_the_on_demand_price_is_not_a_discount():
     """Seen on 2026-09-27. It casts no doubt on the on-demand price, which stays in the rankings."""
     fields = {"secureCloud": True, "communityCloud": True, "securePrice": 2.99, "communityPrice": 2.39}
     plans = {"oneMonthPrice": "2.990", "threeMonthPrice": 2.98, "sixMonthPrice": 2.39}
@@ -285,7 +285,7 @@ def test_a_gpu_type_without_any_price_field_is_a_reject():
         ({"maxGpuCount": 8, "maxGpuCountSecureCloud": 4}, range(1, 5), None),
     ],
 )
-def test_each_tier_has_pods_of_its_own_sizes(fields, secure, community):
+def test_each_tier_has_its_own_pod_sizes(fields, secure, community):
     flags = {"secureCloud": True, "communityCloud": True, "securePrice": 3.5, "communityPrice": 2.5}
     listings, rejects = read("runpod", envelope(gpu(**flags, **fields)))
     assert rejects == []
@@ -309,7 +309,7 @@ def test_an_unreadable_number_of_gpus_is_a_reject(count):
     assert [reject.reason for reject in rejects] == ["unknown_gpu_count"]
 
 
-def test_a_cluster_and_a_slice_are_sold_as_they_are():
+def test_a_cluster_and_a_slice_are_sold_whole():
     cluster = gpu(secureCloud=True, clusterPrice=3, maxGpuCount=8, maxGpuCountSecureCloud=8)
     part = {**gpu(secureCloud=True, securePrice=1, maxGpuCountSecureCloud=8), "memoryInGb": 20}
     part["id"] += " MIG 1g.20gb"

@@ -35,7 +35,7 @@ def test_each_priority_has_its_price() -> None:
     assert [reject.reason for reject in rejects] == ["not_offered"] * 4
 
 
-def test_the_prices_of_a_month_are_no_priority() -> None:
+def test_monthly_prices_are_not_a_priority() -> None:
     text = page("salad", "pricing.html").replace("Monthly (Lowest)", "Monthly (Lowest x 730 h)")
     listings, _ = read("salad", answer(text))
     assert prices(listings)["RTX 4090", "batch"] == Decimal("0.160")
@@ -138,7 +138,7 @@ def test_rows_in_blocks() -> None:
         ("see the calculator", "unreadable_row"),
     ],
 )
-def test_a_row_without_a_price_is_not_offered_only_if_it_says_so(shown: str, reason: str) -> None:
+def test_a_row_without_a_price_is_not_offered_only_if_stated(shown: str, reason: str) -> None:
     listings, rejects = read("salad", answer(variant("<td>$0.250</td><td>$182.50</td>", f"<td>{shown}</td>")))
     assert ("RTX 4090", None) not in prices(listings)
     assert [reject.reason for reject in rejects if "RTX 4090" in reject.detail] == [reason]

@@ -32,7 +32,7 @@ def test_types_with_all_their_fields():
     assert (h100.vcpus, h100.ram_gib, h100.local_disk_gb, h100.context) == (128, 960, 12800, {"vram_gb": 80})
 
 
-def test_the_one_type_that_is_billed_by_the_hour_says_so():
+def test_the_one_type_billed_by_the_hour_states_it():
     listings, _ = read("scaleway", servers(RENDER_S=server(), H100_SXM_2_80G=server()))
     found = {row.instance_type: row.billing_increment_seconds for row in listings}
     assert found == {"RENDER-S": 3600, "H100-SXM-2-80G": None}  # None: as the yaml says for all

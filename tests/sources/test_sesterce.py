@@ -109,7 +109,7 @@ def test_the_captured_table_has_floors_which_are_flagged() -> None:
     assert rejects == []
 
 
-def test_the_advertisement_and_the_ticker_are_no_prices() -> None:
+def test_the_advertisement_and_the_ticker_are_not_prices() -> None:
     listings, _ = read("sesterce", answer(home()))
     assert len(listings) == 6
     assert {Decimal("4.50"), Decimal("2.25"), Decimal("1.66"), Decimal("1.24")}.isdisjoint(
@@ -128,7 +128,7 @@ def test_the_advertisement_and_the_ticker_are_no_prices() -> None:
         ("$0.00", "zero_price"),
     ],
 )
-def test_a_floor_that_is_not_certain_is_no_floor_in_dollars(price: str, reason: str | None) -> None:
+def test_an_uncertain_floor_is_not_a_floor_in_dollars(price: str, reason: str | None) -> None:
     listings, rejects = read("sesterce", answer(home('bbg-price">$2.48', f'bbg-price">{price}')))
     dollars = [row for row in listings if row.native_currency == "USD"]
     assert len(dollars) == 5

@@ -61,7 +61,7 @@ def test_money_in_dollars(text, expected):
     assert money(text) == Decimal(expected)
 
 
-def test_the_word_us_before_a_price_is_no_currency():
+def test_the_word_us_before_a_price_is_not_a_currency():
     with pytest.raises(UnreadableError, match="us"):
         money("us$1.49")
 
@@ -262,7 +262,7 @@ def test_numbers(value, expected):
         "1e99",
     ],
 )
-def test_what_is_no_number(value):
+def test_what_is_not_a_number(value):
     with pytest.raises(UnreadableError):
         number(value)
 

@@ -114,7 +114,7 @@ def test_the_api_is_read_before_the_page_and_without_its_availability() -> None:
 
 
 @pytest.mark.parametrize("status", [{"us": "available"}, ["available"], 1, None])
-def test_an_availability_that_is_no_text_costs_no_machine(status: object) -> None:
+def test_an_availability_that_is_not_text_costs_no_machine(status: object) -> None:
     listings, _ = read("thundercompute", *parts(status={"h100_x2": status}))
     assert {row.instance_type: row.available for row in listings}["h100_x2"] is None
     assert len(listings) == 5

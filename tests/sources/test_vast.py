@@ -72,7 +72,7 @@ def test_price_is_of_the_whole_ask_and_a_bid_answer_gives_the_least_bid() -> Non
 
 
 @pytest.mark.parametrize("is_bid", [None, False])
-def test_an_ask_of_a_search_for_bids_must_say_that_it_is_one(is_bid: bool | None) -> None:
+def test_an_ask_in_a_search_for_bids_must_be_marked_as_a_bid(is_bid: bool | None) -> None:
     listings, rejects = read("vast", asked([BID | {"is_bid": is_bid}], type="bid"), asked([ASK]))
     assert [row.price_kind for row in listings] == ["on_demand"]
     assert [reject.reason for reject in rejects] == ["unknown_price_kind"]
@@ -182,7 +182,7 @@ def test_ask_without_a_price_or_count_is_a_reject_and_optional_fields_may_go() -
 @pytest.mark.parametrize(
     ("place", "region"), [(", US", "US"), ("Texas, US", "Texas, US"), (None, None), ("", None)]
 )
-def test_region_is_what_the_host_says(place: str | None, region: str | None) -> None:
+def test_region_is_as_stated_by_the_host(place: str | None, region: str | None) -> None:
     (listing,), _ = read("vast", answer([ASK | {"geolocation": place}]))
     assert listing.region == region
 

@@ -205,7 +205,7 @@ def test_a_plan_whose_memory_fits_no_whole_number_of_cards_has_no_count() -> Non
     assert reject.reason == "unknown_gpu_count"
 
 
-def test_a_brand_of_none_is_no_gpu() -> None:
+def test_a_brand_of_none_is_not_a_gpu() -> None:
     cpu = {"id": "vx1-g-2c-8g", "type": "vx1", "gpu_brand": "none", "hourly_cost": 0.06}
     listings, rejects = read("vultr", answer({"plans": [cpu, plan()]}))
     assert ([row.instance_type for row in listings], rejects) == (["vcg-a100-12c-120g-80vram"], [])

@@ -1,4 +1,4 @@
-"""The architecture that is traced: a catalogue model or a config.json, as the sizes frameworks ask for."""
+"""The architecture to trace, from a catalogue model or a config.json, in the sizes that frameworks need."""
 
 import json
 from functools import cache
@@ -37,15 +37,15 @@ def _catalogue() -> dict[str, dict[str, str]]:
 
 
 def architecture_of(shape: TraceShape) -> Architecture:
-    """The sizes of a shape's model, cut to ``shape.layers`` where given.
+    """Return the sizes of a shape's model, cut to ``shape.layers`` if given.
 
-    Raises ``CannotTraceError`` for an id that the catalogue lacks and a config.json without its sizes.
+    Raises ``CannotTraceError`` for an unknown id and for a config.json that lacks sizes.
     """
-    found = _of_config(shape.model, shape.config) if shape.config else _of_catalogue(shape.model)
+    found = _from_config(shape.model, shape.config) if shape.config else _from_catalogue(shape.model)
     return found.model_copy(update={"layers": shape.layers}) if shape.layers else found
 
 
-def _of_catalogue(model: str) -> Architecture:
+def _from_catalogue(model: str) -> Architecture:
     row = _catalogue().get(model)
     if row is None:
         raise CannotTraceError(
@@ -58,20 +58,20 @@ def _of_catalogue(model: str) -> Architecture:
 def catalogue_configs() -> dict[str, dict[str, Any]]:
     """Return the rows of catalog/model_configs.jsonl by model.
 
-    ``config`` has the fields of config.json that shape the model; ``note``, if there is one, says in what
-    transformers' code for it differs from the model's own.
+    ``config`` has the fields of config.json that shape the model; ``note``, if any, says how transformers'
+    code for it differs from the model's own.
     """
     text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
     return {row["model"]: row for row in map(json.loads, text.splitlines())}
 
 
 def hugging_face_id(shape: TraceShape) -> str:
-    """The checkpoint that a catalogue model is, as organisation/name; its own id where a config was given."""
+    """Return a catalogue model's checkpoint as organisation/name, or the id of a given config's model."""
     row = {} if shape.config else _catalogue().get(shape.model, {})
     return row.get("hf_id") or shape.model
 
 
-def _of_config(model: str, config: dict[str, Any]) -> Architecture:
+def _from_config(model: str, config: dict[str, Any]) -> Architecture:
     check_config(model, config)
     try:
         with architectures.named(model):
@@ -87,9 +87,9 @@ def _of_config(model: str, config: dict[str, Any]) -> Architecture:
 
 
 def check_config(model: str, config: dict[str, Any]) -> None:
-    """Refuse a config.json, which anybody may have written, whose fields are not of the type of their names.
+    """Check the types of the fields of a config.json, which anyone may have written.
 
-    Raises ``CannotTraceError`` naming the field.
+    Raises ``CannotTraceError`` naming the wrong field.
     """
     if config.get("quantization_config") is not None:
         raise CannotTraceError(

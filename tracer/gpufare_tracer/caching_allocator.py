@@ -1,9 +1,9 @@
-"""Replay of torch's CUDA caching allocator: what a process reserves for what a step allocates.
+"""Replay of torch's CUDA caching allocator: the memory that a process reserves for a step's allocations.
 
 After c10/cuda/CUDACachingAllocator.cpp with its default settings (round_size, get_allocation_size,
 should_split, get_free_block, free_block): two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
-next multiple of 2 MiB, best fit, splitting, coalescing. Segments are given back only where memory runs out,
-which a replay never does: on a card that is nearly full, less is reserved than it says.
+next multiple of 2 MiB, best fit, splitting, coalescing. Segments are returned only when memory runs out,
+which never happens in a replay: on a card that is nearly full, less is reserved than the replay says.
 """
 
 import bisect
@@ -36,8 +36,8 @@ class CachingAllocator:
     """The allocator's state.
 
     ``reserved_bytes`` is what it took from the driver, ``allocated_bytes`` the blocks in use: whole blocks,
-    with the rest of a segment that is too small to be split off. Segments lie one after the other, in the
-    order in which they were made; of free blocks of one size, the one at the lowest address is taken.
+    including rests of segments too small to split off. Segments follow each other in the order in which they
+    were made; of free blocks of equal size, the one at the lowest address is taken.
     """
 
     reserved_bytes: int = 0
@@ -58,7 +58,7 @@ class CachingAllocator:
         return block.address
 
     def free(self, address: int) -> None:
-        """Give a block back to its pool and join it with free neighbours."""
+        """Return a block to its pool and join it with free neighbours."""
         block = self._blocks[address]
         self.allocated_bytes -= block.size
         for neighbour in (block.next, block.previous):
@@ -112,14 +112,14 @@ class CachingAllocator:
 
 @dataclass(slots=True)
 class ReplayedPeak:
-    """Return a phase's peak in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
+    """A phase's peak in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
 
     block_bytes: int = 0
     reserved_bytes: int = 0
 
 
 def replay(timeline: Timeline) -> dict[Phase, ReplayedPeak]:
-    """The allocator's peaks in each phase, the most over all steps recorded."""
+    """Return the allocator's peaks in each phase, the most over all recorded steps."""
     allocator = CachingAllocator()
     handles: dict[int, int] = {}
     peaks: dict[Phase, ReplayedPeak] = {}

@@ -11,19 +11,19 @@ from gpufare_tracer.timeline import Category, Phase
 
 GIB = 1 << 30
 LARGE_TRANSIENTS = (Category.LOGITS, Category.WORKING_SET, Category.TEMPORARIES, Category.HIDDEN_TEMPORARIES)
-"""Categories in large pieces, between which the caching allocator loses memory."""
+"""Categories of large tensors, between which the caching allocator loses memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A GPU's memory, and what must be free of it beyond what a trace sees.
+    """A GPU's memory, and how much of it must be free beyond what a trace sees.
 
     The margins are those of the fit verdict of the SQL model (``needed_gib`` in sql/model/30_memory.sql).
     """
 
     gpu: str
     compute_capability: tuple[int, int]
-    """Decides which attention kernel torch takes."""
+    """Decides which attention kernel torch uses."""
     usable_gib: float
     process_gib: float
     reserved_ratio: float
@@ -31,7 +31,7 @@ class Card:
     margin_gib: float
 
     def needed_gib(self, trace: Trace) -> float:
-        """GiB that must be free for this step."""
+        """GiB that must be free for the step."""
         return (
             max(map(self._needed_gib, trace.phases)) * self.reserved_ratio
             + self.process_gib
@@ -45,7 +45,7 @@ class Card:
         return (phase.block_bytes + self.transient_share * transient) / GIB
 
     def holds(self, trace: Trace) -> bool:
-        """True if the step fits."""
+        """True if the step fits on the card."""
         return self.needed_gib(trace) <= self.usable_gib
 
 
@@ -63,7 +63,7 @@ COMPUTE_CAPABILITIES = {
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
-    """A card of the catalogue. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
+    """Return a catalogue card. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
     row = connection.execute(
         "SELECT g.gpu_id, g.architecture, g.usable_memory_gib, k.context_gib, k.fit_reserved_ratio, "
         "k.fit_transient, k.fit_margin_gib FROM main.gpus AS g, constants() AS c "
@@ -88,12 +88,11 @@ def largest_micro_batch(
     *,
     first: Trace | None = None,
 ) -> int:
-    """The largest micro-batch, up to ``limit``, whose step fits the card; 0 where not even one sequence does.
+    """Return the largest micro-batch, up to ``limit``, whose step fits the card; 0 if no sequence fits.
 
     ``trace_of`` traces a micro-batch. What a step needs grows almost linearly with it, so the next size to
-    try is where a line through two sizes meets the card's memory: at least the double while all fits, and
-    halfway between what fits and what does not once the line has missed ``MISSES`` times. ``first`` is a
-    trace made already.
+    try is where a line through two sizes meets the card's memory: at least double while everything fits, and
+    halfway between fitting and not once the line has missed ``MISSES`` times. ``first`` is an existing trace.
     """
     needed: dict[int, float] = {}
     low, high, misses = 0, limit + 1, 0
@@ -115,7 +114,7 @@ def largest_micro_batch(
 
 
 MISSES = 4
-"""Tries that may leave more than half of the sizes."""
+"""Tries that may leave more than half of the candidate sizes."""
 
 
 def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:

@@ -1,10 +1,10 @@
-"""catalog/recipe_memory.csv: bytes per unit of what memory is linear in, learned from catalog/traces.csv.
+"""catalog/recipe_memory.csv: bytes per unit of the features of memory, learned from catalog/traces.csv.
 
 Within one moment of a step the bytes of a category are linear in a few features of model and run (those of
 the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
-gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients
-are not negative, errors count relative to all that is allocated then, and features come in one by one while
-they explain something.
+gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients are
+not negative, errors are relative to everything allocated at that moment, and features are added one by one
+while they explain something.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,24 +33,24 @@ GPU = "a100-sxm-80gb"
 """The catalogue's card of compute capability 8.0, on which recipes are traced."""
 
 EXACT_SHARE = 5e-4
-"""A category off by this share of all that is allocated (root mean square) is explained well enough."""
+"""A category is explained well enough up to this error (root mean square), as a share of all allocated."""
 LEAST_GAIN = 0.1
-"""A further feature must take away this share of the error that is left."""
+"""A further feature must remove this share of the remaining error."""
 MOST_FEATURES = 8
 
 AGREEMENT = 0.03
-"""Relative difference of a measured run and its trace up to which they agree."""
+"""Relative difference up to which a measured run and its trace agree."""
 
 PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
 }  # fmt: skip
-"""Categories that tokens do not change."""
+"""Categories that do not depend on tokens."""
 PIECES = set(Moment) - {Moment.OPTIMIZER}
 """Moments of several operations, any of which may be the highest: attention, MLP, embedding, head, loss."""
 SECOND = "_2"
 LEAST_ROWS_OF_A_PIECE = 6
 LEAST_PIECE_GAIN = 0.3
-"""A second piece must take away this share of a moment's error."""
+"""A second piece must remove this share of a moment's error."""
 
 Array = npt.NDArray[np.float64]
 TraceRow = Mapping[str, str]
@@ -58,7 +58,7 @@ TraceRow = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Return a run's features, a column each; those per token are times the tokens."""
+    """Features of runs, one column each; those per token are multiplied by the tokens."""
 
     names: tuple[str, ...]
     values: Array
@@ -68,7 +68,7 @@ class Features:
 def insert_runs(
     connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
 ) -> None:
-    """Make the temporary table ``traced_settings``: a run per trace, ``job`` its position, of cut models."""
+    """Create the temporary table ``traced_settings``: per trace a run of a cut model, numbered by ``job``."""
     depths = {(trace["model"], trace["layers"]) for trace in traces}
     cut = {(model, layers): cut_to_layers(connection, model, int(layers)) for model, layers in sorted(depths)}
     rows = []
@@ -94,7 +94,7 @@ def insert_runs(
 
 
 def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
-    """The features of the runs in ``traced_settings``, in the order of their jobs."""
+    """Return the features of the runs in ``traced_settings``, in the order of their jobs."""
     rows = connection.execute(
         "WITH _settings AS (FROM settings_of('traced_settings')) "
         "SELECT micro_batch * seq_len, token_features, fixed_features "
@@ -110,7 +110,7 @@ def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
 
 
 def sparse_fit(features: Array, target: Array) -> dict[int, float]:
-    """Coefficients, none negative, of the few columns that explain ``target``; rows are weighted already."""
+    """Return non-negative coefficients of the few columns that explain ``target``, from weighted rows."""
     chosen: list[int] = []
     best: dict[int, float] = {}
     error = float(np.sqrt(np.mean(target**2)))
@@ -135,7 +135,7 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 
 
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
-    """The rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    """Return the rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
     connection = in_memory("settings_of", "features_of")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
@@ -149,7 +149,7 @@ def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = Non
         for moment in Moment
         for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
     ]
-    # An optimizer that steps within the backward pass has no step: its state is that of the forward pass.
+    # An optimizer that steps within the backward pass has no step: its state is the forward pass's.
     stepping = {row["recipe"] for row in rows if row["moment"] == Moment.OPTIMIZER}
     state = [row for row in rows if row["moment"] == Moment.FORWARD and row["category"] in PER_STEP]
     return rows + [row | {"moment": str(Moment.OPTIMIZER)} for row in state if row["recipe"] not in stepping]
@@ -178,7 +178,7 @@ def _learn_moment(
 
 
 Piece = dict[Category, dict[int, float]]
-"""Coefficients of one linear piece of a moment, by category and column."""
+"""Return the coefficients of one linear piece of a moment, by category and column."""
 
 
 def _pieces(
@@ -187,7 +187,7 @@ def _pieces(
     sizes: dict[Category, Array],
     operations: npt.NDArray[Any],
 ) -> list[Piece]:
-    """One linear piece, or two of which the higher one counts where that is much closer.
+    """Return one linear piece, or two of which the higher one counts, if that is much closer.
 
     Two pieces start from the rows whose peak is one operation and the rest; rows then go to the higher one.
     """
@@ -229,13 +229,13 @@ def _total(piece: Piece, weighted: Array) -> Array:
 
 
 def _error(pieces: list[Piece], weighted: Array) -> float:
-    """Root mean square of the relative error of all that is allocated."""
+    """Return the root mean square of the relative error of everything allocated."""
     total = np.max([_total(piece, weighted) for piece in pieces], axis=0)
     return float(np.sqrt(np.mean((total - 1) ** 2)))
 
 
 def learn_catalogue(folder: Path | None = None) -> str:
-    """Write recipe_settings.csv, and recipe_memory.csv where there are traces; returns a line on both."""
+    """Write recipe_settings.csv, and recipe_memory.csv if there are traces; return a line on both."""
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()
     settings = setting_rows(recipes, agreeing_runs(recipes))
@@ -250,8 +250,8 @@ def learn_catalogue(folder: Path | None = None) -> str:
 
 
 def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create trace_accuracy: the traced against the measured memory of catalog/traced_runs.csv in GiB, a row
-    per run and quantity. ``connection`` has the tables and macros of the model."""
+    """Create trace_accuracy: traced and measured memory of catalog/traced_runs.csv in GiB, one row per run
+    and quantity. ``connection`` has the tables and macros of the model."""
     for name in ("traced_runs", "measured_phase_peaks"):
         connection.execute(
             f"CREATE TABLE main.{name} AS FROM read_csv($1, nullstr := '', sample_size := -1)",
@@ -262,9 +262,9 @@ def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
-    """Measured runs of identified software that agree with their trace, by recipe and family of sources.
+    """Count measured runs of identified software that agree with their trace, by recipe and family.
 
-    Of a run's figures the first of allocated, reserved and process memory that was measured counts.
+    The first of a run's figures that was measured counts: allocated, reserved or process memory.
     """
     with in_memory("settings_of", "measured_sources", "constants", "gib") as connection:
         connection.execute("DELETE FROM main.recipe_settings")

@@ -1,4 +1,4 @@
-"""The collectives of a sharded step: what their tensors are for."""
+"""The collectives of a sharded step, and the purposes of their tensors."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ COLLECTIVES = {
     "all_to_all_single": ("all_to_all", 0, None),
 }  # fmt: skip
 """Operations of c10d and its functional form: collective, place of the input and of the output among the
-arguments; None where the output is returned."""
+arguments; None if the output is returned."""
 
 
 def _known(func: Any) -> tuple[str, int, int | None] | None:
@@ -32,7 +32,7 @@ def _known(func: Any) -> tuple[str, int, int | None] | None:
 
 
 def claim(recorder: Any, func: Any, args: Sequence[Any], out: Any) -> None:
-    """Say what the tensors of a collective are for: buffers, but the shard of a gradient is a gradient."""
+    """Mark the tensors of a collective by purpose: buffers, but a gradient's shard is a gradient."""
     known = _known(func)
     if known is None:
         return

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 OUTPUT_FOLDER = click.Path(file_okay=False, path_type=Path)
 OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
-"""Settings that a user's own step leaves to the loop around it."""
+"""Settings that, with a user's own step, apply only to the loop around it."""
 
 
 @click.command()
@@ -30,7 +30,7 @@ OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
               help="A preset of catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
-@click.option("--model", default="llama-3.1-8b", show_default=True, help="An id of the catalogue.")
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="A model's catalogue id.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
 @click.option("--step", metavar="MODULE:FUNCTION", help="Your own training step instead of a recipe.")
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
@@ -45,7 +45,7 @@ def trace(
 ) -> None:  # fmt: skip
     """Peak memory of a training step, by running its code without a GPU.
 
-    The recipe's own libraries run on fake tensors: nothing is computed, every allocation is counted. The
+    The recipe's own libraries run on fake tensors: nothing is computed, but every allocation is counted. The
     tables are in GiB (2^30 bytes).
     """
     from gpufare_tracer import own_step
@@ -90,7 +90,7 @@ def trace(
 
 
 def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
-    """Refuse options that would change nothing, or whose answer would be of another model."""
+    """Refuse options that would have no effect, or that would answer for another model."""
     context = click.get_current_context()
     for name in ("recipe_name", "model", "config", "layers") if step else ():
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -106,7 +106,7 @@ def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
 
 
 def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> dict[str, Any]:
-    """The trace, and what the card says of it: null for a model cut to some of its layers."""
+    """Return the trace and its fit on the card, which is null for a model cut to some of its layers."""
     verdict = {
         "gpu": card.gpu, "needed_gib": card.needed_gib(traced), "usable_gib": card.usable_gib,
         "fits": card.holds(traced),
@@ -119,26 +119,26 @@ def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> 
 
 
 @click.command()
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 def trace_runs(jobs: int) -> None:
-    """Trace the measured runs of known software again: catalog/traced_runs.csv."""
+    """Trace the measured runs of known software again, for catalog/traced_runs.csv."""
     from gpufare_tracer.traced_runs import trace_runs as trace_all
 
     tell(f"written: {trace_all(jobs, _say_progress)}")
 
 
 @click.command("trace-grid")
-@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes; may be given again.")
-@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes.")
+@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes (repeatable).")
+@click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 @click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
 @click.option(
     "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
 )
-@click.option("--output", type=OUTPUT_FOLDER, help="Folder of the tables, instead of the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Keep the tables in this folder instead of the catalogue.")
 def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, output: Path | None) -> None:
     """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv.
 
-    Interrupted, it resumes.
+    If interrupted, it resumes.
     """
     from gpufare_tracer import grid, versions
 
@@ -161,9 +161,9 @@ def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, 
 
 
 @click.command("learn-traces")
-@click.option("--output", type=OUTPUT_FOLDER, help="Folder to write to, instead of the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Write to this folder instead of the catalogue.")
 def learn_traces(output: Path | None) -> None:
-    """Learn what memory is linear in from catalog/traces.csv, and which runs are which recipe.
+    """Learn coefficients of memory from catalog/traces.csv, and map measured runs to recipes.
 
     Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
     """
@@ -173,7 +173,7 @@ def learn_traces(output: Path | None) -> None:
 
 
 def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
-    """A preset with some switches changed; a user's own step has only the switches of its loop."""
+    """Return a preset with some switches changed; a user's own step has only the switches of its loop."""
     import yaml
     from pydantic import ValidationError
 
@@ -211,7 +211,7 @@ def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Re
 
 
 def read_config(file: Path | None) -> dict[str, Any] | None:
-    """A config.json; None where none was given."""
+    """Return a config.json; None if none was given."""
     if file is None:
         return None
     try:
@@ -224,7 +224,7 @@ def read_config(file: Path | None) -> dict[str, Any] | None:
 
 
 def _show(traced: "Trace", card: "Card") -> None:
-    """Each phase by what its memory is for, the largest tensors at the peak, and whether it fits the card."""
+    """Print each phase by purpose of its memory, the largest tensors at the peak, and the fit."""
     from gpufare_tracer.timeline import Category
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import Result

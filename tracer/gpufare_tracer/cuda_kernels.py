@@ -1,6 +1,6 @@
 """Effects of CUDA kernels that a CPU build of torch does not show.
 
-Four things differ from what a fake step sees by itself, each found on measured runs and audited against the
+A fake step alone gets four things wrong, each found on measured runs and audited against the
 pinned torch by tests/tracing/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
 by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
 cuBLAS's workspace.
@@ -15,7 +15,7 @@ from unittest.mock import patch
 KEPT_WHOLE = ("_fused_rms_norm", "mish_backward", "silu_backward")
 """Operations with a CUDA kernel and a composite fallback: naming a CUDA kernel keeps them whole.
 
-native_functions.yaml of torch: those that have CUDA beside CompositeImplicitAutograd.
+From torch's native_functions.yaml: those with CUDA besides CompositeImplicitAutograd.
 """
 
 
@@ -46,10 +46,10 @@ def attention_kernel(
     has_mask: bool,
     value_width: int | None = None,
 ) -> str:
-    """The kernel that torch's scaled_dot_product_attention takes: flash, efficient or math.
+    """Return the kernel that torch's scaled_dot_product_attention uses: flash, efficient or math.
 
     sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads of at most 256 with values
-    as wide; efficient takes bf16 from 8.0 on. Each may be switched off (torch.nn.attention.sdpa_kernel).
+    as wide; efficient supports bf16 from 8.0 on. Each may be switched off (torch.nn.attention.sdpa_kernel).
     """
     import torch
 
@@ -69,7 +69,7 @@ def attention_kernel(
 
 @contextmanager
 def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
-    """Let scaled_dot_product_attention call the CUDA operation that a card of this capability takes.
+    """Make scaled_dot_product_attention call the CUDA operation that a card of this capability uses.
 
     A build without CUDA has no chooser and would decompose attention into its mathematics.
     """
@@ -124,27 +124,27 @@ def _padded(tensor: Any, multiple: int) -> Any:
 Arguments = tuple[Any, ...]
 
 
-def _up(value: int, multiple: int) -> int:
+def _rounded_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
 
 
 def _copies(*tensors: Any) -> int:
-    """Bytes of contiguous copies of those tensors that are not contiguous."""
+    """Return the bytes of contiguous copies of the tensors that are not contiguous."""
     return sum(t.numel() * t.element_size() for t in tensors if t is not None and not t.is_contiguous())
 
 
 def _copies_of(*places: int) -> Callable[[Arguments], int]:
-    """The rule of an operation that makes these arguments contiguous and needs nothing else."""
+    """Return the rule of an operation that makes these arguments contiguous and needs nothing else."""
     return lambda args: _copies(*(args[place] for place in places))
 
 
 def _softmax_backward(args: Arguments) -> int:
-    """SoftMax.cu: the gradient times the output, in a tensor of its own."""
+    """SoftMax.cu: the gradient times the output, in a separate tensor."""
     return int(args[0].numel() * args[0].element_size()) + _copies(args[1])
 
 
 def _flash_width(width: int) -> int:
-    return _up(width, 32 if width <= 128 else 64)
+    return _rounded_up(width, 32 if width <= 128 else 64)
 
 
 def _flash_backward(args: Arguments) -> int:
@@ -154,7 +154,7 @@ def _flash_backward(args: Arguments) -> int:
     """
     grad, query, key = args[:3]
     batch, heads, rows, width = query.shape
-    size = batch * heads * _up(rows, 128) * (_flash_width(width) + 1) * 4
+    size = batch * heads * _rounded_up(rows, 128) * (_flash_width(width) + 1) * 4
     if key.shape[1] != heads:
         size += 2 * batch * heads * key.shape[2] * width * query.element_size()
     return int(size) + _copies(grad.transpose(1, 2))
@@ -176,7 +176,7 @@ EFFICIENT_ROW_WIDTH = 128
 
 
 def _efficient_forward(args: Arguments) -> int:
-    """An fp32 output where heads are wide (kNeedsOutputAccumulatorBuffer of kernel_forward.h)."""
+    """An fp32 output for wide heads (kNeedsOutputAccumulatorBuffer of kernel_forward.h)."""
     query, value = args[0], args[2]
     if query.element_size() == 4 or value.shape[-1] <= EFFICIENT_ROW_WIDTH:
         return 0
@@ -184,10 +184,10 @@ def _efficient_forward(args: Arguments) -> int:
 
 
 def _efficient_backward(args: Arguments) -> int:
-    """Row sums and the workspace: fp32 tiles of the query's gradient, of key and value where heads are wide.
+    """Row sums and the workspace: fp32 tiles of gradients, of key and value only for wide heads.
 
     transformers/cuda/attention_backward.cu; mem_eff_attention/kernel_backward.h, workspace_size; the kernel
-    that cutlassB.h takes without dropout, where its shared memory suffices.
+    that cutlassB.h chooses without dropout if its shared memory suffices.
     """
     import torch
 
@@ -198,12 +198,12 @@ def _efficient_backward(args: Arguments) -> int:
     row_block = 128 if is_half and width > 64 else 64
     is_ampere = torch.cuda.get_device_capability() >= (8, 0)
     column_block = 128 if is_half and is_ampere and 64 < width <= EFFICIENT_ROW_WIDTH else 64
-    tiles = (_up(rows, row_block) // row_block) * (_up(width, column_block) // column_block)
+    tiles = (_rounded_up(rows, row_block) // row_block) * (_rounded_up(width, column_block) // column_block)
     workspace = batch * heads * tiles * (row_block * column_block * 4 + 16)
     if is_half and width > EFFICIENT_ROW_WIDTH:
-        splits = max(1, min(_up(key.shape[2], column_block) // column_block, 200 // (batch * heads)))
-        keys = _up(key.shape[2], column_block)
-        workspace += 2 * batch * heads * splits * keys * _up(width, row_block) * 4
+        splits = max(1, min(_rounded_up(key.shape[2], column_block) // column_block, 200 // (batch * heads)))
+        keys = _rounded_up(key.shape[2], column_block)
+        workspace += 2 * batch * heads * splits * keys * _rounded_up(width, row_block) * 4
     product = 0 if is_half else out.numel() * 4 + delta
     return int(delta + max(workspace, product)) + _copies(grad.transpose(1, 2))
 
@@ -260,7 +260,7 @@ def workspace_bytes(compute_capability: tuple[int, int]) -> int:
     """Allocate the workspace that cuBLAS keeps from a thread's first matrix product on.
 
     aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB and 128 KiB, 32 MiB on Hopper and
-    Blackwell. The forward pass and autograd run in a thread each.
+    Blackwell. The forward pass and autograd each run in their own thread.
     """
     large = compute_capability[0] in LARGE_WORKSPACE_MAJORS
     return LARGE_WORKSPACE_BYTES if large else WORKSPACE_BYTES

@@ -12,7 +12,7 @@ A100_MULTIPROCESSORS = 108
 
 @contextmanager
 def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30) -> Iterator[None]:
-    """Let torch answer as on one GPU of this compute capability, e.g. (8, 0); as before afterwards."""
+    """Make torch answer as on one GPU of this compute capability, e.g. (8, 0), until closed."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
@@ -48,7 +48,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.accelerator, "is_available", always(True)),
         (torch.accelerator, "device_count", always(1)),
         (torch.accelerator, "current_device_index", always(0)),
-        # Checkpoints save the random state of the device; a device that is not there has none.
+        # Checkpoints save the random state of the device; a device that does not exist has none.
         (torch, "get_rng_state", always(None)),
         (torch, "set_rng_state", always(None)),
         (torch.random, "get_rng_state", always(None)),
@@ -57,7 +57,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.utils.checkpoint, "get_device_states", always(([], []))),
         (torch.utils.checkpoint, "set_device_states", always(None)),
         (torch.version, "cuda", "12.8"),
-        # Multi-tensor kernels are taken for plain tensors only, which these stand for.
+        # Multi-tensor kernels are used only for plain tensors, which these stand for.
         (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
         (torch.nn.Module, "_apply", _replacing_tensors()),
     ]
@@ -65,7 +65,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         for owner, name, answer in answers:
             stack.enter_context(patch.object(owner, name, answer))
         stack.enter_context(_constants_on(here))
-        # The engine has no thread for the fake device; the setting is one of the calling thread.
+        # The engine has no thread for the fake device; the setting belongs to the calling thread.
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         yield
 
@@ -73,7 +73,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
 def _replacing_tensors() -> Any:
     """Module.to() with new parameters: the stock code swaps objects, which weak references forbid.
 
-    What several modules share they share afterwards: each tensor is converted once per outermost call.
+    Modules that share a tensor still share it afterwards: each is converted once per outermost call.
     """
     converted: dict[int, tuple[Any, Any]] = {}  # the old tensor is kept, so that no other gets its id
     depth = 0
@@ -101,7 +101,7 @@ def _replacing_tensors() -> Any:
 
 
 def _new_parameter(parameter: Any, convert: Callable[[Any], Any]) -> Any:
-    """The converted parameter, with what code has noted on the old one as Python attributes."""
+    """Return the converted parameter, with the Python attributes that code has set on the old one."""
     import torch
 
     with torch.no_grad():
@@ -119,14 +119,14 @@ def _converted(buffer: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 class _AnyDevice(contextlib.nullcontext[None]):
-    """torch.cuda.device, which would look for the device."""
+    """A stand-in for torch.cuda.device, which would look for the device."""
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
 
 
 class Idle(contextlib.nullcontext[None]):
-    """A stream, an event, or the context of a stream: nothing runs, so nothing waits and all is done."""
+    """A stream, an event, or the context of a stream: nothing runs, waits or remains to be done."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         super().__init__()
@@ -137,12 +137,12 @@ class Idle(contextlib.nullcontext[None]):
         return lambda *_, **__: self
 
     def elapsed_time(self, _: Any) -> float:
-        """No time passes."""
+        """Return 0: no time passes."""
         return 0.0
 
 
 def idle_streams() -> contextlib.ExitStack:
-    """Let torch make and enter streams and events that do nothing."""
+    """Make torch create and enter streams and events that do nothing."""
     import torch
 
     stack = contextlib.ExitStack()
@@ -158,7 +158,7 @@ def _nothing(*_: Any, **__: Any) -> Iterator[None]:
 
 @contextmanager
 def _constants_on(device: Any) -> Iterator[None]:
-    """Let torch.tensor(data, device="cuda") make an empty fake: data cannot be copied to a fake device."""
+    """Make torch.tensor(data, device="cuda") create an empty fake: data cannot be copied to a fake device."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

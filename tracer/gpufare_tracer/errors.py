@@ -13,9 +13,9 @@ MAX_CHARACTERS = 600
 
 
 class CannotTraceError(GpufareError):
-    """A step that cannot be traced: what was in the way, where, and what to do.
+    """A step cannot be traced; the message says what prevented it, where, and what to do.
 
-    Messages quote configs and libraries: control characters are replaced, and what is too long is cut.
+    Messages quote configs and libraries: control characters are replaced, and long texts are cut.
     """
 
     def __init__(self, message: str) -> None:
@@ -25,7 +25,7 @@ class CannotTraceError(GpufareError):
 
 @contextmanager
 def speaking_errors() -> Iterator[None]:
-    """Turn torch's errors on fake tensors into one that names the operation, the place and a way out."""
+    """Turn torch's errors on fake tensors into one that names the operation, the place and a workaround."""
     from torch._subclasses.fake_tensor import (
         DataDependentOutputException,
         DynamicOutputShapeException,
@@ -33,7 +33,7 @@ def speaking_errors() -> Iterator[None]:
         UnsupportedOperatorException,
     )
 
-    # torch logs the traceback of what it raises anyway.
+    # torch logs the traceback of an error that it raises anyway.
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -67,7 +67,7 @@ def speaking_errors() -> Iterator[None]:
 
 
 def place_of(error: BaseException) -> str:
-    """file:line of the innermost code outside torch and the tracer, as part of a sentence."""
+    """Return file:line of the innermost code outside torch and the tracer, as part of a sentence."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if "importlib" in frame.filename:
             continue

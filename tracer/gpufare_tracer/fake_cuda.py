@@ -1,11 +1,11 @@
-"""A CUDA device that is not there: torch's fake tensors say ``cuda`` and its autograd runs, on one core.
+"""A CUDA device that does not exist: torch's fake tensors are on ``cuda`` and its autograd runs, on one core.
 
 torch's FakeTensorMode holds tensors of any device without data, but autograd asks the accelerator for its
 streams, and a machine without a GPU (or a build without CUDA) has none. Two things stand in for it: the
 device guard that torch itself has for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and CUDA
-hooks that say that CUDA is there. Both are virtual C++ interfaces without a Python binding; their tables are
-patched in place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver or
-GPU is needed, and it works the same with a CUDA build.
+hooks that report CUDA as available. Both are virtual C++ interfaces without a Python binding; their tables
+are patched in place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver
+or GPU is needed, and it works the same with a CUDA build.
 
 A process that called ``install`` is for tracing only: it no longer sees the GPUs of its machine.
 """
@@ -41,11 +41,11 @@ _kept_alive: list[Any] = []
 def install() -> None:
     """Make torch believe in a CUDA device. Idempotent; for this process only.
 
-    Raises ``CannotTraceError`` where this torch cannot be patched, with what to install instead, and where
-    the process has used a GPU already.
+    Raises ``CannotTraceError`` if this torch cannot be patched, saying what to install instead, and if the
+    process has already used a GPU.
     """
     _refuse_other_platforms()
-    # Read when CUDA starts, which importing torch does not do. A real GPU would answer for its own kind.
+    # Read when CUDA starts, which importing torch does not do. A real GPU would report its own properties.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
@@ -84,10 +84,10 @@ def _refuse_other_builds() -> None:
 
 
 def _refuse_used_gpu() -> None:
-    """CUDA that has started keeps its GPUs whatever the environment says, and their guard."""
+    """Refuse a process that has started CUDA: it keeps its GPUs and guard despite the environment."""
     import torch
 
-    # A build without CUDA counts nothing. Counting starts CUDA, now without a GPU.
+    # A build without CUDA counts no devices. Counting starts CUDA, now without a GPU.
     count = getattr(torch._C, "_cuda_getDeviceCount", int)
     if torch.cuda.is_initialized() or count():
         raise CannotTraceError(
@@ -97,7 +97,7 @@ def _refuse_used_gpu() -> None:
 
 
 def _set_device_guard(root: Path) -> None:
-    """Let torch install its guard for fake CUDA tensors, which it does where a guard counts no devices."""
+    """Make torch install its guard for fake CUDA tensors, which it does if a guard counts no devices."""
     import torch
 
     library = _library(root, "c10")
@@ -114,7 +114,7 @@ def _set_device_guard(root: Path) -> None:
 
 
 def _set_hooks(root: Path) -> None:
-    """Let the CUDA hooks say that a device is there; taken back at exit, when Python can no longer answer."""
+    """Make the CUDA hooks report a device; undone at exit, when Python can no longer answer."""
     get_hooks = _library(root, "torch_cpu")._ZN2at6detail12getCUDAHooksEv
     get_hooks.restype = Address
     hooks = get_hooks()

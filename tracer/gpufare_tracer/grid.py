@@ -2,7 +2,7 @@
 
     gpufare trace-grid --jobs 2
 
-Models are cut to a few layers: memory is linear in depth. An interrupted grid resumes where it was.
+Models are cut to a few layers: memory is linear in depth. An interrupted run resumes.
 """
 
 import json
@@ -33,14 +33,14 @@ RECIPES_FILE = "traced_recipes.csv"
 JOURNAL_FILE = "traces.journal"
 
 FEWER_MODELS = ("llama-3.1-8b", "qwen2.5-0.5b", "llama-2-7b", "gemma-2b")
-"""For recipes that change the framework or its kernels, not what an architecture does."""
+"""Models for recipes that change the framework or its kernels, not the work of an architecture."""
 MODELS = (*FEWER_MODELS, "llama-3.2-1b", "smollm2-135m", "llama-3.1-70b", "tinyllama-1.1b")
 """Multi-head, grouped and multi-query attention, wide heads, large vocabularies, biases, tied embeddings; of
-0.1B to 70B. Models with other code (mixtures, latent attention, capped scores) are not learned from:
+0.1B to 70B. Models with other code (mixtures, latent attention, capped scores) are not used:
 ``runs_traced_code`` of sql/model/25_traced_memory.sql."""
 DEPTHS = (2, 4)
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
-"""Micro-batch and sequence length: they tell apart terms per token, per squared length, and fixed ones."""
+"""Micro-batch and sequence length: they separate terms per token, per squared length, and fixed ones."""
 
 CHANGES_SHOWN = 40
 
@@ -65,11 +65,11 @@ Show = Callable[[str], None]
 
 
 class GridError(GpufareError):
-    """A grid that cannot be traced or does not reproduce."""
+    """The grid cannot be traced or does not reproduce; the message names a cell."""
 
 
 def cells(recipes: Iterable[Recipe]) -> list[Cell]:
-    """The cells of the grid for some recipes, model by model, so that an interrupted grid has whole ones."""
+    """Return the cells of the grid for some recipes, model by model: an interrupted grid has whole models."""
     chosen = [(recipe.name, models_of(recipe)) for recipe in recipes]
     return [
         Cell(recipe, model, layers, micro_batch, seq_len)
@@ -88,7 +88,7 @@ def models_of(recipe: Recipe) -> tuple[str, ...]:
 
 
 def job_of(recipe: Recipe, cell: Cell) -> Job:
-    """The trace of a cell."""
+    """Return the trace to make for a cell."""
     return recipe, TraceShape(
         model=cell.model, layers=cell.layers, micro_batch=cell.micro_batch, seq_len=cell.seq_len
     )
@@ -131,7 +131,7 @@ def write(folder: Path, table: Table) -> None:
 
 
 def chosen_recipes(names: Sequence[str]) -> dict[str, Recipe]:
-    """The recipes of these names, or all; raises ``GridError`` for a name that catalog/recipes.yaml lacks."""
+    """Return the recipes of these names, or all. Raises ``GridError`` for an unknown name."""
     recipes = read_recipes()
     if unknown := sorted(set(names) - recipes.keys()):
         raise GridError(f"no recipe {', '.join(unknown)} in catalog/recipes.yaml: {', '.join(recipes)}")
@@ -145,9 +145,9 @@ def fill(
     jobs: int = 1,
     show: Show = lambda line: None,
 ) -> Table:
-    """Trace what the table lacks of some recipes' cells, or what is stale, and write it.
+    """Trace the missing and stale cells of some recipes, and write the table.
 
-    ``show`` is told of each trace and of peaks that changed. Raises ``GridError`` if some cannot be traced.
+    ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if some fail.
     """
     folder = folder or paths.CATALOG_DIR
     known = read_recipes()
@@ -168,7 +168,7 @@ def fill(
 
 
 def peak_changes(before: Table, after: Table) -> list[str]:
-    """Cells whose peak of a phase is another one now, those that changed most first."""
+    """Return the cells with a changed peak of a phase, those that changed most first."""
     changes = []
     for cell in before.keys() & after.keys():
         for phase in PHASES:
@@ -182,7 +182,7 @@ def peak_changes(before: Table, after: Table) -> list[str]:
 
 
 def sample(table: Table) -> list[Cell]:
-    """A cell of each recipe that can be traced here, spread over models, depths and shapes."""
+    """Return a cell of each recipe that can be traced here, spread over models, depths and shapes."""
     chosen = []
     for number, name in enumerate(sorted({cell.recipe for cell in table})):
         own = sorted(cell for cell in table if cell.recipe == name)
@@ -193,7 +193,7 @@ def sample(table: Table) -> list[Cell]:
 
 
 def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
-    """Trace a sample of the table again; what differs, each as ``row: column was, is``.
+    """Trace a sample of the table again and return differences as ``row: column was, is``.
 
     Raises ``GridError`` if nothing of the table can be traced here.
     """
@@ -212,7 +212,7 @@ def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
 
 
 def differences(cell: Cell, kept: Row, traced: Row) -> list[str]:
-    """Columns in which a new trace differs from a row."""
+    """Return the columns in which a new trace differs from a row."""
     if traced["problem"]:
         return [f"{_where(cell)}: cannot be traced any more: {traced['problem']}"]
     return [

@@ -1,6 +1,6 @@
-"""Traces kept on disk: what was traced is not traced again until its recipe, a package or the tracer changes.
+"""Traces kept on disk: no step is traced again until its recipe, a package or the tracer changes.
 
-catalog/traces.csv (grid.py) and catalog/traced_runs.csv (traced_runs.py) are kept alike.
+catalog/traces.csv (grid.py) and catalog/traced_runs.csv (traced_runs.py) are kept in the same way.
 """
 
 import csv
@@ -17,7 +17,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 
 Row = dict[str, str]
-"""One row of a table, as its file has it."""
+"""One row of a table, as text."""
 ToRow = Callable[[Trace], Mapping[str, str | int]]
 Job = tuple[Recipe, TraceShape]
 REASON_CHARACTERS = 300
@@ -26,23 +26,23 @@ NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
 
 
 class Revision(NamedTuple):
-    """A change of the tracer's own code that changed traces, and whose."""
+    """A change of the tracer's own code, and the recipes whose traces it changed."""
 
     name: str
     applies: Callable[[Recipe], bool]
 
 
 REVISIONS: tuple[Revision, ...] = ()
-"""Part of the digests of the recipes that they apply to, which so are traced again; others stay as they are.
+"""Parts of the digests of the recipes that they apply to, so that only these are traced again.
 
-A changed kernel rule gets an entry where it changes bytes: ``gpufare trace-grid --check`` finds that it does.
+A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` finds that out.
 """
 
 
 def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
-    """Names what decides a trace: switches, shape and the tracer's revisions.
+    """Return a hash of what decides a trace: switches, shape and the tracer's revisions.
 
-    A new field changes nothing while at its default. Without a shape, the digest is of all shapes' traces.
+    A new field changes nothing while at its default. Without a shape, the digest covers traces of all shapes.
     """
     traced: list[Any] = [recipe.model_dump(mode="json", exclude_defaults=True, exclude=set(NOT_TRACED))]
     if shape is not None:
@@ -52,7 +52,7 @@ def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
 
 
 class Kept:
-    """Traces by the digest of what was traced: those of a table, and those of the journal beside it.
+    """Traces by digest: those of a table, and those of the journal beside it.
 
     A row has the values of ``to_row``, the ``versions`` of its packages, and a failed trace's ``problem``.
     """
@@ -68,14 +68,14 @@ class Kept:
             self.rows[digest] = row
 
     def has(self, digest: str) -> bool:
-        """Return True if a trace is known and would be the same today; a failed one is repeated."""
+        """Return True if a trace is known and still valid; a failed one is repeated."""
         row = self.rows.get(digest)
         if row is None or row["problem"]:
             return False
         return installed_versions(row["versions"]) == row["versions"]
 
     def trace(self, wanted: Iterable[Job], jobs: int, show: Callable[[str], None]) -> None:
-        """Trace what is missing in ``jobs`` processes, and keep each trace on disk as it comes."""
+        """Make the missing traces in ``jobs`` processes, and keep each on disk as it arrives."""
         missing = {digest: job for job in wanted if not self.has(digest := digest_of(*job))}
         show(f"{len(missing)} traces to make")
         calls = [(self._to_row, *job) for job in missing.values()]
@@ -94,12 +94,12 @@ class Kept:
             file.write("\n" * torn + json.dumps([digest, row]) + "\n")
 
     def end(self) -> None:
-        """Forget the journal: the table has its rows."""
+        """Delete the journal: the table has its rows."""
         self._journal.unlink(missing_ok=True)
 
 
 def traced_row(to_row: ToRow, recipe: Recipe, shape: TraceShape) -> Row:
-    """Trace a step; what prevents it is the row's ``problem``."""
+    """Trace a step; if that fails, the row's ``problem`` says why."""
     from gpufare_tracer.trace import trace
 
     try:
@@ -111,7 +111,7 @@ def traced_row(to_row: ToRow, recipe: Recipe, shape: TraceShape) -> Row:
 
 
 def read_table(path: Path, header: Sequence[str] | None = None) -> list[Row]:
-    """Rows of a CSV; none where there is no file, or its columns are not ``header``."""
+    """Return the rows of a CSV; none if there is no file, or its columns are not ``header``."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -131,7 +131,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, A
 
 
 def reason_of(error: Exception) -> str:
-    """The first line of an error, without paths of this machine."""
+    """Return the first line of an error, without paths of this machine."""
     line = (str(error).strip().splitlines() or [""])[0]
     line = re.sub(r"(?<![\w.:/])(/[\w.+-]+)+/", "", line)
     text = "".join(character for character in line if character.isprintable())
@@ -139,7 +139,7 @@ def reason_of(error: Exception) -> str:
 
 
 def versions_text(versions: Mapping[str, str]) -> str:
-    """``package version`` of each package, sorted; a build's name (+cpu) is no part of the version."""
+    """Return ``package version`` of each package, sorted, without the build's name (+cpu)."""
     return ", ".join(f"{name} {number.split('+')[0]}" for name, number in sorted(versions.items()))
 
 

@@ -1,4 +1,4 @@
-"""Marks in a timeline when a step leaves the last layer, and in which layer its backward pass is."""
+"""Marks in a timeline when a step leaves the last layer, and which layer its backward pass is in."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,9 +8,9 @@ from gpufare_tracer.timeline import Moment, Phase, Timeline
 
 
 def layers_of(model: Any, depth: int) -> list[Any]:
-    """The layers of a model, first to last: the members of its outermost lists of ``depth`` modules.
+    """Return the layers of a model, first to last: the members of its outermost lists of ``depth`` modules.
 
-    An encoder-decoder has two such lists. Empty where the model has none.
+    An encoder-decoder has two such lists. Empty if the model has none.
     """
     import torch
 

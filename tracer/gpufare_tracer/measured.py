@@ -1,7 +1,7 @@
 """Maps measured runs to traced recipes by their source: catalog/traced_stacks.yaml.
 
-A run's columns say most of a recipe; what its publisher's own script, configuration and library versions add
-is the source's, with the evidence for it.
+A run's columns give most of a recipe; its source adds what the publisher's own script, configuration and
+library versions determine, with the evidence.
 """
 
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ class Rule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     when: dict[str, str | tuple[str, ...]] = {}
-    """Column of catalog/measured_runs.csv to its value, or to several of which one must be it."""
+    """Maps a column of catalog/measured_runs.csv to its value, or to several of which one must match."""
     runs: tuple[tuple[str, str], ...] = ()
-    """First and last id of runs, of which it must be in one range; empty for all runs."""
+    """Ranges of run ids, first and last, one of which must contain the run; empty for all runs."""
     switches: dict[str, Any] = {}
     left_out: str = ""
-    """Why these runs cannot be traced; empty where they can."""
+    """Why these runs cannot be traced; empty if they can."""
 
     def applies(self, run: Mapping[str, str]) -> bool:
         """Return True if the rule applies to a run."""
@@ -46,15 +46,15 @@ class Rule(BaseModel):
 
 
 class Stack(BaseModel):
-    """The software of a source and the switches that it adds to what a run's columns say."""
+    """The software of a source and the switches that it adds to those in a run's columns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
     software: dict[str, str] = {}
-    """Package to the version that the publisher ran, as far as it is known."""
+    """The version of each package that the publisher ran, as far as known."""
     evidence: str
-    """Source of the switches and versions."""
+    """Where the switches and versions were found."""
     switches: dict[str, Any] = {}
     rules: tuple[Rule, ...] = ()
 
@@ -68,13 +68,13 @@ CHECKPOINTING = {"none": "none", "full": "full"}
 LOSSES = {"liger": "fused_linear"}
 DTYPES = {"2": "bf16", "4": "fp32"}
 FUSED_QKV = ("q_proj", "k_proj", "v_proj")
-"""Targets that stand for one adapter on a fused layer, where the model has one."""
+"""Targets that stand for one adapter on a fused layer, if the model has one."""
 
 
 def read_stacks(path: Path | None = None) -> dict[str, Stack]:
-    """The identified software stacks of catalog/traced_stacks.yaml, by source.
+    """Return the identified software stacks of catalog/traced_stacks.yaml, by source.
 
-    Raises ``ValueError`` naming the source for an entry that is not one.
+    Raises ``ValueError`` naming the source of an invalid entry.
     """
     raw = yaml.safe_load((path or paths.CATALOG_DIR / STACKS_FILE).read_text(encoding="utf-8"))
     stacks = {}
@@ -87,15 +87,15 @@ def read_stacks(path: Path | None = None) -> dict[str, Stack]:
 
 
 def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Recipe, TraceShape]:
-    """The recipe and the shape of a row of catalog/measured_runs.csv.
+    """Return the recipe and the shape of a row of catalog/measured_runs.csv.
 
-    Raises ``CannotTraceError`` saying why for a run whose stack is not identified or that cannot be traced.
+    Raises ``CannotTraceError`` saying why if the run's stack is not identified or it cannot be traced.
     """
     name = f"{run.get('source')}, {run.get('run_id')}"
     stack = stacks.get(run["source"])
     if stack is None:
         raise CannotTraceError(f"{name}: the software of this source is not identified in {STACKS_FILE}")
-    switches = _of_columns(run) | stack.switches
+    switches = _column_switches(run) | stack.switches
     for rule in stack.rules:
         if rule.applies(run):
             if rule.left_out:
@@ -111,8 +111,8 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
     )  # fmt: skip
 
 
-def _of_columns(run: Mapping[str, str]) -> dict[str, Any]:
-    """Switches that a run's columns give; an empty one is the default that the SQL model takes too."""
+def _column_switches(run: Mapping[str, str]) -> dict[str, Any]:
+    """Return the switches in a run's columns; an empty one gets the SQL model's default."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {
         "framework": "transformers",

@@ -1,4 +1,4 @@
-"""Runs many traces in other processes, and replaces them now and then: torch keeps some memory for ever."""
+"""Runs many traces in other processes, and replaces them now and then: torch never frees some memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -13,16 +13,16 @@ Result = TypeVar("Result")
 
 
 class TracingProcessError(GpufareError):
-    """A process died while it traced."""
+    """A process died while tracing."""
 
 
 def in_processes(
     function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int
 ) -> Iterator[tuple[int, Result]]:
-    """Call a function of a module with each of ``calls`` in ``jobs`` processes; index and result.
+    """Call a function of a module with each of ``calls`` in ``jobs`` processes; yield index and result.
 
-    They come as they are ready. Not by max_tasks_per_child: Python 3.11's pool stops for good when a process
-    has done its share. Raises ``TracingProcessError`` when a process dies.
+    Results come as they are ready. Not by max_tasks_per_child: Python 3.11's pool hangs once a process has
+    done its share. Raises ``TracingProcessError`` when a process dies.
     """
     batch = jobs * CALLS_PER_PROCESS
     for start in range(0, len(calls), batch):
@@ -48,7 +48,7 @@ def _batch(
 
 
 def _quietly() -> None:
-    """Silence the frameworks of a tracing process: what matters is in the rows."""
+    """Silence the frameworks of a tracing process: everything that matters is in the rows."""
     import logging
     import os
     import warnings

@@ -1,4 +1,4 @@
-"""catalog/recipe_settings.csv: which traced recipe stands for a run, by the settings that a run gives.
+"""catalog/recipe_settings.csv: which traced recipe stands for a run, by the run's settings.
 
 A run names its software and its switches more coarsely than a recipe does. Several recipes may be alike in
 a run's settings: the plainest stands for them, and the others apply only to runs that name them.
@@ -17,7 +17,7 @@ KEYS = (
     "stack", "method", "quantization", "kbit_upcast", "training_precision", "loss_kernel", "checkpointing",
     "flash_attention", "adapter_bytes", "adapts_mlp", "sharding", "offload",
 )  # fmt: skip
-"""Settings by which a recipe is found. Empty: the loss_kernel of the stack, and what adapters alone have."""
+"""Settings by which a recipe is found. Empty: the stack's own loss_kernel, and adapter settings."""
 
 COLUMNS = (
     "recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "lora_dropout", "double_quantization",
@@ -29,13 +29,13 @@ LEAST_AGREEING_RUNS = 3
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
-"""Sharded terms depend on the number of GPUs, which a trace has once."""
+"""Sharded terms depend on the number of GPUs, of which a trace has only one."""
 
 
 def setting_rows(
     recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[dict[str, Any]]:
-    """One row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if runs are estimated by it.
+    """Return one row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if it estimates runs.
 
     ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe and family.
     """
@@ -66,7 +66,7 @@ def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
 
 
 def keys_of(recipe: Recipe) -> dict[str, Any]:
-    """The settings by which a recipe is found, by ``KEYS``."""
+    """Return the settings by which a recipe is found, by ``KEYS``."""
     settings = _settings(recipe)
     has_adapters = recipe.method != "full"
     offload = "+".join(
@@ -86,11 +86,11 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _stands_for_its_stack(recipe: Recipe) -> bool:
     """True if a run that states only its settings may be taken for this recipe.
 
-    Not what batches bring beside their tokens.
+    Its batches must bring nothing besides tokens.
     """
     return not recipe.attention_mask and recipe.sharding in UNSHARDED
 
 
 def _oddities(recipe: Recipe) -> tuple[bool, bool]:
-    """Plainest first: without dropout, then without autocast where all weights are of 16 bits."""
+    """Return a sort key, plainest first: without dropout, then without autocast over 16-bit weights."""
     return recipe.lora_dropout > 0, recipe.autocast is not None and recipe.weight_dtype != "fp32"

@@ -1,14 +1,14 @@
-"""catalog/recipe_work.csv: what a training step must do, as linear functions of the architecture, by recipe.
+"""catalog/recipe_work.csv: the work of a training step, as linear functions of the architecture, by recipe.
 
     python -m gpufare_tracer.recipe_work
 
 traces small models of several architectures, depths and shapes for every recipe below and fits, per quantity,
 one coefficient per feature of the architecture (``FEATURES``). The counts of a trace are sums over layers,
-tokens and tensors, so that the fit is almost exact; the table says how far off it is at most. The speed model
+tokens and tensors, so that the fit is almost exact; the table gives its largest error. The speed model
 in SQL multiplies the coefficients by the features of a whole model.
 
 Steps are traced with every layer recomputed, and the part ``recompute`` is the forward pass of the layers;
-``step`` is all the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
+``step`` is the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
 product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
 """
 
@@ -46,14 +46,14 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
         "method": "qlora", "quantization": "nf4", "kbit_upcast": True, "autocast": "bf16",
     },
 }  # fmt: skip
-"""Settings that decide the work of a step of transformers and PEFT, besides architecture, shape and kernel.
+"""Settings that decide the work of a step with transformers and PEFT, besides architecture, shape and kernel.
 
 Which weights train, their type, and the types in which adapters, norms and head compute."""
 
 ATTENTION: Mapping[str, tuple[str, tuple[int, int]]] = {
     "flash": ("flash_attention_2", (8, 0)), "efficient": ("sdpa", (7, 5)), "eager": ("eager", (8, 0)),
 }  # fmt: skip
-"""Attention kernels: the implementation, and the compute capability of a card that takes it."""
+"""Attention kernels: the implementation, and the compute capability of a card that uses it."""
 
 MODELS = (
     "llama-3.2-1b", "mistral-7b", "qwen2.5-1.5b", "llama-2-7b", "smollm2-1.7b", "llama-3-70b",
@@ -78,13 +78,13 @@ FLOP_FEATURES = (
 )  # fmt: skip
 COUNT_FEATURES = ("layers", "layer_adapters", "grouped_layers", "unadapted_down_layers", "once")
 FEATURES = (*BYTE_FEATURES, *FLOP_FEATURES, *COUNT_FEATURES)
-"""Factors of a step's work; the recompute of a layer skips ``unadapted_down``."""
+"""Factors of a step's work; recomputing a layer skips ``unadapted_down``."""
 NOT_REPEATED = frozenset({
     "token_hidden", "token_vocab", "head_weights", "tied_head_weights", "token_head_weights", "once",
 })  # fmt: skip
-"""Features of what lies outside the layers."""
+"""Features outside of the layers."""
 LEFT_OUT = frozenset(name for name in FEATURES if "unadapted" in name)
-"""Features that take work away."""
+"""Features that reduce work."""
 
 QUANTITIES: Mapping[str, tuple[str, ...]] = {
     "moved_bytes": tuple(name for name in BYTE_FEATURES if name != "unadapted_down_weights"),
@@ -95,9 +95,9 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Quantities counted per micro-step, and the features that each can depend on."""
 ONLY_EAGER = frozenset({"layer_token_scores"})
-"""Features of attention whose scores lie in memory."""
+"""Features of attention that stores its scores."""
 LEAST_SHARE = 1e-4
-"""A coefficient that never makes as much of a quantity is none: the fit's rounding."""
+"""A coefficient that never contributes this share of a quantity is dropped: it is the fit's rounding."""
 COLUMNS = ("recipe", "attention", "quantity", "part", *FEATURES, "largest_error")
 
 Array = npt.NDArray[np.float64]
@@ -105,7 +105,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Traced:
-    """The features of one trace, and what its forward and its backward pass do."""
+    """The features of one trace, and the work of its forward and its backward pass."""
 
     features: Mapping[str, float]
     forward: Mapping[str, float]
@@ -113,7 +113,7 @@ class Traced:
 
 
 def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Recipe) -> dict[str, float]:
-    """The features of a step of a dense model; tokens are those of one micro-batch."""
+    """Return the features of a step of a dense model; tokens are those of one micro-batch."""
     query, key_value = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     hidden, intermediate, layers = sizes.hidden, sizes.intermediate, sizes.layers
     widths = {
@@ -142,10 +142,10 @@ def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Rec
 
 
 def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
-    """The traces behind one recipe's coefficients: models at two depths, shapes and targets alternating."""
+    """Return the traces behind one recipe's coefficients: two depths, alternating shapes and targets."""
     implementation, capability = ATTENTION[attention]
     if name == "full-fp32" and attention == "flash":
-        implementation = "sdpa"  # FlashAttention knows 16 bits only
+        implementation = "sdpa"  # FlashAttention supports only 16 bits
     for number, model in enumerate(MODELS):
         for which, layers in enumerate((2, 4)):
             if which and number % 2:
@@ -163,7 +163,7 @@ def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
 
 
 def traced(recipe: Recipe, shape: TraceShape) -> Traced:
-    """One trace as a row of the regression."""
+    """Return one trace as a row of the regression."""
     from gpufare_tracer.trace import trace
 
     work = trace(recipe, shape).work
@@ -176,7 +176,7 @@ def traced(recipe: Recipe, shape: TraceShape) -> Traced:
 
 
 def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]:
-    """Coefficients of every quantity and part from the traces of one recipe with one attention kernel."""
+    """Return the coefficients of every quantity and part from traces of one recipe and attention kernel."""
     fitted = []
     for quantity, possible in QUANTITIES.items():
         names = [name for name in possible if attention == "eager" or name not in ONLY_EAGER]
@@ -194,7 +194,7 @@ def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]
         if quantity == "autograd_operations":
             recompute = np.zeros_like(recompute)
         if quantity == "python_operations":
-            recompute = backward * repeated  # what Python drives in a backward pass is the recompute
+            recompute = backward * repeated  # in a backward pass, Python runs only the recompute
         parts = {"step": forward + backward - recompute, "recompute": recompute}
         for part, values in parts.items():
             if values.any():
@@ -207,7 +207,7 @@ def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]
 
 
 def _fit(features: Array, counted: Array) -> Array:
-    """The non-negative coefficients that explain what was counted, by relative error."""
+    """Return the non-negative coefficients that explain the counts, by relative error."""
     if not counted.any():
         return np.zeros(features.shape[1])
     weights = 1 / np.maximum(counted, counted.max() / 1e3)

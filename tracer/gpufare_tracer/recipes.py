@@ -1,6 +1,6 @@
-"""Recipes as data: the switches that decide what a training step allocates and computes.
+"""Recipes as data: the switches that determine the memory and work of a training step.
 
-catalog/recipes.yaml has a named preset per framework; a trace may override single switches of it.
+catalog/recipes.yaml has a named preset per framework; a trace may override single switches.
 """
 
 from collections.abc import Mapping
@@ -26,9 +26,9 @@ class Recipe(BaseModel):
     name: str
     title: str = ""
     framework: Framework
-    """Whose code runs the step; own: a user's."""
+    """The framework whose code runs the step; own: the user's."""
     emulates: str | None = None
-    """The framework that is emulated with ``framework``'s code, and how; None for the real code."""
+    """The framework that ``framework``'s code emulates, and how; None for the real code."""
     source: str = ""
     """Address of the documentation of the preset's switches."""
 
@@ -38,7 +38,7 @@ class Recipe(BaseModel):
     """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
 
     kbit_casts_back: bool = False
-    """After ``kbit_upcast`` embeddings and head in bf16 again, as TRL 0.13 casts them under bf16."""
+    """Embeddings and head back in bf16 after ``kbit_upcast``, as TRL 0.13 casts them under bf16."""
 
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
@@ -47,14 +47,14 @@ class Recipe(BaseModel):
     """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
 
     shifted_logits: Literal["none", "model", "loss"] = "none"
-    """True for older transformers' loss of the next token, by a copy of the logits without the last one.
+    """True for older transformers' next-token loss, with a copy of the logits without the last one.
 
     model: the model casts its logits to fp32 first, as up to transformers 4.45;
     loss: the loss function casts them, and the output keeps its own, as 4.46 did (``ForCausalLMLoss``);
     none: labels are shifted, as today.
     """
     gradient_scaling: bool = False
-    """torch's GradScaler, as fp16 autocast needs it."""
+    """torch's GradScaler, which fp16 autocast needs."""
     outputs_held: bool = False
     """True if the model's output, and so its logits, is kept until the optimizer has stepped.
 
@@ -66,11 +66,11 @@ class Recipe(BaseModel):
     lora_targets: tuple[str, ...] = (
         "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
     )  # fmt: skip
-    """Adapted layers, in the names of Llama; a LoRA adapter on the head is ``lm_head``."""
+    """Adapted layers, by Llama's names; a LoRA adapter on the head is ``lm_head``."""
     adapter_dtype: Dtype = "fp32"
 
     attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
-    """sdpa takes the kernel that torch takes on an A100: flash where it can, memory-efficient otherwise."""
+    """sdpa uses the kernel that torch uses on an A100: flash if possible, otherwise memory-efficient."""
     kernels: Literal["eager", "liger", "unsloth"] = "eager"
     loss: Literal["framework", "fused_linear"] = "framework"
     """framework: its own loss; fused_linear: with the head, in one kernel (Liger, cut cross-entropy)."""
@@ -80,7 +80,7 @@ class Recipe(BaseModel):
     checkpointing: Literal["none", "full"] = "none"
     checkpoint_reentrant: bool = False
     checkpoint_around_unit: bool = False
-    """Older transformers (4.48, for one) checkpoint around a layer's FSDP unit, newer ones within it.
+    """True for older transformers (such as 4.48), which checkpoint around, not within, a layer's FSDP unit.
 
     Reentrant ones around frozen units keep each layer's gradient until the backward pass ends.
     """
@@ -100,7 +100,7 @@ class Recipe(BaseModel):
 
     @model_validator(mode="after")
     def _switches_agree(self) -> Self:
-        """Refuse switches that contradict each other or that nothing would use."""
+        """Refuse switches that contradict each other or would have no effect."""
         for is_wrong, problem in (
             (
                 self.method == "qlora" and self.quantization == "none",
@@ -135,9 +135,9 @@ class Recipe(BaseModel):
 
 
 def read_recipes(path: Path | None = None) -> dict[str, Recipe]:
-    """The named presets of catalog/recipes.yaml, by name.
+    """Return the presets of catalog/recipes.yaml, by name.
 
-    A preset may name another one as ``base`` and give only what differs.
+    A preset may name another one as ``base`` and give only the differences.
     Raises ``ValueError`` naming the preset for an unknown base or switch.
     """
     raw = yaml.safe_load((path or paths.CATALOG_DIR / RECIPES_FILE).read_text(encoding="utf-8"))

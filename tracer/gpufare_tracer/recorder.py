@@ -1,4 +1,4 @@
-"""Watches every operation of a step on fake CUDA tensors: what it allocates, and what it computes."""
+"""Watches every operation of a step on fake CUDA tensors: its allocations and its work."""
 
 import gc
 import sys
@@ -25,7 +25,7 @@ READ_AS_IN_RECIPES = (
     "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
     "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
 )  # fmt: skip
-"""Code whose reads of values are stood in for: traced recipes, compared with measured runs, run it."""
+"""Code that gets stand-ins when it reads values: traced recipes, compared with measured runs, use it."""
 
 VALUES = {aten._local_scalar_dense.default, aten.equal.default}
 """Operations that return a value, not a tensor."""
@@ -33,7 +33,7 @@ VALUES = {aten._local_scalar_dense.default, aten.equal.default}
 WRITTEN_IN_PYTHON: dict[Any, Callable[..., Any]] = {}
 """Operations whose CUDA kernel is Python code that calls further operations, each of which is then seen.
 
-A kernel that returns ``NotImplemented`` leaves it at the operation itself.
+If a kernel returns ``NotImplemented``, only the operation itself is recorded.
 """
 
 
@@ -42,8 +42,8 @@ class Recorder(TorchDispatchMode):
 
     A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
     elements. ``workspace_bytes`` is cuBLAS's for each thread. ``with_lines`` notes the line of code that made
-    each tensor, at about twice the time. ``has_stand_ins``: what asks for a value gets 1, as recipes do;
-    otherwise its true value, and an error where it has none.
+    each tensor, at about twice the time. ``has_stand_ins``: code that reads a value gets 1, as in recipes;
+    otherwise it gets the true value, or an error if there is none.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Recorder(TorchDispatchMode):
         self.notes: list[str] = []
         self.operations = 0
         self._live: dict[int, int] = {}
-        """Allocation of each storage alive, by its address."""
+        """Allocation of each live storage, by its address."""
         self._watched: set[int] = set()
-        """Storages seen and not yet gone, those of no size included."""
+        """Storages seen and not yet freed, including empty ones."""
         self._hidden = hidden_temporaries()
         self._owner: Category | None = None
         self._workspace_bytes = workspace_bytes
@@ -78,7 +78,7 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if any(is_wrapper(kind) for kind in types):
-            return NotImplemented  # Its own dispatch runs first, and this one sees what it calls.
+            return NotImplemented  # The wrapper's own dispatch runs first; its calls come back here.
         if func is torch.ops.prim.device.default:
             return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
         kwargs = kwargs or {}
@@ -111,7 +111,7 @@ class Recorder(TorchDispatchMode):
         return _stand_in(args[0])
 
     def _known_value(self, func: Any, args: Any) -> Any:
-        """The true value, where all tensors have one; library code that recipes run keeps its stand-in."""
+        """Return the true value if all tensors have one; library code of recipes keeps its stand-in."""
         self.work.count_read()
         known = [_known(argument) for argument in args]
         if all(value is not None for value in known):
@@ -136,7 +136,7 @@ class Recorder(TorchDispatchMode):
             return kernel(*args, **kwargs)
 
     def _reserve_workspace(self) -> None:
-        """The first matrix product of a thread: autograd has a thread of its own."""
+        """Allocate cuBLAS's workspace at a thread's first matrix product: autograd has its own thread."""
         if self.timeline.phase in self._without_workspace:
             self._without_workspace.remove(self.timeline.phase)
             self.timeline.allocate(
@@ -146,7 +146,7 @@ class Recorder(TorchDispatchMode):
             )
 
     def begin(self, phase: Phase) -> None:
-        """Start a phase; garbage in cycles goes first: a trace must not depend on when it is found."""
+        """Start a phase, first freeing garbage in cycles: a trace must not depend on when it is found."""
         gc.collect()
         self.timeline.begin(phase)
         self.work.begin(phase)
@@ -190,7 +190,7 @@ class Recorder(TorchDispatchMode):
             self.timeline.free(index)
 
     def transient(self, size_bytes: int, operation: str, owner: Category) -> None:
-        """Note memory that comes and goes within one operation."""
+        """Record memory allocated and freed within one operation."""
         if not size_bytes:
             return
         index = self.timeline.allocate(
@@ -199,7 +199,7 @@ class Recorder(TorchDispatchMode):
         self.timeline.free(index)
 
     def own(self, tensors: Iterable[Any], category: Category) -> None:
-        """Say what tensors are for; the last word counts."""
+        """Set the purpose of tensors; the last one set counts."""
         for tensor in tensors:
             if is_wrapper(type(tensor)):
                 self.own((getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]), category)
@@ -209,7 +209,7 @@ class Recorder(TorchDispatchMode):
                     self.timeline.allocations[index].owner = category
 
     def resized(self, storage: Any, size_bytes: int) -> None:
-        """Note that a known storage got another size in place, as sharding does with gathered weights."""
+        """Record that a known storage was resized in place, as sharding does with gathered weights."""
         key = storage._cdata
         if key not in self._watched:
             return
@@ -226,7 +226,7 @@ class Recorder(TorchDispatchMode):
             )  # fmt: skip
 
     def _balanced_share(self, mask: torch.Tensor) -> torch.Tensor:
-        """Tokens of one expert: as many as a balanced routing sends there."""
+        """Return the tokens of one expert: as many as a balanced routing sends there."""
         count = max(1, mask.numel() // max(1, self.experts))
         out = torch.empty(count, mask.dim(), dtype=torch.long, device=mask.device)
         self.see(out, "aten.nonzero.default")
@@ -239,21 +239,21 @@ def is_wrapper(kind: Any) -> bool:
 
 
 def _stand_in(tensor: torch.Tensor) -> bool | int | float:
-    """A value for ``.item()``, which has none: 1, so that averages and counts stay what they are."""
+    """Return a value for ``.item()`` of a fake tensor: 1, so that averages and counts keep their values."""
     if tensor.dtype is torch.bool:
         return True
     return 1.0 if tensor.dtype.is_floating_point else 1
 
 
 def _known(argument: Any) -> Any:
-    """A tensor with data: itself, or what a fake tensor was made from; None where there is none."""
+    """Return a tensor with data: itself, or the source of a fake tensor; None if there is none."""
     if isinstance(argument, FakeTensor):
         return argument.constant
     return argument
 
 
 def _reader() -> str:
-    """file:line of the code that asks for a value: torch itself only where its optimizers do."""
+    """Return file:line of the code that reads a value: of torch itself only if its optimizers do."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -264,7 +264,7 @@ def _reader() -> str:
 
 
 def _line() -> str:
-    """file:line of the innermost frame outside torch and gpufare; empty where autograd drives."""
+    """Return file:line of the innermost frame outside torch and gpufare; empty if autograd called."""
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename

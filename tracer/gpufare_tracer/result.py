@@ -9,9 +9,9 @@ from gpufare_tracer.timeline import Category, Moment, Phase
 
 
 class TraceShape(BaseModel):
-    """The traced model and the pieces that it is trained in.
+    """The traced model and the sizes of its training step.
 
-    ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place where given.
+    ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place if given.
     ``layers`` cuts the model to fewer layers. ``compute_capability`` is the card's, e.g. (8, 0) for an A100.
     """
 
@@ -33,10 +33,10 @@ class TensorAtPeak(BaseModel):
     """Type and shape."""
     operation: str
     line: str
-    """file:line of the code that made it; empty where lines were not recorded."""
+    """file:line of the code that made it; empty if lines were not recorded."""
     count: int
     size_bytes: int
-    """Sum over all parameters."""
+    """Total size of these tensors."""
 
 
 class PhaseTrace(BaseModel):
@@ -48,7 +48,7 @@ class PhaseTrace(BaseModel):
     block_bytes: int
     """Peak in whole blocks of the caching allocator: what torch.cuda.max_memory_allocated says."""
     reserved_bytes: int
-    """Peak up to the end of this phase, by replaying the caching allocator; segments are never given back."""
+    """Reserved peak up to the end of this phase, from a replay that never returns segments."""
     operation: str
     """The operation at the peak."""
     by_category: dict[Category, int]
@@ -71,15 +71,15 @@ class Trace(BaseModel):
     recipe: Recipe
     shape: TraceShape
     versions: dict[str, str]
-    """Package to version, of the packages whose code ran."""
+    """The version of each package whose code ran."""
     note: str = ""
-    """In what the traced code differs from the model's own, where transformers lacks that."""
+    """How the traced code differs from the model's own, if transformers lacks that."""
     resident_bytes: int
     """After an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
     trainable_parameters: int
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()
-    """Only those of forward pass and optimizer step where the model's layers were not found."""
+    """Only those of forward pass and optimizer step if the model's layers were not found."""
     work: dict[Phase, dict[str, int]] = {}
     """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py has their names."""
     operations: int
@@ -87,11 +87,11 @@ class Trace(BaseModel):
 
     @property
     def peak(self) -> PhaseTrace:
-        """The phase that needs most."""
+        """The phase that needs the most memory."""
         return max(self.phases, key=lambda phase: phase.block_bytes)
 
     def phase(self, phase: Phase) -> PhaseTrace:
-        """One phase; raises ``KeyError`` if the step never entered it."""
+        """Return one phase. Raises ``KeyError`` if the step never entered it."""
         for found in self.phases:
             if found.phase is phase:
                 return found

@@ -10,11 +10,11 @@ from gpufare_tracer.result import TraceShape
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32"}
 STACKS = {"eager": "hf", "liger": "liger", "unsloth": "foak"}
-"""Software stack by the kernels of a recipe."""
+"""The software stack of each kind of kernels in a recipe."""
 
 
 def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
-    """The settings of a run in the columns of catalog/measured_runs.csv; what does not apply is left out."""
+    """Return the settings of a run that apply, in the columns of catalog/measured_runs.csv."""
     settings: dict[str, Any] = {
         "model": shape.model, "gpu": gpu, "gpu_count": recipe.gpu_count, "method": recipe.method,
         "quantization": recipe.quantization, "kbit_upcast": int(recipe.kbit_upcast),
@@ -40,7 +40,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
 
 
 def training_precision(recipe: Recipe) -> str:
-    """amp: fp32 weights under autocast; fp32; else bf16, which stands for both 16-bit types."""
+    """Return amp for fp32 weights under autocast, fp32 for others, else bf16 for both 16-bit types."""
     if recipe.weight_dtype != "fp32":
         return "bf16"
     return "amp" if recipe.autocast else "fp32"

@@ -27,17 +27,17 @@ class Step:
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
     note: str = ""
-    """In what the traced code differs from the model's own."""
+    """How the traced code differs from the model's own."""
 
     @property
     def parameters(self) -> Iterable[Any]:
-        """All parameters of the model; those that train require a gradient."""
+        """All parameters of the model; trained ones require a gradient."""
         return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Callable[[Phase], None]) -> None:
         """Run forward and backward pass, twice if gradients accumulate, then the optimizer.
 
-        ``begin`` is told when each phase begins.
+        ``begin`` is called at the start of each phase.
         """
         import torch
 
@@ -58,7 +58,7 @@ class Step:
             self.gradient_scaler.unscale_(self.optimizer)
         if self.gradient_clipping:
             on_gpu = any(p.device.type == "cuda" for p in trained)
-            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # what torch takes by itself
+            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # torch's own choice
         if self.optimizer is not None:
             self.optimizer.step()
         if self.gradient_scaler is not None:
@@ -68,13 +68,13 @@ class Step:
 
 
 def load_transformers() -> ModuleType:
-    """Import the module that builds a recipe's step, and with it transformers, PEFT and bitsandbytes."""
+    """Import the module that builds a recipe's step, which imports transformers, PEFT and bitsandbytes."""
     return import_module("gpufare_tracer.frameworks.transformers_step")
 
 
 def build_step(recipe: Recipe, shape: TraceShape) -> Step:
     """Build a recipe's step on the fake device; call it inside a trace.
 
-    Raises ``CannotTraceError`` where transformers cannot do what the recipe says.
+    Raises ``CannotTraceError`` if transformers does not support the recipe.
     """
     return load_transformers().build(recipe, shape)  # type: ignore[no-any-return]

@@ -6,7 +6,7 @@ from gpufare_tracer.timeline import Category, Moment, Phase
 PHASES = (Phase.FORWARD, Phase.BACKWARD, Phase.OPTIMIZER)
 
 KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "compute_capability")
-"""Columns that name a trace."""
+"""Columns that identify a trace."""
 
 
 def columns() -> tuple[str, ...]:
@@ -25,7 +25,7 @@ def columns() -> tuple[str, ...]:
 
 
 def row(trace: Trace) -> dict[str, str | int]:
-    """A trace of a cut model as a row. Phases never entered count 0."""
+    """Return a trace of a cut model as a row, with 0 for phases never entered."""
     major, minor = trace.shape.compute_capability
     values: dict[str, str | int] = {name: "" if name.endswith("_operation") else 0 for name in columns()}
     values |= {

@@ -1,6 +1,6 @@
 """Allocations of a traced step in order, and those alive at the peak of each phase.
 
-Knows nothing of torch: a timeline is a list of allocations and the order in which they came and went.
+It does not depend on torch: a timeline is a list of allocations and the order in which they came and went.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ ALLOCATION_BYTES = 512
 
 
 def rounded(size_bytes: int) -> int:
-    """Bytes that the caching allocator takes for a tensor of ``size_bytes``; nothing for an empty one."""
+    """Return the bytes that the caching allocator takes for a tensor of ``size_bytes``; 0 if empty."""
     return (size_bytes + ALLOCATION_BYTES - 1) // ALLOCATION_BYTES * ALLOCATION_BYTES
 
 
@@ -32,8 +32,8 @@ class Phase(StrEnum):
 class Moment(StrEnum):
     """Stretches of a phase within which memory grows by the same amount with every layer.
 
-    A phase peaks in one or another of them, as depth and shape have it. What lies between the last layer's
-    backward pass and the first one's is in none: memory goes evenly from one to the other there.
+    Depth and shape decide in which of them a phase peaks. None covers the backward passes between the last
+    layer's and the first one's, where memory changes evenly.
     """
 
     FORWARD = "forward_layers"
@@ -43,7 +43,7 @@ class Moment(StrEnum):
     """From the loss to the last layer's output."""
     LAST_LAYER_BACKWARD = "last_layer_backward"
     FIRST_LAYER_BACKWARD = "first_layer_backward"
-    """The first layer's, and the embedding's."""
+    """Backward pass of the first layer and the embedding."""
     OPTIMIZER = "optimizer_step"
 
 
@@ -53,7 +53,7 @@ _FIRST_MOMENT = {
 
 
 class Category(StrEnum):
-    """Purpose of a tensor."""
+    """The purpose of a tensor."""
 
     WEIGHTS = "weights"
     ADAPTERS = "adapters"
@@ -77,10 +77,10 @@ class Category(StrEnum):
 
 @dataclass(slots=True)
 class Allocation:
-    """One storage: where it came from and when it went."""
+    """One storage: its origin, and when it was made and freed."""
 
     size_bytes: int
-    """As the caching allocator rounds it."""
+    """Size as the caching allocator rounds it."""
     phase: Phase
     operation: str
     tensor: str = ""
@@ -95,13 +95,13 @@ class Allocation:
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The point of a phase or moment when most was allocated."""
+    """The point of a phase or moment at which most was allocated."""
 
     allocated_bytes: int
     operation: str
     event: int
     alive: tuple[int, ...]
-    """Indices of the allocations alive."""
+    """Indices of the live allocations."""
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Timeline:
 
     @property
     def phase(self) -> Phase:
-        """The phase under way."""
+        """The current phase."""
         return self.marks[-1][1]
 
     def begin(self, phase: Phase) -> None:
@@ -139,18 +139,18 @@ class Timeline:
         return index
 
     def free(self, index: int) -> None:
-        """Append the end of an allocation."""
+        """Append the freeing of an allocation."""
         self.allocations[index].freed_at = len(self.events)
         self.events.append(~index)
 
     def spans(self) -> Iterator[tuple[Phase, int, int]]:
-        """Each stretch of a phase: phase, first event and the event after its last."""
+        """Yield each stretch of a phase: phase, first event and the event after its last."""
         ends = [start for start, _ in self.marks[1:]] + [len(self.events)]
         for (start, phase), end in zip(self.marks, ends, strict=True):
             yield phase, start, end
 
     def peaks(self) -> dict[Phase, Peak]:
-        """The highest moment of each phase but ``build``, over all steps recorded."""
+        """Return the highest point of each phase except ``build``, over all recorded steps."""
         return {
             phase: self._peak(*highest)
             for phase, highest in self._highest(self.marks).items()
@@ -158,7 +158,7 @@ class Timeline:
         }
 
     def moment_peaks(self) -> dict[Moment, Peak]:
-        """The highest point of each moment that the steps entered, over all steps recorded."""
+        """Return the highest point of each moment that the steps entered, over all recorded steps."""
         return {
             moment: self._peak(*highest)
             for moment, highest in self._highest(self.moments).items()
@@ -166,7 +166,7 @@ class Timeline:
         }
 
     def _highest(self, marks: Sequence[tuple[int, Name]]) -> dict[Name, tuple[int, int]]:
-        """Most bytes allocated within each named stretch, and the event that made it so."""
+        """Return the most bytes allocated within each named stretch, and the event that reached them."""
         best: dict[Name, tuple[int, int]] = {}
         current = 0
         ends = [start for start, _ in marks[1:]] + [len(self.events)]
@@ -195,7 +195,7 @@ class Timeline:
         return Peak(allocated_bytes, operation, event, tuple(sorted(alive)))
 
     def by_category(self, peak: Peak) -> dict[Category, int]:
-        """Bytes alive at a peak, by what they are for."""
+        """Return the live bytes at a peak, by purpose."""
         forward_end = self._end_of_forward(peak.event)
         sizes: Counter[Category] = Counter()
         for index in peak.alive:
@@ -208,7 +208,7 @@ class Timeline:
         return self._category(allocation, self._end_of_forward(peak.event))
 
     def _end_of_forward(self, event: int) -> int:
-        """The event at which the forward pass of this moment's micro-batch ended, or will end."""
+        """Return the event at which the forward pass of this moment's micro-batch ended, or will end."""
         end = len(self.events)
         for phase, start, stop in self.spans():
             if phase is Phase.FORWARD and start <= event:
@@ -227,7 +227,7 @@ class Timeline:
         return Category.WORKING_SET if allocation.is_recompute else Category.TEMPORARIES
 
     def alive_bytes(self, at: int | None = None) -> int:
-        """Bytes alive after the first ``at`` events; at the end where none is given."""
+        """Return the live bytes after the first ``at`` events; at the end if None."""
         return sum(
             self.allocations[i].size_bytes if i >= 0 else -self.allocations[~i].size_bytes
             for i in self.events[:at]

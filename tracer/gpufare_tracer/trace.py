@@ -1,4 +1,4 @@
-"""Traces a training step: builds it on the fake device, runs two optimizer steps, and says what was seen."""
+"""Traces a training step: builds it on the fake device, runs two optimizer steps, and reports on them."""
 
 import gc
 import sys
@@ -20,7 +20,7 @@ from gpufare_tracer.steps import Step, build_step, load_transformers
 from gpufare_tracer.timeline import Category, Peak, Timeline
 
 STEPS = 2
-"""The first step makes the optimizer's state; the second meets it."""
+"""The first step creates the optimizer's state; the second finds it in place."""
 LARGEST_SHOWN = 12
 
 
@@ -31,10 +31,10 @@ def trace(
     with_lines: bool = False,
     build: Callable[[Recipe, TraceShape], Step] = build_step,
 ) -> Trace:
-    """Memory and work of one training step of ``recipe`` on ``shape``.
+    """Return memory and work of one training step of ``recipe`` on ``shape``.
 
     ``with_lines`` also names the code that made the largest tensors. ``build`` makes the step to trace,
-    inside the fake device. Raises ``CannotTraceError`` naming what stands in the way.
+    inside the fake device. Raises ``CannotTraceError`` naming the obstacle.
     """
     fake_cuda.install()
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -100,7 +100,7 @@ def _collecting_only_new_objects() -> Iterator[None]:
 
 
 def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) -> Any:
-    """A recorder that knows the size of the logits; of a user's own step nothing is known."""
+    """Return a recorder that knows the size of the logits; of a user's own step nothing is known."""
     workspace = workspace_bytes(shape.compute_capability)
     if recipe.framework == "own":
         return kind(sys.maxsize, workspace, with_lines=with_lines, has_stand_ins=False)
@@ -110,7 +110,7 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
 
 
 def _claim(recorder: Any, recipe: Recipe, trainable: list[Any]) -> None:
-    """Say which tensors are adapters and which are gradients."""
+    """Mark which tensors are adapters and which are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
     for parameter in trainable:

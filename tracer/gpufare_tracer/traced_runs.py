@@ -2,7 +2,7 @@
 
     gpufare trace-runs --jobs 2
 
-Each run is traced at its full depth. Interrupted, it resumes where it was.
+Each run is traced at its full depth. An interrupted run resumes.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from pipeline.home import paths
 
 TRACED_RUNS_FILE = "traced_runs.csv"
 EMULATED_KERNELS = ("unsloth",)
-"""Kernels that are emulated: a run with them does not show that its own code was traced."""
+"""Emulated kernels: a run with them does not show that its own code was traced."""
 
 
 def columns() -> tuple[str, ...]:
@@ -59,7 +59,7 @@ def trace_runs(jobs: int, show: Callable[[str], None]) -> Path:
 
 
 def _values(trace: Trace) -> dict[str, int]:
-    """The columns of the table that a trace has."""
+    """Return the columns of the table that a trace has."""
     peaks = {f"{phase.phase}_allocated_bytes": phase.block_bytes for phase in trace.phases}
     return peaks | {
         "trainable_parameters": trace.trainable_parameters, "resident_bytes": trace.resident_bytes,

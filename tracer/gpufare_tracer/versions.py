@@ -2,7 +2,7 @@
 
     gpufare trace-grid --by-version
 
-adds the versions that are installed where it runs.
+adds the installed versions.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ def add_versions(
 ) -> int:
     """Trace each recipe with the installed libraries, and add or replace its rows for these versions.
 
-    ``show`` says what could not be traced. Returns the number of rows of the file.
+    ``show`` gets a line for each failed trace. Returns the number of rows of the file.
     """
     path = (folder or paths.CATALOG_DIR) / FILE
     rows = {tuple(each[name] for name in KEYS): each for each in read_table(path)}

@@ -1,8 +1,8 @@
 """Counts the work of a forward and a backward pass: FLOPs, bytes, kernels and host operations.
 
 Nothing is measured. Matrix products and attention count by their shapes, every other kernel by the bytes that
-it must read and write once. Views and other changes of metadata launch no kernel and move nothing, but the
-host works through them as through all others. The optimizer step is not counted: sql/model has a formula.
+it must read and write once. Views and other metadata changes launch no kernel and move nothing, but cost host
+time like all others. The optimizer step is not counted: sql/model has a formula.
 """
 
 import sys
@@ -19,14 +19,14 @@ from gpufare_tracer.timeline import Phase
 
 COUNTED = (Phase.FORWARD, Phase.BACKWARD)
 METADATA_NAMESPACES = ("prim", "profiler")
-"""Not operations of the step: torch asks a fake tensor for its device, or opens a range of its profiler."""
+"""Not operations of the step: torch asks a fake tensor for its device, or opens a profiler range."""
 COMMUNICATION_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
 NO_KERNEL = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "alias", "lift_fresh",
     "_unsafe_view", "_reshape_alias", "is_same_size", "set_", "resize_", "record_stream", "wait_tensor",
     "_local_scalar_dense", "_record_function_enter_new",
 })  # fmt: skip
-"""Operations that touch no data, beside the views, which their schemas name."""
+"""Operations that touch no data, besides the views, which schemas mark."""
 
 ONLY_WRITES = frozenset({
     "fill_", "zero_", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full",
@@ -35,10 +35,10 @@ ONLY_WRITES = frozenset({
 })  # fmt: skip
 
 DEQUANTIZES = ("dequant", "quantize_")
-"""Starts of the names of operations that pack or unpack frozen weights."""
+"""Prefixes of operations that pack or unpack frozen weights."""
 
 NARROW = 128
-"""A matrix product with a side of at most this many moves many bytes for its FLOPs, as adapters' do."""
+"""A matrix product with a side up to this length, such as an adapter's, moves many bytes per FLOP."""
 
 KERNELS: Mapping[str, int] = {
     "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
@@ -46,7 +46,7 @@ KERNELS: Mapping[str, int] = {
     "slice_backward": 2,  # zeros, then a copy: aten/src/ATen/native/FunctionsManual
     "select_backward": 2,
     "embedding_dense_backward": 4,  # aten/src/ATen/native/cuda/Embedding.cu: sorts the tokens
-    "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices where it accumulates
+    "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices if it accumulates
     "index_put": 5,
     "sort": 4, "topk": 2, "nonzero": 4, "histc": 2,
     "_scaled_dot_product_flash_attention_backward": 3,  # flash_attn/flash_bwd_launch_template.h
@@ -66,10 +66,10 @@ PRODUCTS: Mapping[str, tuple[str, str]] = {
 
 
 class _Operation(NamedTuple):
-    """Facts of an operation before it is called."""
+    """Facts about an operation before it is called."""
 
     name: str
-    """Without namespace and overload."""
+    """The name without namespace and overload."""
     is_counted: bool
     has_kernel: bool
     is_communication: bool
@@ -106,7 +106,7 @@ class WorkCounter:
         dequantized_bytes, kernels, python_operations and autograd_operations."""
 
     def begin(self, phase: Phase) -> None:
-        """Start a phase. A forward pass starts a micro-step, and what the one before it did is forgotten."""
+        """Start a phase. A forward pass starts a micro-step, and the counts of the one before are dropped."""
         if phase is Phase.FORWARD and phase is not self.phase:
             for counter in self.work.values():
                 counter.clear()
@@ -156,7 +156,7 @@ def _count_product(work: Counter[str], name: str, named: Mapping[str, Any]) -> N
 
 
 def _count_attention(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
-    """Count the products of an attention kernel as if nothing were masked: two forward, five backward."""
+    """Count an attention kernel's products as if nothing were masked: two forward, five backward."""
     query = named["query"]
     batch, heads, query_length, key_length, width = _attention_shape(name, query, named["key"], named)
     products = 5 if "backward" in name else 2  # Dao 2023, arXiv 2307.08691
@@ -169,7 +169,7 @@ def _precision(tensor: Any) -> str:
 
 
 def count_launch(*args: Any, **kwargs: Any) -> None:
-    """Count a Triton kernel in the trace under way, if there is one."""
+    """Count a Triton kernel in the current trace, if any."""
     for mode in _get_current_dispatch_mode_stack():
         counter = getattr(mode, "work", None)
         if isinstance(counter, WorkCounter):
@@ -177,9 +177,9 @@ def count_launch(*args: Any, **kwargs: Any) -> None:
 
 
 def _driver() -> str:
-    """Who calls the operation under way: ``python``, or ``autograd`` where its engine does, in C++.
+    """Return the caller of the current operation: ``python``, or ``autograd`` if its C++ engine calls.
 
-    A backward pass that is written in Python, or recomputes a checkpoint, is Python's.
+    A backward pass that is written in Python, or recomputes a checkpoint, counts as Python's.
     """
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_DISPATCH_FILES):
@@ -192,11 +192,11 @@ _DISPATCH_FILES = (
     __file__.replace("work.py", "recorder.py"), __file__, f"{_TORCH}_compile.py", f"{_TORCH}_dynamo",
     f"{_TORCH}_ops.py", f"{_TORCH}utils/_stats.py",
 )  # fmt: skip
-"""Between an operation's caller and its count."""
+"""Files between an operation's caller and its count."""
 
 
 def _on_gpu(tree: Any) -> list[Any]:
-    """Tensors of the GPU in a tree of arguments, each once."""
+    """Return the GPU tensors in a tree of arguments, each once."""
     found = {
         id(leaf): leaf
         for leaf in tree_iter(tree)
@@ -206,7 +206,7 @@ def _on_gpu(tree: Any) -> list[Any]:
 
 
 def touched_bytes(tensor: Any) -> int:
-    """Bytes of a tensor that lie in memory: an expanded dimension counts once."""
+    """Return the bytes of a tensor in memory: an expanded dimension counts once."""
     count = tensor.element_size()
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         count *= size if stride or not size else 1
@@ -223,7 +223,7 @@ def _gathered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
 
 
 def _scattered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-    """Rows read on both sides and written; a result of its own is a copy first."""
+    """Rows read on both sides and written; a separate result is copied first."""
     table, *rows = [t for t in inputs if t.dtype.is_floating_point] or inputs
     copied = 0 if any(t is table for t in outputs) else 2 * touched_bytes(table)
     return copied + 3 * _sum(rows[-1:]) + _sum(t for t in inputs if not t.dtype.is_floating_point)
@@ -255,7 +255,7 @@ def _moved_bytes(
     operation: _Operation, args: Sequence[Any], kwargs: Mapping[str, Any], inputs: Sequence[Any],
     outputs: Sequence[Any],
 ) -> int:  # fmt: skip
-    """Bytes that an operation must read and write: each input once, and each result once."""
+    """Return the bytes that an operation must read and write: each input and each result once."""
     if operation.name in SPECIAL_BYTES:
         return SPECIAL_BYTES[operation.name](inputs, outputs)
     in_place = [argument for argument, written in zip(args, operation.written, strict=False) if written]
@@ -268,10 +268,10 @@ def _moved_bytes(
 
 
 def _group_shape(first: Any, second: Any, offsets: Any) -> tuple[int, int, int, int]:
-    """Batch, m, k and n of grouped products, as if all groups were alike.
+    """Return batch, m, k and n of grouped products, as if all groups were alike.
 
     The side that the groups split is two-dimensional: the rows of ``first``, the columns of ``second``, or
-    what both are summed over, as for the gradient of the weights.
+    the summed dimension, as for the gradient of the weights.
     """
     groups = max(1, offsets.shape[0] if offsets is not None else max(first.shape[0], 1))
     m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
@@ -287,10 +287,10 @@ def _group_shape(first: Any, second: Any, offsets: Any) -> tuple[int, int, int, 
 def _attention_shape(
     name: str, query: Any, key: Any, named: Mapping[str, Any]
 ) -> tuple[int, int, int, int, int]:
-    """Batch, heads, query length, key length and head width.
+    """Return batch, heads, query length, key length and head width.
 
-    scaled_dot_product operations have heads before positions; the kernels below them have them after, and one
-    row of packed sequences where they get the sequences' lengths.
+    scaled_dot_product operations have heads before positions; the kernels below them have heads after, and
+    one row of packed sequences if they get the sequences' lengths.
     """
     width = query.shape[-1]
     if "scaled_dot_product" in name:

@@ -164,7 +164,7 @@ def test_card_with_an_ambiguous_name_takes_the_given_id(estimator: Estimator, ho
         ({"used_mib": 8192.0}, "8.0 GiB of the card in use before the run"),
     ],
 )
-def test_a_limited_or_shared_card_is_no_row_for_the_catalogue(
+def test_a_limited_or_shared_card_is_not_a_row_for_the_catalogue(
     changes: dict[str, Any], why: str, estimator: Estimator, home: Home
 ) -> None:
     done = reported(estimator, home, seen(), before=card_of(**changes))
@@ -184,7 +184,9 @@ def test_running_out_of_memory_is_a_row(estimator: Estimator, home: Home) -> Non
     assert done.is_to_fit is True, "one more run that the model is wrong about"
 
 
-def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_no_row(estimator: Estimator, home: Home) -> None:
+def test_a_model_that_is_cut_is_compared_at_its_depth_and_is_not_a_row(
+    estimator: Estimator, home: Home
+) -> None:
     whole = reported(estimator, home, seen()).comparisons[0].estimated
     assert len(read_own_runs(home).runs) == 1
     half, all_layers = (

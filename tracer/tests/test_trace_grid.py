@@ -204,7 +204,7 @@ def test_a_sample_has_every_recipe_and_only_what_is_installed() -> None:
     assert grid.sample(table) == grid.sample(table)
 
 
-def test_a_check_of_nothing_is_no_success(tmp_path: Path) -> None:
+def test_a_check_of_nothing_is_not_a_success(tmp_path: Path) -> None:
     with pytest.raises(grid.GridError, match=r"names the versions of the packages that made them"):
         grid.check(folder=tmp_path)
 

@@ -39,7 +39,7 @@ ROBOT_NAME = "gpufare"
 OBSERVED_AT_HEADER = "x-gpufare-observed-at"
 SOURCE_HEADER = "x-gpufare-source"
 NO_PAGE_HEADER = "x-gpufare-no-page"
-"""Sent by a server of saved pages that has none for the request."""
+"""Sent by a replay server that has no saved page for the request."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
@@ -77,7 +77,7 @@ class Limits:
 REPLAY_LIMITS = Limits(
     connect_seconds=5, read_seconds=10, response_seconds=20, backoff_seconds=0.05, backoff_max_seconds=1
 )
-"""For a replay server, which is near and needs no sparing."""
+"""Limits for a replay server, which is near and needs no sparing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Client:
         )
 
     def check(self, url: str, rules: Rules) -> httpx.URL:
-        """Return a parsed address. Raises RequestFailedError when the source may not ask it."""
+        """Return a parsed address. Raises RequestFailedError if the source may not request it."""
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:

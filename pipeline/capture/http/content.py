@@ -22,8 +22,8 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body of an
     expected format is accepted with any type, and one of another format refused with any type. If the
-    beginning does not show the format (CSV, Markdown), or none of the expected types stands for one
-    (octet-stream), the stated type decides.
+    beginning does not show the format (CSV, Markdown), or no expected type implies one (octet-stream), the
+    stated type decides.
     """
     if not expected_types:
         return None, None
@@ -42,9 +42,9 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
 
 
 def format_of(body: bytes) -> str | None:
-    """Return the format that a body begins like: json (``{`` or ``[``), html (a doctype or ``<html>``,
-    possibly after comments and an XML declaration), xml (a declaration), markup (another tag); None for
-    others."""
+    """Return the format that the beginning of a body shows: json (``{`` or ``[``), html (a doctype or
+    ``<html>``, possibly after comments and an XML declaration), xml (a declaration), markup (another tag);
+    None for others."""
     beginning = body[:_BEGINNING_BYTES].removeprefix(_BOM).lstrip()
     if beginning[:1] in (b"{", b"["):
         return "json"

@@ -20,7 +20,7 @@ class BoundedDecoder:
     def __init__(self, encoding: str, limit: int) -> None:
         name = encoding.strip().lower().removeprefix("x-")
         if name not in ("", "identity", "gzip"):
-            raise _bad_encoding(f"Content-Encoding {encoding!r} was not asked for")
+            raise _bad_encoding(f"Content-Encoding {encoding!r} was not requested")
         self._limit = limit
         self._arrived = 0
         self._inflater = zlib.decompressobj(wbits=_GZIP) if name == "gzip" else None

@@ -1,4 +1,4 @@
-"""The lowest layer of the client: which addresses may be connected to, and until when bytes may arrive.
+"""The lowest layer of the client: the addresses that may be connected to, and the deadline for bytes.
 
 A host name is resolved here, each of its addresses is checked, and the connection goes to a checked address:
 no second look-up between the check and the connection can give another answer.
@@ -52,7 +52,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def reading_until(deadline: float) -> Iterator[None]:
-    """Within, no read, write or connection of this thread outlasts ``deadline`` (time.monotonic seconds)."""
+    """While open, no I/O of this thread outlasts ``deadline`` (time.monotonic seconds)."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -87,7 +87,7 @@ def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 class GuardedTransport(httpx.HTTPTransport):
-    """httpx's transport over connections that keep to the rules of this module.
+    """httpx's transport over connections that obey the rules of this module.
 
     ``only`` names the one host and port that may be connected to, at any address (a replay server);
     without it, every public address may be. Proxies of the environment are not used.

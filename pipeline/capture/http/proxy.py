@@ -127,15 +127,15 @@ class ProxyDoor:
 
     @contextmanager
     def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """Within, the proxy may be asked, unless it has given a ``refusal``. Call the yielded function once
-        the tunnel is open, so that the others need not wait for the host's answer. Raises TimeoutError when
-        the first request's tunnel takes more than ``seconds``."""
+        """While open, the proxy may be used, unless it has given a ``refusal``. Call the yielded function
+        once the tunnel is open, so that the others need not wait for the host's answer. Raises TimeoutError
+        when the first request's tunnel takes more than ``seconds``."""
         with ExitStack() as held:
             if not self._is_open:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
                     raise TimeoutError
                 held.callback(self._open)
-            if self._is_open:  # since this one began to wait
+            if self._is_open:  # while this one waited
                 held.close()
             yield held.close
 

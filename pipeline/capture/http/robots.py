@@ -37,8 +37,8 @@ class RobotsRules:
         self._known: dict[str, Protego | Response] = {}
 
     def crawl_delay_seconds(self, url: str, rules: Rules) -> float:
-        """Return the pause that a URL's host asks for, of gpufare or of every robot. ``rules`` are those of
-        the request for the URL. Raises RequestFailedError if the URL may not be asked."""
+        """Return the pause that a URL's host asks of gpufare, or of every robot. ``rules`` are those of
+        the request for the URL. Raises RequestFailedError if the URL may not be requested."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)

@@ -28,7 +28,7 @@ _SENSITIVE_HEADERS = frozenset(
     }
 )
 
-_SHORTEST_SECRET = 6  # shorter values would match everywhere; they are no keys
+_SHORTEST_SECRET = 6  # shorter values would match everywhere; they are not keys
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
 MAX_LINES_PER_CHECK = 10
-"""Further findings of a check are counted."""
+"""Lines shown per check; further findings are only counted."""
 
 CHECKS: Mapping[str, Check] = {
     "home": machine.home,

@@ -42,7 +42,7 @@ def stray(x: Examination) -> list[Finding]:
 
 
 def _strays_in_archive(home: Home) -> Iterator[Path]:
-    """Yield paths that are not a source (but a renamed or removed one, or a copy), a day or a capture."""
+    """Yield paths that are no source (e.g. a renamed or removed one, or a copy), day or capture."""
     folder, archive = home.archive, Archive(home.archive)
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
@@ -55,7 +55,7 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
 
 def own_catalogue(x: Examination) -> list[Finding]:
     """Look for rows of the user's own GPUs, models and workloads that cannot be used."""
-    remedy = "mend it: gpufare publishes without it"
+    remedy = "fix it: gpufare publishes without it"
     problems = [
         Finding("warn", problem.removeprefix(str(path)).lstrip(",: "), x.short(path), remedy)
         for path, problem in read_own_catalogue(x.home).problems
@@ -87,7 +87,7 @@ def incidents(x: Examination) -> list[Finding]:
 
 
 def _is_open(x: Examination, incident: Incident) -> bool:
-    """True if an incident is one of the last days, or has a lasting cause that is still there."""
+    """True if an incident is recent, or has a lasting cause that is still there."""
     if incident.kind is IncidentKind.OWN_CATALOGUE:  # own_catalogue reads it again
         return False
     if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(incident.path or "").name in configs():

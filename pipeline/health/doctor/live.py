@@ -89,7 +89,7 @@ def _temporary_home(home: Home, folder: Path) -> Home:
     except FileNotFoundError:
         pass
     except OSError:
-        apart.permissions.touch()  # an empty file is damaged, so that nothing is asked
+        apart.permissions.touch()  # an empty file counts as damaged, so that nothing is asked
     with suppress(GpufareError):  # prices in other currencies then have no dollars
         kept = Records(home)
         for day in kept.rate_days()[-1:]:

@@ -86,7 +86,7 @@ def disk(x: Examination) -> list[Finding]:
 
 
 def used_bytes(folder: Path) -> int:
-    """Return the space on the disk of a file or folder, a file with several names counted once."""
+    """Return the disk space of a file or folder, counting a file with several names once."""
     paths = [folder, *folder.rglob("*")]
     sizes = {(status.st_dev, status.st_ino): status.st_blocks * 512 for status in map(Path.lstat, paths)}
     return sum(sizes.values())

@@ -1,8 +1,8 @@
 """Stored activations on the host: saved-tensor hooks around a model's layers.
 
-After trl/models/activation_offloading.py (OffloadActivations, without its streams): what autograd saves in
-the layers goes to the host, unless it is a parameter or small; head and loss keep theirs. Under checkpointing
-only the inputs of the layers are saved, which is Unsloth's offloaded checkpointing
+After trl/models/activation_offloading.py (OffloadActivations, without its streams): tensors that autograd
+saves in the layers go to the host, except parameters and small ones; head and loss keep theirs. Under
+checkpointing only the inputs of the layers are saved, which is Unsloth's offloaded checkpointing
 (unsloth_zoo/gradient_checkpointing.py).
 """
 
@@ -16,7 +16,7 @@ SMALLEST_OFFLOADED_BYTES = 1024
 
 
 def apply(model: Any) -> None:
-    """Offload what the layers of a model save, not its head."""
+    """Offload the tensors that the layers of a model save, not those of its head."""
     layers = model.get_base_model() if hasattr(model, "get_base_model") else model
     inner = layers.base_model
     forward = inner.forward

@@ -1,8 +1,8 @@
 """The transformers config of a traced model, from its config.json, and its model.
 
 Parameter counts are those of catalog/models.csv to within 0.04% for every model there
-(tests/steps/test_architecture_configs.py): the catalogue rounds some, and leaves out biases and norms of
-query and key.
+(tests/steps/test_architecture_configs.py): the catalogue rounds some, and omits biases and the norms of query
+and key.
 """
 
 import re
@@ -19,13 +19,13 @@ DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder
 """Names of the number of layers in a config.json."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
-"""Errors of transformers for sizes that do not go together; fake tensors raise a RuntimeError."""
+"""Errors of transformers for inconsistent sizes; fake tensors raise a RuntimeError."""
 
 
 def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:
-    """The model of a config on the device at hand, its weights random or not initialized.
+    """Return the model of a config on the current device, with random or uninitialized weights.
 
-    Raises ``CannotTraceError`` where transformers has no such attention for it.
+    Raises ``CannotTraceError`` if transformers lacks that attention for it.
     """
     try:
         from transformers.initialization import no_init_weights
@@ -48,9 +48,9 @@ def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool
 
 
 def tie_weights(model: Any, shape: TraceShape) -> None:
-    """Tie the head to the embeddings where the published weights are tied.
+    """Tie the head to the embeddings if the published weights are tied.
 
-    T5's config says tied whatever it is given; its newer checkpoints bring a head of their own.
+    T5's config always says tied, although its newer checkpoints have a separate head.
     """
     import torch
 
@@ -87,7 +87,7 @@ def config_of(shape: TraceShape) -> Any:
 
 
 def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
-    """A config.json with fewer layers; lists that have an entry for each layer are cut with it."""
+    """Return a config.json with fewer layers; lists with an entry per layer are cut as well."""
     if isinstance(config.get("text_config"), dict):
         return config | {"text_config": cut(config["text_config"], layers)}
     depths = {name: layers for name in DEPTHS if config.get(name) is not None} or {DEPTHS[0]: layers}
@@ -101,7 +101,7 @@ def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
 
 
 def model_class(config: Any) -> Any:
-    """The transformers class that makes the model of a config: with a decoder alone, or with an encoder too.
+    """Return the transformers class for the model of a config: a decoder, or an encoder with a decoder.
 
     Raises ``CannotTraceError`` for a config of another kind of model.
     """
@@ -117,5 +117,5 @@ def model_class(config: Any) -> Any:
 
 
 def note_of(shape: TraceShape) -> str:
-    """Say in what the traced code differs from the model's own; empty where it does not."""
+    """Return how the traced code differs from the model's own; empty if it does not."""
     return "" if shape.config else str(catalogue_configs()[shape.model].get("note", ""))

@@ -1,11 +1,11 @@
-"""An emulation of Unsloth's fused kernels: what they keep and allocate, on transformers' and PEFT's modules.
+"""An emulation of the memory of Unsloth's fused kernels on transformers' and PEFT's modules.
 
 Unsloth does not run here: it needs a GPU to be imported. After unslothai/unsloth, unsloth/kernels:
-fast_lora.py (a layer with its adapter keeps its input alone; an MLP keeps input, gate and up; the input's
+fast_lora.py (a layer with its adapter keeps only its input; an MLP keeps input, gate and up; the input's
 gradient overwrites the input), rms_layernorm.py (keeps input and one number per row; the gradient overwrites
-that of the output), rope_embedding.py (in place, both ways), cross_entropy_loss.py (that of the logits
-overwrites them). foundation-model-stack/fms-acceleration
-(plugins/fused-ops-and-kernels) has copies of the same kernels. Kernels count as Triton's.
+that of the output), rope_embedding.py (in place, both ways), cross_entropy_loss.py (the gradient of the
+logits overwrites them). foundation-model-stack/fms-acceleration (plugins/fused-ops-and-kernels) has copies of
+the same kernels. Kernels count as Triton's.
 """
 
 from collections.abc import Callable
@@ -36,9 +36,9 @@ class Adapter(NamedTuple):
 
 
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
-    """Fuse what Unsloth fuses in a model with its adapters; ``undo`` gives transformers its functions back.
+    """Fuse the parts of an adapted model that Unsloth fuses; ``undo`` restores transformers' functions.
 
-    Raises ``CannotTraceError`` where Unsloth would not fuse: another architecture than Llama's, or dropout
+    Raises ``CannotTraceError`` where Unsloth would not fuse: for architectures other than Llama's, or dropout
     in the adapters, which Unsloth leaves to PEFT.
     """
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -62,7 +62,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
 
 
 def _adapter(module: Any) -> Adapter | None:
-    """A LoRA layer's parts; None for another module."""
+    """Return a LoRA layer's parts; None for another module."""
     if not getattr(module, "lora_A", None) or not hasattr(module, "base_layer"):
         return None
     name = module.active_adapters[0]
@@ -72,7 +72,7 @@ def _adapter(module: Any) -> Adapter | None:
 
 
 def dense(layer: Any, dtype: Any) -> Any:
-    """A layer's weight, (out, in); whole and new where it is stored in 4 bits."""
+    """Return a layer's weight, (out, in); a new, dense tensor if it is stored in 4 bits."""
     if hasattr(layer, "dequantized"):
         return layer.dequantized().t()
     state = getattr(layer.weight, "quant_state", None)
@@ -84,7 +84,7 @@ def dense(layer: Any, dtype: Any) -> Any:
 
 
 def _product(x: Any, adapter: Adapter) -> Any:
-    """x through a layer and its adapter: one output, to which the adapter adds in place."""
+    """Apply a layer and its adapter to x: one output, to which the adapter adds in place."""
     weight = dense(adapter.layer, x.dtype)
     out = torch.matmul(x, weight.t())
     del weight
@@ -94,7 +94,7 @@ def _product(x: Any, adapter: Adapter) -> Any:
 
 
 def _adapter_gradients(x: Any, gradient: Any, adapter: Adapter) -> tuple[Any, Any]:
-    """Gradients of an adapter's two matrices, in the type of the activations."""
+    """Return the gradients of an adapter's two matrices, in the type of the activations."""
     a, b = adapter.a.to(x.dtype), adapter.b.to(x.dtype)
     d_a, d_b = torch.empty_like(a.t()), torch.empty_like(b.t())
     d_a.addmm_(x.t(), gradient @ b, alpha=adapter.scale, beta=0)
@@ -103,7 +103,7 @@ def _adapter_gradients(x: Any, gradient: Any, adapter: Adapter) -> tuple[Any, An
 
 
 def _input_gradient(gradient: Any, adapter: Adapter, over: Any = None, to: Any = None) -> Any:
-    """The gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` one."""
+    """Return the gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` one."""
     weight = dense(adapter.layer, gradient.dtype)
     if to is not None:
         out = to.addmm_(gradient, weight)
@@ -121,7 +121,7 @@ def _rows(tensor: Any) -> Any:
 
 
 class _FusedLinears(torch.autograd.Function):
-    """Layers of one input with their adapters; keeps the input alone (LoRA_QKV and LoRA_W)."""
+    """Layers of one input with their adapters; keeps only the input (LoRA_QKV and LoRA_W)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -167,7 +167,7 @@ class _FusedMlp(torch.autograd.Function):
         gate_layer, up_layer, down_layer = _adapters(ctx.layers, ctx.scales, weights)
         rows, gradient = _rows(x), _rows(gradient)
         hidden = _input_gradient(gradient, down_layer)
-        count_launch(hidden, gate, up)  # hidden, d_up and d_gate lie where its gradient, gate and up lay
+        count_launch(hidden, gate, up)  # hidden, d_up and d_gate overwrite its gradient, gate and up
         d_down = _adapter_gradients(hidden, gradient, down_layer)
         d_up = _adapter_gradients(rows, gate, up_layer)
         d_gate = _adapter_gradients(rows, up, gate_layer)
@@ -192,7 +192,7 @@ def _mlp_forward(mlp: Any) -> Callable[[Any], Any]:
 
 
 def _fuse_attention(attention: Any) -> None:
-    """Query, key and value are made by the first that is called; the output has an adapter of its own."""
+    """Query, key and value are computed by the first of them to be called; the output has its own adapter."""
     qkv = [_adapter(getattr(attention, name)) for name in QKV]
     if all(qkv):
         made: dict[str, Any] = {}
@@ -234,7 +234,7 @@ def _norm_forward(norm: Any) -> Callable[[Any], Any]:
 
 
 class _RotaryInPlace(torch.autograd.Function):
-    """Turns queries or keys where they lie, in both passes; (batch, positions, heads, width)."""
+    """Rotates queries or keys in place, in both passes; (batch, positions, heads, width)."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, cos: Any, sin: Any) -> Any:
@@ -250,7 +250,7 @@ class _RotaryInPlace(torch.autograd.Function):
 
 
 def rotary_in_place(q: Any, k: Any, cos: Any, sin: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-    """Stands for transformers' apply_rotary_pos_emb: (batch, heads, positions, width)."""
+    """Replaces transformers' apply_rotary_pos_emb: (batch, heads, positions, width)."""
     q, k = (_RotaryInPlace.apply(t.transpose(1, 2), cos, sin).transpose(1, 2) for t in (q, k))
     return q, k
 
@@ -280,7 +280,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
 
 def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
-    """Stands for transformers' ForCausalLMLoss: labels are shifted, logits are neither copied nor cast."""
+    """Replaces transformers' ForCausalLMLoss: labels are shifted, logits are neither copied nor cast."""
     shifted = torch.empty_like(labels)
     shifted[..., :-1] = labels[..., 1:]
     shifted[..., -1] = -100
@@ -288,6 +288,6 @@ def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Stands for torch's: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
+    """Replaces torch's cross-entropy: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
     losses = _FusedCrossEntropy.apply(logits, labels)
     return losses.sum() / torch.count_nonzero(labels != -100)

@@ -38,19 +38,19 @@ class GptqLinear(torch.nn.Linear):
         self.register_parameter("bias", bias)
 
     def forward(self, x: Any) -> Any:
-        """The product, in the type of the input."""
+        """Return the product, in the type of the input."""
         rows = x.reshape(-1, x.shape[-1])
         out = _UnpackedProduct.apply(rows, self).to(x.dtype).reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 
     def dequantized(self) -> Any:
-        """The dense weight, (in, out), as the Triton kernel writes it."""
+        """Return the dense weight, (in, out), as the Triton kernel writes it."""
         out = torch.empty(self.in_features, self.out_features, dtype=torch.float16, device=self.scales.device)
         count_launch(self.g_idx, self.scales, self.qweight, self.qzeros, out)
         return out
 
     def shard_as(self, dtype: Any) -> None:
-        """Make parameters of the packed weights, in a type that FSDP shards with the others.
+        """Turn the packed weights into parameters, in a type that FSDP shards with the others.
 
         After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
         whole on each GPU.
@@ -61,7 +61,7 @@ class GptqLinear(torch.nn.Linear):
 
 
 class _UnpackedProduct(torch.autograd.Function):
-    """QuantLinearFunction of triton_utils/dequant.py: nothing of the activations is kept."""
+    """QuantLinearFunction of triton_utils/dequant.py: no activations are kept."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -76,7 +76,7 @@ class _UnpackedProduct(torch.autograd.Function):
 
 
 def quantize(model: Any, sharded_as: Any = None) -> Any:
-    """A model on the meta device as a GPTQ checkpoint is loaded: linear layers but the head in 4 bits.
+    """Load a model on the meta device like a GPTQ checkpoint: linear layers except the head in 4 bits.
 
     ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
     experts, whose weights transformers keeps in one tensor.
@@ -103,6 +103,6 @@ def quantize(model: Any, sharded_as: Any = None) -> Any:
 
 
 def adapted_by_peft(config: LoraConfig) -> LoraConfig:
-    """A LoRA config by which PEFT takes its own layer for GPTQ."""
+    """Return a LoRA config with which PEFT uses its own layer for GPTQ."""
     config._register_custom_module({GptqLinear: GPTQLoraLinear})
     return config

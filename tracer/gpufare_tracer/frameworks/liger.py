@@ -1,6 +1,6 @@
-"""Liger's kernels: its real Python code, with launches of Triton kernels as nothing (surroundings.py).
+"""Liger's kernels: its real Python code, with launches of Triton kernels stubbed out (surroundings.py).
 
-What a Liger kernel needs is allocated by its Python wrapper: the fused head and loss, for one, loops in
+The memory of a Liger kernel is allocated by its Python wrapper: the fused head and loss, for one, loops in
 Python over chunks of tokens and keeps the gradients of head and hidden states instead of logits
 (liger_kernel/ops/fused_linear_cross_entropy.py).
 """
@@ -21,9 +21,9 @@ def wanted(recipe: Recipe) -> bool:
 
 
 def load() -> None:
-    """Import Liger while the fake device answers: it asks for its device once, on import.
+    """Import Liger while the fake device is active: it looks for its device once, on import.
 
-    Raises ``CannotTraceError`` where it was imported without a device.
+    Raises ``CannotTraceError`` if it was imported without a device.
     """
     from liger_kernel.ops.utils import amp_custom_fwd
 
@@ -32,10 +32,10 @@ def load() -> None:
 
 
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
-    """Let Liger replace what the recipe says in a model; ``undo`` gives the model's module back its own.
+    """Make Liger replace the parts of a model that the recipe names; ``undo`` restores the model's module.
 
-    With ``kernels: liger`` and no other loss, Liger's defaults: fused head and loss too.
-    Raises ``CannotTraceError`` where Liger has no kernels for the model, which Liger itself only logs.
+    With ``kernels: liger`` and no other loss, Liger's defaults apply: fused head and loss too.
+    Raises ``CannotTraceError`` if Liger has no kernels for the model, which Liger itself only logs.
     """
     from liger_kernel.transformers.monkey_patch import (
         MODEL_TYPE_TO_APPLY_LIGER_FN,
@@ -48,7 +48,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
             f"Liger has no kernels for model_type {kind!r} (recipe: kernels: eager and loss: framework)"
         )
     module = sys.modules[type(model).__module__]
-    # It logs which other backends it could not import, with errors whose frames would keep tensors alive.
+    # It logs the other backends that it could not import, with errors whose frames would keep tensors alive.
     undo.enter_context(patch.object(logging.getLogger("liger_kernel.backends.registry"), "disabled", True))
     undo.enter_context(patch.dict(vars(module)))
     undo.enter_context(patch.object(type(model), "forward", type(model).forward))

@@ -14,7 +14,7 @@ LEARNING_RATE = 1e-4
 
 
 def optimizer_of(recipe: Recipe, model: Any, undo: ExitStack) -> Any:
-    """Return the optimizer over what trains of ``model``; ``undo`` takes back what bitsandbytes was told."""
+    """Return the optimizer of ``model``'s trained parameters; ``undo`` resets bitsandbytes' settings."""
     if "8bit" in recipe.optimizer:
         _keep_embeddings_in_32_bits(model, undo)
     return OPTIMIZERS[recipe.optimizer]([p for p in model.parameters() if p.requires_grad])
@@ -39,7 +39,7 @@ def _fused(parameters: list[Any]) -> Any:
 
 
 def _sgd(parameters: list[Any]) -> Any:
-    """Without momentum; foreach is what torch takes for tensors on a GPU, but not for fake ones."""
+    """Without momentum; torch uses foreach for tensors on a GPU, but not for fake ones."""
     return torch.optim.SGD(parameters, lr=LEARNING_RATE, foreach=True)
 
 
@@ -75,7 +75,7 @@ def _managed(*shape: int, dtype: Any = torch.float32, device: Any = None) -> Any
 
 @contextmanager
 def without_managed_memory() -> Iterator[None]:
-    """bitsandbytes asks the driver for managed memory; in a process that traces there is none."""
+    """bitsandbytes asks the driver for managed memory; a tracing process has no driver."""
     with patch.multiple(
         bitsandbytes.functional,
         get_paged=_managed,

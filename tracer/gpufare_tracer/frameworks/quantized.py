@@ -27,11 +27,11 @@ logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of each ca
 
 METHODS = ("nf4", "nf4dq")
 BLOCK_SIZE = 64
-"""Weights that share a scale: what ``Params4bit`` takes unless it is told otherwise."""
+"""Weights that share a scale: the default of ``Params4bit``."""
 
 
 def _cuda_backend() -> tuple[Any, dict[str, Any]]:
-    """bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
+    """Return bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
     kernels: dict[str, Any] = {}
 
     def register_kernel(name: str, device: str) -> Any:
@@ -52,7 +52,7 @@ def _dequantized_linear(
     activations: Any, packed: Any, shape: Any, absmax: Any, blocksize: int, quant_type: str, bias: Any = None,
     absmax_8bit: Any = None, absmax_code: Any = None, absmax_offset: Any = None,
 ) -> Any:  # fmt: skip
-    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, its native calls as operations."""
+    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, with native calls as operations."""
     operations = torch.ops.bitsandbytes
     if absmax_8bit is not None:
         absmax = operations.dequantize_blockwise.default(absmax_8bit, absmax, absmax_code, 256, torch.float32)
@@ -84,14 +84,14 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
-    """A model on the meta device as loading quantizes it to the GPU, in the order of its modules."""
+    """Return a model from the meta device, quantized to the GPU module by module as loading does."""
     if not cuda_kernels:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
             "quantized recipes in a separate process"
         )
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
-        cached()  # of a trace before this one, perhaps of another GPU
+        cached()  # from an earlier trace, perhaps for another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
     if recipe.sharding == "fsdp":
         here().undo.enter_context(
@@ -116,7 +116,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
-    """A model on the meta device with random weights on ``device``, quantized one by one as loading does."""
+    """Return a model from the meta device with random weights on ``device``, quantized one by one."""
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
@@ -159,14 +159,14 @@ def _marked_quantized(model: Any, config: Any) -> Any:
 
 
 def _found_again(module: Any) -> None:
-    """Give a weight that FSDP has gathered the state which its layer keeps, as bitsandbytes does."""
+    """Give a weight that FSDP has gathered the state that its layer keeps, as bitsandbytes does."""
     module.weight.quant_state = module.quant_state
 
 
 def _plain_parameter(
     data: Any, requires_grad: bool = False, blocksize: int = BLOCK_SIZE, **attributes: Any
 ) -> Any:
-    """A parameter with the attributes of bitsandbytes' own parameters."""
+    """Return a parameter with the attributes of bitsandbytes' own parameters."""
     parameter = torch.nn.Parameter(data, requires_grad and data.is_floating_point())
     parameter.blocksize = blocksize  # type: ignore[attr-defined]
     for name, value in attributes.items():
@@ -176,7 +176,7 @@ def _plain_parameter(
 
 
 def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
-    """A parameter as loading puts it on the GPU; the weight of a quantized layer in its few bits."""
+    """Return a parameter as loading puts it on the GPU; a quantized layer's weight in its few bits."""
     value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
     if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
         return _in_4_bits(module, value)

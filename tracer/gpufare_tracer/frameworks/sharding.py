@@ -1,8 +1,8 @@
 """Training steps sharded over several GPUs, as rank 0 sees them: DDP and FSDP.
 
 The frameworks' own code runs under torch's fake process group, whose collectives move nothing. Side streams
-never wait: what they allocate is allocated when the host asks for it, which is when the caching allocator
-counts it, too (``record_stream`` delays only when a block may be used again).
+never wait: their memory is allocated when the host asks for it, which is also when the caching allocator
+counts it (``record_stream`` delays only when a block may be used again).
 """
 
 import contextlib
@@ -24,10 +24,10 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @contextlib.contextmanager
 def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
-    """Be rank 0 of ``recipe.gpu_count``, with streams, and tell ``recorder`` of storages resized in place.
+    """Act as rank 0 of ``recipe.gpu_count``, with streams; tell ``recorder`` of storages resized in place.
 
-    The process group is gone afterwards. Recipes that are not sharded run as they are.
-    Raises ``CannotTraceError`` where this process already has a process group.
+    The process group is gone afterwards. Recipes that are not sharded run unchanged. Raises
+    ``CannotTraceError`` if this process already has a process group.
     """
     if recipe.sharding == "none":
         yield
@@ -63,7 +63,7 @@ def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
     return [
         (torch.Tensor, "record_stream", lambda *_: None),
         (torch.UntypedStorage, "resize_", resize_),
-        # DTensor runs an operation on tensors of the whole shape to learn the shape of its result.
+        # DTensor runs an operation on tensors of the full shape to learn the shape of its result.
         (ShardingPropagator, "_propagate_tensor_meta_non_cached", unseen),
         # DDP compares the shapes of its parameters between ranks, in C++ and by value.
         (torch.nn.parallel.distributed, "_verify_param_shape_across_processes", lambda *_: None),
@@ -77,7 +77,7 @@ def decoder_layers(model: Any) -> tuple[type[Any], ...]:
 
 
 def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...]) -> Any:
-    """The model as the recipe shards it; its parameters are what the optimizer gets.
+    """Return the model as the recipe shards it; the optimizer gets its parameters.
 
     ``layers`` are the classes of its decoder layers.
     """
@@ -92,9 +92,9 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
 
 
 def _ddp(model: Any) -> Any:
-    """DistributedDataParallel with its own reducer, and from the first step on the buckets that it keeps.
+    """DistributedDataParallel with its own reducer, which has its final buckets from the first step on.
 
-    DDP starts with one bucket and orders parameters anew once it saw in which order their gradients come: it
+    DDP starts with one bucket and reorders parameters once it has seen the order of their gradients: it
     compares that order between ranks by value. Here the order is the reverse of the parameters' own.
     """
     assign = dist._compute_bucket_assignment_by_size
@@ -127,14 +127,14 @@ class _Reducer:
         return False
 
     def prepare_for_forward(self) -> None:
-        """Would count the steps, the first ten of which are timed: by CUDA events in a build for CUDA."""
+        """Do nothing, instead of timing the first ten steps: by CUDA events in a build for CUDA."""
 
 
 class _NoLogger:
-    """DDP's logger reads the timer of a CUDA build."""
+    """Do nothing: DDP's logger would read the timer of a CUDA build."""
 
     def set_runtime_stats_and_log(self) -> None:
-        """Nothing was timed."""
+        """Do nothing: nothing was timed."""
 
 
 def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
@@ -150,7 +150,7 @@ def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
     """FullyShardedDataParallel as accelerate wraps a model (accelerate.Accelerator.prepare_model).
 
     Frozen models have a unit for each trained leaf, as in peft.utils.other.fsdp_auto_wrap_policy. Under mixed
-    precision what trains is kept in fp32 and gathered in the type of autocast.
+    precision, trained parameters are kept in fp32 and gathered in the type of autocast.
     """
     from torch.distributed.fsdp import CPUOffload, MixedPrecision, ShardingStrategy
     from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
@@ -193,7 +193,7 @@ class _Checkpointed(torch.nn.Module):
 
 
 def _checkpoint_around_units(model: Any) -> None:
-    """Take the checkpoints that transformers 5 has within its layers, and put them around their units."""
+    """Move the checkpoints that transformers 5 has within its layers to around their units."""
     for parent in list(model.modules()):
         for name, unit in list(parent.named_children()):
             layer = getattr(unit, "_fsdp_wrapped_module", None)

@@ -1,7 +1,7 @@
 """Stubs for parts of a real GPU machine that recipes expect and a fake device lacks.
 
 A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
-compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and takes everything back afterwards.
+compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and undoes everything afterwards.
 """
 
 import sys
@@ -28,21 +28,21 @@ class Surroundings:
     """Callbacks that undo patches at the end; each framework module adds those of its patches."""
     device: str = "cuda"
     is_real: bool = False
-    """True if tensors have values: not in a trace."""
+    """True if tensors have values; False in a trace."""
 
 
 _surroundings: list[Surroundings] = []
 
 
 def here() -> Surroundings:
-    """The surroundings of the step under way."""
+    """Return the surroundings of the current step."""
     return _surroundings[-1]
 
 
 @contextmanager
 def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
-    """Let the libraries of a recipe take the paths that they take with values and kernels at hand."""
-    with _surrounded_by(recipe) as stack:
+    """Make the libraries of a recipe take the code paths that they take with real values and kernels."""
+    with _in_surroundings(recipe) as stack:
         if "bitsandbytes" in sys.modules:
             from gpufare_tracer.frameworks.optimizers import without_managed_memory
 
@@ -58,13 +58,13 @@ def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
 
 @contextmanager
 def on_a_real_device(recipe: Recipe, device: str = "cuda") -> Iterator[None]:
-    """Let framework modules build steps that compute, with random weights and tokens, on this machine."""
-    with _surrounded_by(recipe, device=device, is_real=True):
+    """Make framework modules build steps that compute, with random weights and tokens, on this machine."""
+    with _in_surroundings(recipe, device=device, is_real=True):
         yield
 
 
 @contextmanager
-def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
+def _in_surroundings(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
     with ExitStack() as stack:
         _surroundings.append(Surroundings(stack, **settings))
         stack.callback(_surroundings.pop)
@@ -75,9 +75,9 @@ def _surrounded_by(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
 
 @contextmanager
 def _transformers_with_values() -> Iterator[None]:
-    """Let transformers see that no examples are packed, which it reads from position ids.
+    """Tell transformers that no examples are packed, which it reads from position ids.
 
-    It asks whether a tensor is fake and then assumes the worst, e.g. that a mask is needed.
+    For a fake tensor it would assume the worst, e.g. that a mask is needed.
     """
     from transformers import masking_utils
     from transformers.utils import import_utils
@@ -91,7 +91,7 @@ def _transformers_with_values() -> Iterator[None]:
 
 @contextmanager
 def _triton_without_a_driver() -> Iterator[None]:
-    """Kernels launch as nothing: what their Python wrappers allocate remains; kernels allocate nothing."""
+    """Make kernel launches do nothing: only their Python wrappers allocate memory."""
     from triton.runtime import autotuner, jit
 
     def launch(_kernel: Any, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ def _triton_without_a_driver() -> Iterator[None]:
 
 @contextmanager
 def _flash_attention_in_transformers() -> Iterator[None]:
-    """Let transformers find FlashAttention 2, by the allocations of its functions."""
+    """Make transformers find FlashAttention 2, emulated by the allocations of its functions."""
     from transformers import PreTrainedModel
     from transformers import modeling_flash_attention_utils as utils
 
@@ -134,12 +134,12 @@ def flash_attn_func(
     window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None,
     deterministic: bool = False, return_attn_probs: bool = False,
 ) -> Any:  # fmt: skip
-    """The allocations of flash_attn.flash_attn_func: (batch, positions, heads, width) in and out.
+    """Make the allocations of flash_attn.flash_attn_func: (batch, positions, heads, width) in and out.
 
     An emulation: torch's own operation keeps and allocates the same as flash-attention's
     flash_attn/flash_attn_interface.py (FlashAttnFunc: query, key, value, output and fp32 log-sums are kept)
-    and csrc/flash_attn/flash_api.cpp (mha_bwd), from which torch's copy was made. Windows, soft-caps and
-    slopes change no allocation.
+    and csrc/flash_attn/flash_api.cpp (mha_bwd), from which torch's copy was made. Windows, soft caps and
+    slopes do not change allocations.
     """
     del window_size, softcap, alibi_slopes, deterministic, return_attn_probs
     width = q.shape[-1]

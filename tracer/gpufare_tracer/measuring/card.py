@@ -1,4 +1,4 @@
-"""The cards of this machine by nvidia-smi: power limit, partitions, and other users."""
+"""The cards of this machine according to nvidia-smi: power limit, partitions, and other users."""
 
 import csv
 import subprocess
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 FIELDS = ("uuid", "name", "memory.used", "power.limit", "power.default_limit", "mig.mode.current")
 BUSY_MIB = 1024
-"""Driver and desktop take less; more is another process, perhaps of a container that is not seen here."""
+"""Driver and desktop use less; more means another process, perhaps in a container that is invisible here."""
 SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card at one moment; a value is None where the driver does not give it."""
+    """One card at one moment; a value is None if the driver does not give it."""
 
     uuid: str
     name: str
@@ -22,11 +22,11 @@ class Card:
     default_power_limit_watts: float | None
     is_partitioned: bool
     processes: int
-    """Processes that compute on it, as far as nvidia-smi lists them."""
+    """Processes that compute on the card, as far as nvidia-smi lists them."""
 
     @property
     def others(self) -> str:
-        """Who used the card before the run; empty where nobody did."""
+        """Return who used the card before the run; empty if nobody did."""
         if self.processes:
             some = "a process" if self.processes == 1 else f"{self.processes} processes"
             return f"{some} on the card before the run ({self.used_mib / 1024:.1f} GiB in use)"
@@ -48,7 +48,7 @@ class NoCardsError(Exception):
 
 
 def cards() -> dict[str, Card]:
-    """The cards of this machine by uuid, without the prefix ``GPU-``. Raises NoCardsError."""
+    """Return the cards of this machine by UUID, without the prefix ``GPU-``. Raises NoCardsError."""
     processes = [uuid for (uuid,) in _ask("--query-compute-apps=gpu_uuid", 1)]
     found = {}
     for uuid, name, used, limit, default, partitioned in _ask(f"--query-gpu={','.join(FIELDS)}", len(FIELDS)):
@@ -79,7 +79,7 @@ def _plain(uuid: str) -> str:
 
 
 def _number(text: str) -> float | None:
-    """None for [N/A] and [Not Supported]."""
+    """Return the number in a field; None for [N/A] and [Not Supported]."""
     try:
         return float(text)
     except ValueError:

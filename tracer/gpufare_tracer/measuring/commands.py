@@ -1,4 +1,4 @@
-"""The command that measures a step: a plugin of the command line, by the group ``gpufare.commands``."""
+"""The command that measures a step: a plugin of the command line, in the group ``gpufare.commands``."""
 
 import json
 from datetime import UTC, datetime
@@ -22,12 +22,12 @@ GIB = 1 << 30
 
 
 @click.command()
-@click.option("--model", help="An id of the catalogue, for example llama-3.1-8b.")
+@click.option("--model", help="A model's catalogue id, for example llama-3.1-8b.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="Measure what gpufare plans by default for it; with --cpu, without Liger's kernels.",
+    help="Measure gpufare's default plan for this method; with --cpu, without Liger's kernels.",
 )
 @click.option("--recipe", "recipe_name", metavar="NAME",
               help="Instead of --method: a preset of catalog/recipes.yaml.")  # fmt: skip
@@ -36,16 +36,16 @@ GIB = 1 << 30
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
 @click.option(
-    "--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Steps that are timed."
+    "--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Number of timed steps."
 )
 @click.option(
-    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Steps before them."
+    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Number of steps before them."
 )
 @click.option(
-    "--layers", type=click.IntRange(min=1), help="Cut the model to this many layers: not a row then."
+    "--layers", type=click.IntRange(min=1), help="Cut the model to this many layers; such a run adds no row."
 )
-@click.option("--gpu", metavar="ID", help="The card by its catalogue id, where its name does not say it.")
-@click.option("--cpu", is_flag=True, help="Try the command on the CPU; says nothing about a GPU.")
+@click.option("--gpu", metavar="ID", help="The card's catalogue id, if its name does not identify it.")
+@click.option("--cpu", is_flag=True, help="Try the command on the CPU; this says nothing about a GPU.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
               help="Keep the row in this folder instead of the data home.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
@@ -54,7 +54,7 @@ def measure(
     switches: tuple[str, ...], micro_batch: int, seq_len: int, steps: int, warm_up: int, layers: int | None,
     gpu: str | None, cpu: bool, home: Path | None, form: str,
 ) -> None:  # fmt: skip
-    """Measure a training step on this machine's GPU, beside its estimate.
+    """Measure a training step on this machine's GPU, and compare it with its estimate.
 
     A model of the right shape with random weights trains on random tokens; nothing is downloaded. The row is
     added to measured_runs.csv in the data home.

@@ -1,4 +1,4 @@
-"""``gpufare measure``: runs the steps of a request in another process, and reports what they measured."""
+"""``gpufare measure``: runs the steps of a request in another process, and reports the measurements."""
 
 import os
 import signal
@@ -28,13 +28,13 @@ ALLOCATOR = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")
 
 
 class MeasureError(GpufareError):
-    """Why nothing was measured, and what to do."""
+    """Nothing was measured; the message says why, and what to do."""
 
 
 def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = None) -> Report:
     """Run the steps of a request on this machine's GPU, compare, and keep the row in the home.
 
-    ``gpu`` is the card's id in the catalogue, where its name does not say it. Raises MeasureError.
+    ``gpu`` is the card's id in the catalogue, if its name does not identify it. Raises MeasureError.
     """
     check(request)
     given, problem = _given_model(request)
@@ -49,7 +49,7 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
 
 
 def _given_model(request: Request) -> tuple[OwnModel | None, str]:
-    """The shape of a config.json for its estimate, and what of it is not estimated; None for other models."""
+    """Return a config.json's shape for its estimate, and its parts that are not estimated; else None."""
     if request.shape.config is None:
         return None, ""
     try:
@@ -67,7 +67,7 @@ def _check_gpu(gpu: str, estimator: Estimator) -> None:
 
 
 def check(request: Request) -> None:
-    """Refuse what cannot be measured before anything is loaded.
+    """Refuse impossible requests before anything is loaded.
 
     Raises MeasureError, and CannotTraceError for a model that the catalogue lacks.
     """
@@ -99,7 +99,7 @@ def check(request: Request) -> None:
 
 
 def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
-    """The cards before the run, and what is not known because nvidia-smi did not answer."""
+    """Return the cards before the run, and what is unknown because nvidia-smi did not answer."""
     if request.on_cpu:
         return {}, []
     try:
@@ -109,13 +109,13 @@ def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
 
 
 def run_in_another_process(request: Request) -> Measured:
-    """Run the steps. Raises MeasureError where they cannot be run, or their process died."""
-    # Libraries warn of much that is not the user's doing.
+    """Run the steps. Raises MeasureError if they cannot be run, or their process died."""
+    # Libraries warn about many things that the user did not cause.
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "TRANSFORMERS_VERBOSITY": "error"}
     with TemporaryDirectory(prefix="gpufare-measure-") as folder:
         asked, answer = Path(folder, "request.json"), Path(folder, "result.json")
         asked.write_text(request.model_dump_json(), encoding="utf-8")
-        # -P: no module of the working folder takes the place of a library's.
+        # -P: modules in the working folder do not shadow those of libraries.
         command = [sys.executable, "-P", "-m", "gpufare_tracer.measuring.run_steps", str(asked), str(answer)]
         done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)  # noqa: S603 (our own code)
         text = answer.read_text(encoding="utf-8") if answer.exists() else ""

@@ -26,7 +26,7 @@ UNKNOWN_GPU = "unknown"
 CONFIG_MODEL = "config"
 """Name of the model of a config.json in the estimator."""
 MEMORY_TOLERANCE = 0.08
-"""Error-correcting memory takes a sixteenth of some cards; a partition has half of its card or less."""
+"""Error-correcting memory takes up a sixteenth of some cards; a partition has at most half of its card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +54,31 @@ class Report:
     request: Request
     measured: Measured
     gpu: str
-    """Its id in the catalogue, or unknown."""
+    """The card's id in the catalogue, or unknown."""
     row: dict[str, str]
-    """In the columns of catalog/measured_runs.csv."""
+    """The row, in the columns of catalog/measured_runs.csv."""
     comparisons: tuple[Comparison, ...] = ()
     no_estimate: str = ""
-    """Why there is none."""
+    """Why there is no estimate."""
     corrections: str = ""
     not_ready: list[str] = field(default_factory=list)
-    """Why the row is not for the catalogue; empty: it is."""
+    """Why the row does not qualify for the catalogue; empty if it does."""
     notes: list[str] = field(default_factory=list)
     own_runs: Path | None = None
     """The file that the row was added to."""
     not_kept: str = ""
-    """Why it was added to none."""
+    """Why the row was added to no file."""
     is_to_fit: bool | None = None
     """Return True if the run is estimated to fit; None without an estimate."""
 
     @property
     def step_seconds(self) -> float | None:
-        """Median of the timed steps."""
+        """Median seconds of the timed steps."""
         return statistics.median(self.measured.step_seconds) if self.measured.step_seconds else None
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
-        """Seconds between which half of the timed steps lie."""
+        """Quartiles of the timed steps, in seconds."""
         if len(self.measured.step_seconds) < 2:
             return None
         low, _, high = statistics.quantiles(self.measured.step_seconds, n=4, method="inclusive")
@@ -86,7 +86,7 @@ class Report:
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Speed of the median step."""
+        """Speed of the median step, in tokens per second."""
         shape = self.request.shape
         tokens = shape.micro_batch * shape.seq_len * micro_steps(self.request.recipe)
         return tokens / self.step_seconds if self.step_seconds else None
@@ -108,15 +108,15 @@ def report(
     gpu: str | None = None,
     notes: Sequence[str] = (),
 ) -> Report:
-    """The estimate beside what was measured, and the row, which is added to the user's own runs.
+    """Return the measurement beside its estimate, and the row, which is added to the user's own runs.
 
     ``before`` are the cards as they were before the run. ``estimator`` has the model of a config.json as
-    ``CONFIG_MODEL``, as far as its shape is known. A model cut to some layers is compared with its
-    estimate at that depth, and is no row.
+    ``CONFIG_MODEL``, as far as its shape is known. A model cut to some layers is compared with its estimate
+    at that depth, and gets no row.
     """
     done = Report(request, measured, UNKNOWN_GPU, {}, notes=[*notes, *filter(None, [measured.note])])
     done.gpu = _gpu(done, gpu, estimator)
-    _say_of_card(done, before)
+    _note_other_users(done, before)
     if request.shape.layers:
         done.not_ready.append(f"the model is cut to {request.shape.layers} layers")
     if request.shape.config:
@@ -128,7 +128,7 @@ def report(
 
 
 def _keep(done: Report, home: Home) -> None:
-    """Add the row to the user's own runs. What was measured is not lost where that fails."""
+    """Add the row to the user's own runs. The measurement is not lost if that fails."""
     if done.request.shape.layers:
         done.not_kept = "a cut model is no row"
         return
@@ -142,7 +142,7 @@ def _keep(done: Report, home: Home) -> None:
 
 
 def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
-    """The card's id in the catalogue; unknown, and why, where its name or its memory does not say it."""
+    """Return the card's id in the catalogue; unknown, and why, if name and memory do not identify it."""
     if done.request.on_cpu:
         done.not_ready.append("the steps ran on the CPU")
         return UNKNOWN_GPU
@@ -166,7 +166,7 @@ def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
     return found
 
 
-def _say_of_card(done: Report, before: dict[str, Card]) -> None:
+def _note_other_users(done: Report, before: dict[str, Card]) -> None:
     mine = before.get(done.measured.card_uuid)
     if before and mine is None:
         done.notes.append(
@@ -178,12 +178,12 @@ def _say_of_card(done: Report, before: dict[str, Card]) -> None:
 
 
 def micro_steps(recipe: Recipe) -> int:
-    """Micro-batches of one optimizer step."""
+    """Return the micro-batches of one optimizer step."""
     return 2 if recipe.gradient_accumulation else 1
 
 
 def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]:
-    """The run in the columns of the catalogue and those of own runs."""
+    """Return the run in the columns of the catalogue and of own runs."""
     measured = done.measured
     values = run_settings(done.request.recipe, done.request.shape, done.gpu) | {
         "run_id": f"{OWN_SOURCE}-{now:%Y%m%dT%H%M%SZ}", "source": OWN_SOURCE, "tier": "A", "node_count": 1,
@@ -204,7 +204,7 @@ def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]
 
 
 def _process_gib(measured: Measured, before: Card | None) -> float | None:
-    """Return the memory that the run added on the card: all memory of its process."""
+    """Return the memory that the run added on the card: all the memory of its process."""
     used = _gib(measured.used_at_end_bytes)
     return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
 
@@ -220,7 +220,7 @@ def _text(value: object) -> str:
 
 
 def _compare(done: Report, estimator: Estimator, home: Home) -> None:
-    """Estimate the row's run, also as the user's own earlier runs correct it."""
+    """Estimate the row's run, also with the correction by the user's own earlier runs."""
     if done.request.on_cpu:
         done.no_estimate = "the model is of GPUs"
         return

@@ -37,9 +37,9 @@ class Measured(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     device: str
-    """The GPU's name as its driver gives it, or cpu."""
+    """The GPU's name according to its driver, or cpu."""
     card_uuid: str = ""
-    """UUID of the GPU as nvidia-smi gives it, without its prefix."""
+    """UUID of the GPU according to nvidia-smi, without its prefix."""
     memory_bytes: int | None = None
     """Memory of the GPU."""
     versions: dict[str, str] = {}
@@ -48,9 +48,9 @@ class Measured(BaseModel):
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     used_at_end_bytes: int | None = None
-    """In use on the whole GPU when the steps were done, with what the caching allocator had given back."""
+    """Memory in use on the whole GPU after the steps, once the caching allocator had freed its cache."""
     host_bytes: int | None = None
-    """Largest memory of the process on the host."""
+    """Peak memory of the process on the host."""
     step_seconds: tuple[float, ...] = ()
     """Seconds of each timed step."""
     out_of_memory: str = ""

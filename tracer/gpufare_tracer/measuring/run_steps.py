@@ -2,7 +2,7 @@
 
     python -m gpufare_tracer.measuring.run_steps REQUEST RESULT
 
-in a process by itself: the card is clean when it starts, and an end of that process ends nothing else.
+in its own process: the card is clean when it starts, and its death ends nothing else.
 """
 
 import resource
@@ -31,21 +31,21 @@ Say = Callable[[str], None]
 
 
 class PhasePeaks:
-    """Peak allocated and reserved of each phase, bytes, the most over the steps.
+    """Peak allocated and reserved bytes of each phase, the most over the steps.
 
-    ``begin`` says when a phase begins, and resets torch's counters of peaks. Torch counts when the host asks
+    ``begin`` marks the start of a phase, and resets torch's peak counters. Torch counts when the host asks
     for memory, so nothing waits for the GPU.
     """
 
     def __init__(self, *, is_counted: bool = True) -> None:
-        """``is_counted`` False, for a CPU: only the phase is known."""
+        """``is_counted`` is False for a CPU: only the phase is known."""
         self.peaks: dict[Phase, tuple[int, int]] = {}
         self.phase: Phase | None = None
-        """The phase under way."""
+        """The current phase."""
         self._is_counted = is_counted
 
     def begin(self, phase: Phase | None) -> None:
-        """End the phase under way, and begin this one; None: no other."""
+        """End the current phase, and begin this one, or none if None."""
         if self._is_counted:
             self._count()
         self.phase = phase
@@ -63,9 +63,9 @@ class PhasePeaks:
 def run_steps(
     request: Request, say: Say, build: Callable[[Recipe, TraceShape], Step] = build_step
 ) -> Measured:
-    """Run the steps and measure them. Memory that runs out is a result.
+    """Run the steps and measure them. Running out of memory is a result.
 
-    ``say`` is told how far it is. Raises ``CannotTraceError`` for a recipe that cannot be run here.
+    ``say`` gets the progress. Raises ``CannotTraceError`` for a recipe that cannot be run here.
     """
     import torch
 
@@ -112,7 +112,7 @@ def run_steps(
 
 @contextmanager
 def _running_out_of_memory(seen: dict[str, Any], peaks: PhasePeaks) -> Iterator[None]:
-    """Let torch's errors for a lack of memory end the steps, and note in which phase."""
+    """End the steps on torch's errors for exhausted memory, and note in which phase."""
     import torch
 
     try:
@@ -137,7 +137,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _nothing(_: Phase) -> None:
-    """Timed steps mark no phases: that would wait for the GPU."""
+    """Ignore phases: timed steps do not mark them, as that would wait for the GPU."""
 
 
 def _device(device: str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _device(device: str) -> dict[str, Any]:
 
 
 def _forget_building(device: str) -> None:
-    """Give back what only making the weights needed: loading real ones needs something else."""
+    """Free memory used only to create the weights: loading real ones needs other memory."""
     import gc
 
     import torch
@@ -165,7 +165,7 @@ def _forget_building(device: str) -> None:
 
 
 def _seconds_of_steps(step: Step, steps: int, device: str) -> Iterator[float]:
-    """The time of each step: on a GPU between events, so that the host waits for it only at the end."""
+    """Yield the time of each step: on a GPU between events, so that the host waits only at the end."""
     import torch
 
     if device == "cpu":
@@ -186,7 +186,7 @@ def _seconds_of_steps(step: Step, steps: int, device: str) -> Iterator[float]:
 
 
 def _memory(peaks: PhasePeaks, uuid: str) -> dict[str, int]:
-    """Peaks over all steps, and what the whole card had in use at the end."""
+    """Return the peaks over all steps, and the memory in use on the whole card at the end."""
     import torch
 
     counted = [peak for phase, peak in peaks.peaks.items() if phase is not Phase.BUILD] or [(0, 0)]
@@ -203,7 +203,7 @@ def _memory(peaks: PhasePeaks, uuid: str) -> dict[str, int]:
 
 
 def main(request: Path, result: Path) -> None:
-    """Run the steps of a request file, and write what was measured, or why not, as JSON."""
+    """Run the steps of a request file, and write the measurement, or why there is none, as JSON."""
     found: Measured | Failure
     try:
         found = run_steps(
