@@ -137,7 +137,7 @@ def test_vision_tower_is_skipped_and_named() -> None:
     whole = {"model_type": "gemma3", "text_config": LLAMA | {"model_type": "gemma3_text"},
              "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27}}  # fmt: skip
     assert shape_of("theirs", whole) == shape_of("theirs", LLAMA | {"model_type": "gemma3_text"})
-    assert notes_on(whole) == ["its vision tower is skipped: text alone is trained"]
+    assert notes_on(whole) == ["its vision tower is skipped: only text is trained"]
     assert notes_on(LLAMA) == []
 
 
