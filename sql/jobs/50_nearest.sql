@@ -18,6 +18,10 @@ FROM query_table(jobs);
 COMMENT ON MACRO TABLE open_jobs IS
     'Jobs as completed_jobs gives them without what constrains their answers, but for the deadline.';
 
+CREATE OR REPLACE MACRO relaxed_to() AS {'fit_probabilities': [0.7e0, 0.5e0], 'least_seq_len': 512};
+COMMENT ON FUNCTION relaxed_to IS
+    'What a job without an answer is tried with: lower probabilities to fit, and sequences halved down to so many tokens. Assumed.';
+
 CREATE OR REPLACE MACRO relaxed_jobs(jobs) AS TABLE
 WITH _relaxing AS (
     SELECT *, job AS of_job
@@ -33,7 +37,7 @@ SELECT
         lower_share AS min_fit_probability
     ),
     'min_fit_probability' AS relaxed
-FROM (SELECT *, unnest([0.7e0, 0.5e0]) AS lower_share FROM _relaxing)
+FROM (SELECT *, unnest(relaxed_to().fit_probabilities) AS lower_share FROM _relaxing)
 WHERE lower_share < min_fit_probability
 UNION ALL
 SELECT
@@ -46,9 +50,9 @@ SELECT
     * EXCLUDE (shorter) REPLACE (concat_ws(chr(31), job, 'seq_len', shorter) AS job, shorter AS seq_len),
     'seq_len' AS relaxed
 FROM (SELECT *, unnest([seq_len // 2, seq_len // 4, seq_len // 8, seq_len // 16]) AS shorter FROM _relaxing)
-WHERE shorter >= 512;
+WHERE shorter >= relaxed_to().least_seq_len;
 COMMENT ON MACRO TABLE relaxed_jobs IS
-    'Jobs, and each with one of what the planner reads relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (halved down to 512). of_job: the job; job: a name for each; relaxed: what is, null for the job itself. jobs: as completed_jobs gives them.';
+    'Jobs, and each with one of what the planner reads relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (relaxed_to). of_job: the job; job: a name for each; relaxed: what is, null for the job itself. jobs: as completed_jobs gives them.';
 
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
 WITH _relaxed AS (
@@ -205,7 +209,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
+    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with those of relaxed_to, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (
@@ -224,4 +228,4 @@ _nearest_plans AS (
 
 FROM nearest_answers('_nearest_jobs', '_nearest_plans');
 COMMENT ON MACRO TABLE nearest_for IS
-    'nearest_answers for your own jobs, in up to 64 GPUs: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';
+    'nearest_answers for your own jobs, in as many GPUs as are planned: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';
