@@ -106,7 +106,7 @@ clean:
 # The packages that `gpufare lake` has in front: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
 $(VENV)/lake/.ready: requirements-lake.lock | $(READY)
 	rm -rf $(@D)
-	$(call install,$(VENV),--target $(@D) --require-hashes -r requirements-lake.lock)
+	$(call install,$(VENV),--target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
 	touch $@
 
 # The other tools, in their own versions, with which tests load the exports.
