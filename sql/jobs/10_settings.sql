@@ -440,7 +440,7 @@ SELECT
     evidences_from(j.meant['evidence'][1]) AS evidences,
     coalesce(j.number['assumed_sizes'] = 1, FALSE) AS assumed_sizes,
     coalesce(j.meant['objective'], [j.defaults['objective']]) AS objectives, FALSE AS ranks_each_kind,
-    NULL::INTEGER AS most_rows,
+    NULL::INTEGER AS most_rows, NULL::VARCHAR AS opened,
     j.refusal,
     json_object_of(concat_ws(',',
         json_member('model', j.assumption),
