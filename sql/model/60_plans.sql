@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs and sequences per micro-batch that the planner tries: machines have powers of two.';
+    'The numbers of GPUs and of sequences per micro-batch that the planner tries: powers of two, as machines have; the largest is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -161,7 +161,7 @@ WHERE g.has_full_specs
     AND v.offload = coalesce(w.offload_wanted, '')
     AND NOT (w.method IN ('lora', 'qlora') AND v.sharding = 'zero2');
 COMMENT ON MACRO TABLE plan_variants IS
-    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs.';
+    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs. The numbers of GPUs with offload are assumed.';
 
 CREATE OR REPLACE MACRO candidates_for(jobs) AS TABLE
 WITH _variants AS (
