@@ -189,7 +189,7 @@ def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
     ("days", "refused", "accepted"),
     [(HELD_DAYS - 1, True, False), (HELD_DAYS, True, True), (HELD_DAYS, False, False)],
 )
-def test_less_than_half_of_the_offers_is_accepted_at_last_where_answers_are_lacking(
+def test_a_halved_list_with_missing_answers_is_accepted_in_the_end(
     days: int, refused: bool, accepted: bool, home: Home, tmp_path: Path
 ) -> None:
     """They may never come again. Where all requests were answered, half of the offers may be misread."""

@@ -95,7 +95,7 @@ def test_a_mistyped_day_gives_one_line(arguments: tuple[str, ...], tmp_path: Pat
     assert answer.stdout == ""
 
 
-def test_what_a_clock_400_days_ahead_left_is_ignored_and_named_once(
+def test_data_from_a_clock_400_days_ahead_is_ignored_and_named_once(
     home: Home, pages: Path, server: PagesServer
 ) -> None:
     page = pages / SOURCE / "pricing.html"

@@ -81,7 +81,7 @@ def test_lines_name_moved_prices_broken_sources_and_held_prices(two_days: Home) 
         ("flagged", "coming_soon", None),
     ],
 )
-def test_what_a_gate_keeps_out_of_the_rankings_is_named(
+def test_prices_that_a_gate_keeps_out_of_the_rankings_are_named(
     reason: str, flag: str | None, told: str | None, two_days: Home, tmp_path: Path
 ) -> None:
     home = Home(shutil.copytree(two_days.root, tmp_path / "home"))
@@ -96,7 +96,7 @@ def test_what_a_gate_keeps_out_of_the_rankings_is_named(
     assert line == told
 
 
-def test_of_many_broken_sources_all_are_named(two_days: Home) -> None:
+def test_all_of_many_broken_sources_are_named(two_days: Home) -> None:
     broke = lines_of(digest_of(two_days, SEVEN + timedelta(days=30)))["Broke"]
     assert "more: " in broke
     assert "voltagepark" in broke

@@ -77,7 +77,7 @@ def damage(path: Path, content: bytes = b"\x1f\x8b damaged") -> Path:
     return path
 
 
-def test_a_home_in_which_nothing_is_wrong(home: Home) -> None:
+def test_a_sound_home(home: Home) -> None:
     found = look(home)
     assert levels(found) == {"published": {"fail"}}
     assert all(len(findings) == 1 for findings in found.values())
@@ -276,7 +276,7 @@ def test_incidents_of_the_last_days_and_those_whose_cause_is_still_there(home: H
     assert {finding.level for finding in found} == {"warn"}
 
 
-def test_damaged_files_that_were_moved_aside_are_counted(home: Home) -> None:
+def test_damaged_files_that_were_set_aside_are_counted(home: Home) -> None:
     (home.damaged / "offers").mkdir(parents=True)
     (home.damaged / "offers" / "a.parquet").write_bytes(b"x")
     (finding,) = look(home)["incidents"]

@@ -178,7 +178,7 @@ _PLANNED = {
         ),
     ],
 )
-def test_what_was_assumed_is_one_line(method: str, assumptions: dict[str, Any], line: str) -> None:
+def test_assumptions_take_one_line(method: str, assumptions: dict[str, Any], line: str) -> None:
     lines = explained(ROW | {"method": method, "assumptions": json.dumps(assumptions)})
     assert lines[-2] == line
 
@@ -198,7 +198,7 @@ def test_no_line_without_assumptions() -> None:
 @pytest.mark.parametrize(
     ("method", "kept"), [("qlora", "frozen weights"), ("lora", "frozen weights"), ("full", "training state")]
 )
-def test_what_is_kept_in_host_memory(method: str, kept: str) -> None:
+def test_tensors_kept_in_host_memory(method: str, kept: str) -> None:
     assert f", its {kept} in host memory, " in said(method=method, offload="cpu")
     assert "host memory" not in said(method=method)
 

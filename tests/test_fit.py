@@ -125,7 +125,7 @@ def test_unknown_or_ambiguous_card_is_refused(sample_home: Home, gpu: str, says:
         assert says in answer.output
 
 
-def test_what_fits_on_a_card(sample_home: Home, prices: gpufare.Prices) -> None:
+def test_models_that_fit_on_a_card(sample_home: Home, prices: gpufare.Prices) -> None:
     """In sequences so long that few models take them: all of them take seconds without published plans."""
     seq_len = 262_144
     rows = {(row["model"], row["method"]): row for row in prices.fits_on("b200-sxm-180gb", seq_len=seq_len)}
@@ -174,7 +174,7 @@ def test_a_model_of_a_config_fits_too(
     assert f"memory peaks at {plan['memory_gib']:.2f}" in said
 
 
-def test_a_setting_that_a_job_lacks_is_refused(prices: gpufare.Prices) -> None:
+def test_an_unknown_setting_of_a_job_is_refused(prices: gpufare.Prices) -> None:
     with pytest.raises(gpufare.JobError, match="no setting 'seq_length'; did you mean seq_len"):
         prices.cheapest(model="llama-3.1-8b", tokens=1e6, seq_length=1024)
     with pytest.raises(gpufare.JobError, match="either model or config"):

@@ -243,7 +243,7 @@ def test_day_by_day_equals_loading_the_whole_record(
     assert differences(tables(growing), tables(at_once)) == {}
 
 
-def test_a_journal_that_was_put_back_from_a_copy_is_loaded_anew(tmp_path: Path, connections: Any) -> None:
+def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) -> None:
     home = Home(tmp_path / "home")
     world, journal, growing = World(home, seed=5), Journal(home).path, connections()
     for source in SOURCES:

@@ -53,7 +53,7 @@ def test_a_refused_memory_is_one_line(sample_home: Home, monkeypatch: pytest.Mon
     assert f"{MEMORY_VARIABLE} is 'much'" in answer.stderr
 
 
-def test_what_does_not_fit_goes_beside_the_file_and_is_gone_afterwards(
+def test_a_build_spills_beside_the_file_and_cleans_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, "60MB")
@@ -66,7 +66,7 @@ def test_what_does_not_fit_goes_beside_the_file_and_is_gone_afterwards(
         assert connection.execute(TOO_MUCH).fetchall() == rows
 
 
-def test_a_question_that_does_not_fit_goes_to_the_temporary_files(
+def test_a_question_that_exceeds_memory_spills_to_temporary_files(
     sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(MEMORY_VARIABLE, "60MB")

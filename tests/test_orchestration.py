@@ -133,7 +133,7 @@ def test_the_lineage_runs_from_the_raw_answers_to_the_morning() -> None:
     assert raw_key("runpod") in graph.get_ancestor_asset_keys(MORNING)
 
 
-def test_what_changes_daily_has_a_version_of_its_code() -> None:
+def test_daily_assets_have_a_code_version() -> None:
     specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
     daily = {key for key in specs if key.path[0] in ("raw", "offers", "exchange_rates", "published")}
     assert [key for key in daily if not specs[key].code_version] == []
@@ -523,7 +523,7 @@ def test_on_a_past_day_captured_sources_are_read_and_others_skipped(
     assert instance.get_materialized_partitions(offers_key("modal")) == set()
 
 
-def test_nothing_is_asked_into_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:
+def test_no_request_is_made_for_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:
     home = Home(tmp_path / "demo")
     home.root.mkdir()
     home.demo.write_text("{}")

@@ -323,7 +323,7 @@ def test_source_never_asked_names_its_missing_key(home: Home) -> None:
     assert rows["nebius"]["state"] == "not_asked"
 
 
-def test_where_nothing_was_asked_the_published_state_is_by_the_terms() -> None:
+def test_without_an_attempt_the_published_state_follows_the_terms() -> None:
     """A schedule that skips a source leaves no attempt."""
     with in_memory("source_health") as connection:
         connection.execute("SET VARIABLE as_of_day = ?::DATE", [TODAY])
@@ -335,7 +335,7 @@ def test_where_nothing_was_asked_the_published_state_is_by_the_terms() -> None:
     assert rows["nebius"]["state"] == "not_asked"
 
 
-def test_a_morning_with_sources_that_are_off_has_nothing_broken(home: Home) -> None:
+def test_sources_that_are_off_are_not_reported_as_broken(home: Home) -> None:
     refresh(home, sources=["crusoe"], environment={})
     lines = digest_of(home, datetime.now(UTC)).lines
     assert "Broke: no source" in lines

@@ -94,7 +94,7 @@ def test_the_price_of_a_gpu_without_its_machine_is_not_an_offer() -> None:
     assert all("vcpuPriceHr" in reject.detail for reject in rejects if reject.reason == "not_offered")
 
 
-def test_what_stands_twice_counts_once() -> None:
+def test_duplicates_count_once() -> None:
     found = built(listing(), listing())
     assert len(found.offers) == 1
     assert [reject.reason for reject in found.rejects] == ["duplicate"]
@@ -129,7 +129,7 @@ def test_a_memory_that_no_such_card_has_leaves_the_card_open(memory: dict[str, f
     assert (offer.gpu_id, offer.match_status) == (None, "ambiguous")
 
 
-def test_the_memory_of_all_cards_in_the_field_of_one_does_not_make_another_card() -> None:
+def test_total_memory_in_the_per_card_field_does_not_change_the_card() -> None:
     """320 GB of 8 A100 are 40 GB cards and never 80 GB ones."""
     (offer,) = built(listing(raw_label="A100 SXM4", gpu_count=8, context={"vram_gb": 320})).offers
     assert offer.gpu_id == "a100-sxm-40gb"
@@ -248,7 +248,7 @@ def test_contact_sales_does_not_shift_the_next_price() -> None:
     assert prices["a100-sxm-80gb"] == Decimal("2.30")
 
 
-def test_a_price_cell_that_is_gone_shifts_nothing() -> None:
+def test_a_missing_price_cell_shifts_nothing() -> None:
     cell = r'<div class="pricing-rich w-richtext"><p>\$4\.29/GPU-hr</p></div>'
     try:
         found = reading("crusoe", "pricing.html", (cell, ""))
@@ -260,7 +260,7 @@ def test_a_price_cell_that_is_gone_shifts_nothing() -> None:
 
 
 @pytest.mark.parametrize("term", ["Pay as you go", "7-30 days", "31-90 days", "91-180 days"])
-def test_a_header_that_is_gone_shifts_no_price(term: str) -> None:
+def test_a_missing_header_shifts_no_price(term: str) -> None:
     """The second of two header rows loses a cell: the prices below it still have theirs."""
     with pytest.raises(SourceChangedError, match="expected one column"):
         reading("together", "pricing.html", (rf"<th(?:(?!</th>).)*{term}(?:(?!</th>).)*</th>", ""))
@@ -344,7 +344,7 @@ def test_a_price_is_never_off_by_the_number_of_gpus(unit: Any, price: str, count
     ],
     ids=lambda changes: ", ".join(f"{name} {value}" for name, value in changes.items()),
 )
-def test_what_cannot_be_a_price_is_a_reject_and_spoils_no_other(changes: dict[str, Any]) -> None:
+def test_an_impossible_price_is_a_reject_and_spoils_no_other(changes: dict[str, Any]) -> None:
     found = built(listing(raw_label="L40S"), replace(listing(), **changes))
     assert [offer.raw_label for offer in found.offers] == ["L40S"]
     assert len(found.rejects) == 1

@@ -335,7 +335,7 @@ print(json.dumps(seen))
 """
 
 
-def test_what_a_crash_while_building_leaves_is_swept_away(home: Home, tmp_path: Path) -> None:
+def test_leftovers_of_a_crashed_build_are_deleted(home: Home, tmp_path: Path) -> None:
     folder = home.published.parent
     (folder / ".building-1.tmp").mkdir(parents=True)
     left = [".building-1.duckdb", ".building-1.duckdb.wal", ".building-1.tmp/duckdb_temp_storage-0.tmp"]
@@ -347,7 +347,7 @@ def test_what_a_crash_while_building_leaves_is_swept_away(home: Home, tmp_path: 
     assert [path.name for path in folder.iterdir()] == [home.published.name]
 
 
-def test_a_folder_in_place_of_the_published_file_is_moved_aside_and_named(home: Home, tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_published_file_is_set_aside_and_named(home: Home, tmp_path: Path) -> None:
     home.published.mkdir(parents=True)
     with edited_pages(tmp_path, ("crusoe",)) as pages:
         run(home, pages, sources=("crusoe",))

@@ -78,7 +78,7 @@ def test_entities_of_xml_are_not_expanded(declared: str, place: str) -> None:
 
 
 @pytest.mark.parametrize("source", ["jarvislabs", "modal", "together", "nebius", "crusoe"])
-def test_a_page_nested_without_end_is_refused_or_read_as_nothing(source: str) -> None:
+def test_an_endlessly_nested_page_is_refused_or_read_as_empty(source: str) -> None:
     text = "<html>" + "<div>" * 20_000 + "H100 · 80 GB $2.00 /hr" + "</div>" * 20_000 + "</html>"
     try:
         listings, _ = read(source, answer(text))

@@ -330,7 +330,7 @@ def test_cause_common_to_all_sources_is_one_line(code: OutcomeCode | None, error
     assert diagnosis(alike[:2]) is None
 
 
-def test_readings_that_are_not_believed_have_nothing_in_common() -> None:
+def test_disbelieved_readings_share_no_cause() -> None:
     facts = {"result": SourceResult.DOUBTED, "code": None}
     assert diagnosis([replace(each, **facts) for each in made_up(None, "rows_min")]) is None  # type: ignore[arg-type]
 

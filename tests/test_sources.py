@@ -210,7 +210,7 @@ def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
 @pytest.mark.parametrize("body", NO_PRICES)
-def test_what_has_no_prices_is_a_change(name: str, body: str) -> None:
+def test_a_page_without_prices_counts_as_changed(name: str, body: str) -> None:
     first, *_ = sample_answers(source_config(name))
     with pytest.raises(SourceChangedError):
         list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))

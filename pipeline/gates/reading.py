@@ -81,7 +81,7 @@ def _why_out_of_bounds(rows: int, rejects: Sequence[RejectedRow], config: Source
         return None
     low, high = bounds_of(config)
     return (
-        f"{outside} of {priced} prices are not between {low} and {high} USD per GPU-hour, as is "
+        f"{outside} of {priced} prices are not between {low} and {high} USD per GPU-hour, as "
         "expected of this source"
     )
 

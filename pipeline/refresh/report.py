@@ -104,7 +104,7 @@ class RefreshReport:
         """Return the report: the sources by their result, then problems and the publication."""
         lines = [*self.source_lines(), *self.off]
         if self.swept_files:
-            lines.append(f"swept {self.swept_files} half-written files of runs that were killed")
+            lines.append(f"deleted {self.swept_files} half-written files of killed runs")
         for source, details in self.held.items():
             lines += _shown(f"{source}: prices held until they are confirmed: {len(details)}", details)
         if self.incidents:

@@ -199,7 +199,7 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'For each claim with versus: the ratio or saving by the model, with the same settings on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
+    'For each claim with versus: the ratio or saving according to the model, with the same settings on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (

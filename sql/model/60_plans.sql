@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs and of sequences per micro-batch that the planner tries: powers of two, as machines have; the largest is assumed.';
+    'The numbers of GPUs and of sequences per micro-batch that the planner tries: machines come in powers of two; the largest is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT

@@ -83,7 +83,7 @@ def test_a_file_without_such_sources_may_be_published() -> None:
             check_republishable(connection)
 
 
-def test_what_may_not_be_published_is_refused(sample_home: Home, tmp_path: Path) -> None:
+def test_prices_that_may_not_be_published_are_refused(sample_home: Home, tmp_path: Path) -> None:
     answer = gpufare(
         "export", str(tmp_path / "out"), "--republishable", "--tables", "latest", home=sample_home
     )
@@ -94,7 +94,7 @@ def test_what_may_not_be_published_is_refused(sample_home: Home, tmp_path: Path)
     assert not (tmp_path / "out").exists()
 
 
-def test_what_is_published_again_has_no_rows_of_the_sources_pages(
+def test_a_republished_export_has_no_rows_of_the_sources_pages(
     sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pipeline.export.layouts.check_republishable", lambda connection: None)

@@ -30,7 +30,7 @@ def write(home: Home, folder: Path, *tables: str, form: str = "csv", since: date
         return export(connection, folder, form, tables, since)  # type: ignore[arg-type]
 
 
-def test_an_export_replaces_a_former_one_and_nothing_else(sample_home: Home, tmp_path: Path) -> None:
+def test_an_export_replaces_only_an_earlier_one(sample_home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     write(sample_home, folder, "gpus", "offers")
     assert set(files_of(folder)) == {

@@ -106,7 +106,7 @@ def test_an_older_card_may_be_dearer_by_as_much_as_was_seen() -> None:
     assert flags(card("rtx-4090-48gb", "0.60"), card("rtx-5090", "0.38")) == [None, None]
 
 
-def test_what_the_source_was_seen_to_ask_settles_which_card_is_wrong() -> None:
+def test_prices_seen_at_the_source_settle_which_card_is_wrong() -> None:
     """At Hyperstack, an A100 was seen at 1.60."""
     a100, h100 = (
         card("a100-sxm-80gb", "1.60", source="hyperstack"),

@@ -84,7 +84,7 @@ def test_a_new_name_is_compared_with_the_nearer_end_of_the_cards_prices(now: str
     assert bool(screened([new, *before], before).rejects) is held
 
 
-def test_of_several_prices_with_one_key_the_nearest_is_compared() -> None:
+def test_the_nearest_of_several_prices_with_one_key_is_compared() -> None:
     before = [offer("1.00"), offer("2.00")]
     assert reasons(screened([offer("9.00")], before)) == [RejectReason.PRICE_JUMP]
     assert reasons(screened([offer("3.20")], before)) == []
@@ -182,7 +182,7 @@ def test_a_price_that_becomes_that_of_another_offer_is_held() -> None:
     assert reasons(screened([offer("2.87"), before[1]], before)) == []
 
 
-def test_a_new_offer_at_the_price_of_one_that_is_gone_is_held() -> None:
+def test_a_new_offer_at_the_price_of_a_vanished_one_is_held() -> None:
     """A missing spot mark: the spot price is gone, and on-demand has its figure."""
     spot, other = offer("0.73", price_kind="spot"), offer("0.73", price_kind="on_demand", raw_label="H100")
     assert reasons(screened([other], [spot])) == [RejectReason.PRICE_OF_ANOTHER_OFFER]
@@ -365,7 +365,7 @@ def test_a_price_that_returns_to_its_old_value_is_believed_at_once() -> None:
     assert screen([*STEADY, offer("2.00")], held_since(1, 1), config(), DAY).rejects == []
 
 
-def test_a_mixed_up_offer_stays_held_when_its_counterpart_is_gone() -> None:
+def test_a_mixed_up_offer_stays_held_when_its_counterpart_vanishes() -> None:
     held = HeldPrice(RejectReason.PRICE_OF_ANOTHER_OFFER, Decimal("2.86"), YESTERDAY, 1)
     new = offer("2.86", gpu_id="rtx-4090", price_kind="reserved")
     history = History(STEADY, YESTERDAY, {price_key(new): held})

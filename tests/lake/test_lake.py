@@ -116,7 +116,7 @@ def sql(statement: str) -> list[list[Any]]:
 # ------------------------------------------------------------------ push and pull
 
 
-def test_what_was_pushed_is_pulled_value_by_value(home: Home, tmp_path: Path, lake: str) -> None:
+def test_pushed_rows_are_pulled_value_by_value(home: Home, tmp_path: Path, lake: str) -> None:
     market(home)
     days = 5 * 2  # with the source of exchange rates
     assert push(home) == (days, 0, 0)
@@ -214,7 +214,7 @@ FAILED = Content(["outcomes"], "20260822T080000.000000Z", "d")
         (OLD, FAILED, True),
     ],
 )
-def test_which_content_stands(here: Content, there: Content | None, here_stands: bool) -> None:
+def test_the_content_that_wins(here: Content, there: Content | None, here_stands: bool) -> None:
     assert stands(here, there) == here_stands
 
 

@@ -241,7 +241,7 @@ def test_pareto_keeps_answers_that_none_beats_in_both(market: duckdb.DuckDBPyCon
     ],
     ids=lambda value: "+".join(value) if isinstance(value, dict) else None,
 )
-def test_where_nothing_is_left_the_nearest_value_of_each_constraint_is_computed(
+def test_without_answers_the_nearest_value_of_each_constraint_is_computed(
     market: duckdb.DuckDBPyConnection, job: Row, constraint: str, value: str, label_or_kind: str
 ) -> None:
     assert not cheapest(market, **job)
@@ -262,7 +262,7 @@ def test_where_nothing_is_left_the_nearest_value_of_each_constraint_is_computed(
     assert row["total_usd"] in [each["total_usd"] for each in answered]
 
 
-def test_a_probability_that_nothing_has_is_named_with_the_nearest(market: duckdb.DuckDBPyConnection) -> None:
+def test_an_unreachable_probability_is_named_with_the_nearest(market: duckdb.DuckDBPyConnection) -> None:
     query = """, usual AS (FROM completed_jobs('asked')), planned AS (FROM published_plans('usual')),
         sure AS (
             SELECT * REPLACE (0.999 AS min_fit_probability, map {'min_fit_probability': '0.999'} AS asked)
@@ -295,7 +295,7 @@ def test_the_default_deadline_follows_the_tokens_of_all_epochs(market: duckdb.Du
         assert row == {"max_hours": hours, "deadline_is_strict": False}
 
 
-def test_where_no_single_constraint_helps_the_smallest_sets_are_named(
+def test_if_no_single_constraint_helps_the_smallest_sets_are_named(
     market: duckdb.DuckDBPyConnection,
 ) -> None:
     found = nearest(market, tokens=SHORT, gpu="quick", country="fi", provider="mall", max_usd=0.5)
@@ -352,7 +352,7 @@ def test_offers_that_differ_in_a_constraint_are_separate_rentals(market: duckdb.
     ],
     ids=str,
 )
-def test_what_cannot_be_understood_is_refused_by_job_and_column(
+def test_invalid_values_are_refused_by_job_and_column(
     market: duckdb.DuckDBPyConnection, job: Row, message: str
 ) -> None:
     with pytest.raises(duckdb.Error, match=message):
@@ -442,7 +442,7 @@ def test_the_nearest_place_is_one_that_can_be_asked_for(market: duckdb.DuckDBPyC
     assert row["nearest"] == ["FI"]
 
 
-def test_what_was_asked_is_named_as_it_was(market: duckdb.DuckDBPyConnection) -> None:
+def test_asked_values_are_named_as_written(market: duckdb.DuckDBPyConnection) -> None:
     row = nearest(market, tokens=SHORT, gpu="quick", country="eu")["country"]
     assert row["asked"] == ["eu"]
     row = nearest(market, tokens=SHORT, gpu=["Two", "huge"], provider="mall, alpha")["gpu"]

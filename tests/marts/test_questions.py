@@ -297,7 +297,7 @@ QUESTION = """WITH asked AS (
     FROM cheapest_for('asked')"""
 
 
-def test_a_question_without_a_deadline_keeps_to_a_week(published: duckdb.DuckDBPyConnection) -> None:
+def test_a_question_without_a_deadline_defaults_to_a_week(published: duckdb.DuckDBPyConnection) -> None:
     rows = rows_of(published, QUESTION.format("1"))
     unlimited = rows_of(published, QUESTION.format("'infinity'::DOUBLE AS max_hours, 1"))
     assert {(row["max_hours"], row["meets_deadline"]) for row in rows} == {(168, True)}
@@ -329,7 +329,7 @@ def test_if_nothing_finishes_in_a_week_answers_near_the_fastest_are_ranked(
     assert rows_of(published, question.format("1 AS gpus, 168 AS max_hours, 1")) == []
 
 
-def test_what_might_not_fit_is_ranked_when_asked_for(published: duckdb.DuckDBPyConnection) -> None:
+def test_uncertain_fits_are_ranked_on_request(published: duckdb.DuckDBPyConnection) -> None:
     query = """WITH asked AS (
                    SELECT 'llama-3.1-8b' AS model, 'full' AS method, 1e8 AS tokens {} )
                FROM cheapest_for('asked')"""
@@ -382,7 +382,7 @@ def test_fits_answers_yes_and_no(published: duckdb.DuckDBPyConnection) -> None:
         ("compare_gpus('rtx-4090', 'nvidia')", "nvidia is several GPUs: name one of .*, ..."),
     ],
 )
-def test_what_short_questions_refuse(published: duckdb.DuckDBPyConnection, question: str, says: str) -> None:
+def test_refusals_of_short_questions(published: duckdb.DuckDBPyConnection, question: str, says: str) -> None:
     with pytest.raises(duckdb.Error, match=says):
         published.execute(f"FROM {question}").fetchall()
 

@@ -141,7 +141,7 @@ def test_vision_tower_is_skipped_and_named() -> None:
     assert notes_on(LLAMA) == []
 
 
-def test_what_a_published_config_leaves_out_is_its_class_default() -> None:
+def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
     gemma = without(LLAMA, "vocab_size") | {"model_type": "gemma3_text"}
     shape = shape_of("theirs", gemma)
     assert (shape.vocab, shape.head_dim, shape.tied_embeddings) == (262_208, 256, 1)
@@ -266,7 +266,7 @@ def test_a_list_with_other_values_is_refused(values: list[Any]) -> None:
         (LLAMA | {"quantization_config": "fp8"}, "quantization_config is 'fp8', not an object"),
     ],
 )
-def test_what_is_not_understood_is_refused_by_name(config: dict[str, Any], words: str) -> None:
+def test_unknown_fields_are_refused_by_name(config: dict[str, Any], words: str) -> None:
     with pytest.raises(GpufareError, match=words):
         model_of_config(config, "theirs", "a test")
 

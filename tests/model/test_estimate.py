@@ -369,7 +369,7 @@ def test_size_of_an_unknown_model(estimator: Estimator, name: str, total: float,
         ("new-e4b", "its size is not given"),
         ("new-17b-16e", "its size is not given"),
         ("qwen3", "say which"),
-        ("new-99999b", "no size of a language model"),
+        ("new-99999b", "not the size of a language model"),
         ("new-3b-a30b", ""),
     ],
 )
@@ -381,7 +381,7 @@ def test_a_model_of_unknown_size_is_refused(estimator: Estimator, name: str, wor
         assert find_model(name, None, estimator.models)[1] == Size(3, 3)
 
 
-def test_no_size_of_a_family_is_taken_for_another(estimator: Estimator) -> None:
+def test_no_size_of_a_family_is_mistaken_for_another(estimator: Estimator) -> None:
     assert find_model("Qwen/Qwen3-30B-A3B", None, estimator.models) == ("qwen3-30b-a3b", None)
     assert find_model("meta-llama/Llama-4-Scout-17B-16E", None, estimator.models) == ("llama-4-scout", None)
     like, size = find_model("qwen3-77b", None, estimator.models)

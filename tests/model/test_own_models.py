@@ -141,7 +141,7 @@ def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words
         (HEADER.encode() + b",surprise\n", "has a column 'surprise', which is none"),
         (HEADER.encode() + b",model\n", "the column 'model' more than once"),
         (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is not closed"),
-        (b'"' + HEADER.encode() + b"\n", "line 1: a quote is opened"),
+        (b'"' + HEADER.encode() + b"\n", "line 1: a quote is not"),
         (b"x" * (MAX_BYTES + 1), "larger than"),
     ],
 )
@@ -158,7 +158,7 @@ def test_damaged_file_is_kept_and_stops_nothing(tmp_path: Path, home: Home) -> N
     assert not answers["llama-3.2-1b"]["error"]
     assert "models.csv is UTF-16: save it as CSV in UTF-8; its models are skipped" in said
     refused = gpufare("model", "add", str(config_file(tmp_path)), home=home)
-    assert "mend it, or move it away" in refused.stderr
+    assert "fix it, or move it away" in refused.stderr
     assert home.models.read_bytes() == b"\xff\xfe\x00"
 
 

@@ -164,7 +164,7 @@ def test_a_run_that_was_repeated_counts_once(estimator: Estimator) -> None:
     assert found.factor == pytest.approx((1.1 * 1.2 * 1.3) ** (1 / 9), rel=1e-3)
 
 
-def test_runs_that_died_or_are_not_like_others_teach_nothing(estimator: Estimator) -> None:
+def test_failed_and_incomparable_runs_teach_nothing(estimator: Estimator) -> None:
     died = {"out_of_memory": "1"}
     limited = measured(estimator, 1.5, 0.5) | {"not_ready": "power limited to 300 of 450 W"}
     assert learn(estimator, own(died, limited)).of_kind == {}

@@ -107,7 +107,7 @@ def test_plan_agrees_with_memory_of_and_speed_of(
     assert apart == []
 
 
-def test_nothing_is_planned_that_the_card_cannot_do(model: duckdb.DuckDBPyConnection) -> None:
+def test_no_plan_exceeds_the_cards_abilities(model: duckdb.DuckDBPyConnection) -> None:
     plans = _plans(model, model="llama-3.2-3b", method="full")
     by_gpu = {plan["gpu_id"]: plan for plan in plans if plan["gpu_count"] == 1}
     assert by_gpu["t4"]["training_precision"] == "fp16"

@@ -174,7 +174,7 @@ def test_a_column_becomes_a_setting(columns: dict[str, str], setting: str, value
         ({"method": "lora", "lora_targets": "mystery"}, "lora_targets: 'mystery' read as all linear layers"),
     ],
 )
-def test_what_a_row_leaves_open_is_an_assumption(columns: dict[str, str], assumption: str) -> None:
+def test_open_settings_of_a_row_are_assumptions(columns: dict[str, str], assumption: str) -> None:
     assert read().assumptions == []
     assert [": ".join(each) for each in read(**columns).assumptions] == [assumption]
 
@@ -280,7 +280,7 @@ def test_no_framework_is_listed_twice() -> None:
         ({"parallelism": "offload to NVMe"}, "NVMe"),
     ],
 )  # fmt: skip
-def test_what_no_setting_means_is_refused(columns: dict[str, str], reason: str) -> None:
+def test_values_that_no_setting_means_are_refused(columns: dict[str, str], reason: str) -> None:
     with pytest.raises(RunError, match=reason):
         read(**columns)
 

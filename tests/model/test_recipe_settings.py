@@ -41,6 +41,6 @@ def test_a_run_is_the_recipe_whose_settings_it_has_or_that_it_names(
     assert recipe_of(model, **settings) == recipe
 
 
-def test_an_unknown_recipe_is_an_error_that_names_those_there_are(model: duckdb.DuckDBPyConnection) -> None:
+def test_an_unknown_recipe_is_an_error_that_lists_the_recipes(model: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match=r"recipe: my-own is not one of .*hf-lora, .*unsloth-lora"):
         recipe_of(model, method="lora", recipe="my-own")

@@ -75,7 +75,7 @@ def test_a_currency_that_the_source_does_not_ask_is_a_reject() -> None:
         ("saved.example", "INR", False),
     ],
 )
-def test_of_several_price_lists_each_has_its_own_currency(host: str, currency: str, expected: bool) -> None:
+def test_each_of_several_price_lists_has_its_own_currency(host: str, currency: str, expected: bool) -> None:
     answer = replace(CAPTURED, url=f"https://{host}/catalog")
     row = listing("2.00", native_currency=currency, answer=answer)
     reasons = [reject.reason for reject in build_offers([row], source_config("ovh")).rejects]

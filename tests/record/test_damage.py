@@ -230,7 +230,7 @@ def test_missing_files_are_read_again_or_reported_as_lost(home: Home) -> None:
     )
 
 
-def test_rejects_that_are_gone_are_missed_for_a_month(home: Home) -> None:
+def test_missing_rejects_are_reported_for_a_month(home: Home) -> None:
     expected = loaded(home)
     month_of(home, "rejects").unlink()
     later = SECOND + timedelta(days=NEEDED_REJECTS_DAYS)
@@ -335,7 +335,7 @@ def test_a_mending_that_was_interrupted_is_finished_by_the_next(
     assert loaded(home) == expected
 
 
-def test_a_damaged_month_that_cannot_be_set_aside_stops_no_other_source(home: Home) -> None:
+def test_a_damaged_month_that_cannot_be_set_aside_does_not_stop_other_sources(home: Home) -> None:
     cut_in_half(month_of(home, "offers"))
     home.damaged.write_text("in the way")
     report = refresh(home, day=SECOND, pages="archive", environment={}, now=NOW)
@@ -352,7 +352,7 @@ def test_a_home_whose_path_is_a_pattern_loads_its_own_rows(home: Home, tmp_path:
         assert loaded(Home(tmp_path / name / "home")) == expected
 
 
-def test_a_journal_that_is_gone_is_made_again_from_the_archive(home: Home) -> None:
+def test_a_missing_journal_is_rebuilt_from_the_archive(home: Home) -> None:
     expected = loaded(home)
     Journal(home).path.unlink()
     assert publish_day(home, SECOND, NOW).rows["offers"] == len(expected["offers"])

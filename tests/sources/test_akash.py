@@ -78,7 +78,7 @@ def test_whether_any_are_free(available: int | None, expected: bool | None) -> N
         ({"price": price(min="2.04 AKT")}, "unreadable_price"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("akash", answer(models(**changes)))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

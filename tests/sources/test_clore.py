@@ -116,7 +116,7 @@ def test_a_server_of_mixed_gpus_is_of_no_model() -> None:
         ({"price": {"on_demand": {"USD-Blockchain": "cheap"}}}, "unreadable_price"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("clore", marketplace(server(), server(**changes)))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == [reason]

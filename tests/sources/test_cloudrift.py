@@ -93,7 +93,7 @@ def test_a_machine_without_gpus_is_not_ours() -> None:
         ({"name": None}, "missing_field"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("cloudrift", answer(types(**changes)))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

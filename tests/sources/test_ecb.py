@@ -36,7 +36,7 @@ def test_space_around_a_rate_is_not_part_of_it(xml, config):
     assert spaced.usd_per_unit["GBP"] == Decimal("1.1699") / Decimal("0.8641")
 
 
-def test_of_several_days_the_latest(xml, config):
+def test_the_latest_of_several_days_is_read(xml, config):
     older = xml.replace("2026-08-21", "2026-08-20").replace("1.1699", "1.1600")
     assert read_rates([answer(xml), answer(older)], config).usd_per_unit["EUR"] == Decimal("1.1699")
     history = xml.replace(
@@ -66,7 +66,7 @@ def test_of_several_days_the_latest(xml, config):
         ("</gesmes:Envelope>", ""),
     ],
 )
-def test_what_cannot_be_read_for_sure_fails(xml, config, old, new):
+def test_uncertain_rates_fail(xml, config, old, new):
     with pytest.raises(SourceChangedError):
         read_rates([answer(xml.replace(old, new))], config)
 

@@ -79,7 +79,7 @@ def test_a_price_that_is_none_is_a_reject(price: Any) -> None:
     assert len(rejects) == 1
 
 
-def test_a_gpu_price_whose_type_is_gone_is_counted() -> None:
+def test_a_gpu_price_without_its_type_is_counted() -> None:
     priced = prices(running_gpu3_small="1", running_gpu_small="1.1", running_medium="0.04")
     listings, rejects = read("exoscale", priced, types(kind("gpu3", "small")))
     assert len(listings) == 1

@@ -108,7 +108,7 @@ def test_more_disk_is_priced_where_it_can_be_had(changes: dict[str, Any], price:
         ({"deployment_type": None}, "marketplace_secure"),
     ],
 )
-def test_whose_hardware_it_is(changes: dict[str, Any], tier: str) -> None:
+def test_the_owner_of_the_hardware(changes: dict[str, Any], tier: str) -> None:
     (row,), _ = read("gpuai", answer(pricing(offer(**changes))))
     assert row.tier == tier
 
@@ -132,7 +132,7 @@ def test_a_spot_price_is_one() -> None:
         ({"gpu_type": ""}, "missing_field"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("gpuai", answer(pricing(offer(**changes))))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

@@ -155,7 +155,7 @@ def test_a_cell_spans_rows_down_to_the_end_of_the_table(span, last):
     assert [row[-1] for row in texts(grid)] == ["1", "2", "3"]
 
 
-def test_header_rows_of_different_widths_name_nothing():
+def test_header_rows_of_different_widths_name_no_column():
     grid = table(
         first(
             "<table><thead><tr><th>A</th></tr><tr><th>B</th><th>C</th></tr></thead>"

@@ -84,7 +84,7 @@ def test_a_missing_count_is_not_sold_out(changes: dict[str, Any], available: boo
         ({"nodes": None}, "unknown_terms"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("hyperbolic", answer([option(**changes), option()]))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == [reason]

@@ -65,7 +65,7 @@ def test_whose_machine_it_is_and_whether_it_is_free(
         ({"supplier": ["internal"]}, "unknown_terms"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("ionet", answer(hardware(**changes)))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

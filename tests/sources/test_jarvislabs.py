@@ -96,7 +96,7 @@ def test_a_unit_in_running_text_stays_with_its_price() -> None:
     "body",
     ["<table><tr><th>GPU</th><th>$/hour</th></tr></table>", '{"server_meta": [', '{"server_meta": []}'],
 )
-def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+def test_a_page_without_gpus_counts_as_changed(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("jarvislabs", answer(body))
 

@@ -91,7 +91,7 @@ def test_a_row_without_a_price_shifts_nothing(html, shown):
         ("$2.29 $2.49", "unreadable_price"),
     ],
 )
-def test_what_is_not_dollars_per_hour_is_refused(html, shown, reason):
+def test_prices_not_in_dollars_per_hour_are_refused(html, shown, reason):
     row = instance_row(html)
     listings, rejects = read("lambda", answer(html.replace(row, row.replace("$2.29", shown))))
     assert len(listings) == 27
@@ -218,7 +218,7 @@ def test_the_api_gives_regions_with_capacity(regions, available):
     assert [row.available for row in listings] == [available]
 
 
-def test_where_the_api_answered_the_page_gives_its_clusters_only(html):
+def test_if_the_api_answered_the_page_gives_only_its_clusters(html):
     one = {"price_cents_per_hour": 229, "specs": {"gpus": 1}}
     listings, _ = read("lambda", answer(html), api(gpu_1x_gh200=one))
     assert [row.tier for row in listings] == ["cluster"] * 6 + [None]

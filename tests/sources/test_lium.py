@@ -123,7 +123,7 @@ def test_feed_shorter_than_its_count_is_reported() -> None:
 
 
 @pytest.mark.parametrize("body", [{"nodes": {}}, {"nodes": []}])
-def test_what_has_no_node_is_a_change(body: Any) -> None:
+def test_an_answer_without_nodes_counts_as_changed(body: Any) -> None:
     with pytest.raises(SourceChangedError):
         read("lium", answer(body))
 

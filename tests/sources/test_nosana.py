@@ -75,7 +75,7 @@ def test_a_market_that_may_have_more_than_one_gpu_is_rejected(changes: dict[str,
 
 
 @pytest.mark.parametrize("slug", [5, ["alpha-4090"], {"name": "alpha-4090"}])
-def test_whose_market_it_is_must_be_readable(slug: Any) -> None:
+def test_the_market_must_be_readable(slug: Any) -> None:
     listings, rejects = read("nosana", answer([market(), market(slug=slug)]))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == ["missing_field"]
@@ -132,7 +132,7 @@ def test_a_market_of_one_kind_of_card_names_it(gpu_types: Any, context: dict[str
         ({"usd_reward_per_hour": "cheap"}, "unreadable_price"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(changes: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(changes: dict[str, Any], reason: str) -> None:
     listings, rejects = read("nosana", answer([market(), market(**changes)]))
     assert len(listings) == 1
     assert [reject.reason for reject in rejects] == [reason]

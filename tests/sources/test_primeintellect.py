@@ -83,7 +83,7 @@ def test_a_doubtful_price_is_flagged(change: dict[str, Any], doubt: str | None) 
         ({"gpuCount": None}, "unknown_gpu_count"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(change: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(change: dict[str, Any], reason: str) -> None:
     listings, rejects = read("primeintellect", answer([OFFER | change]))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

@@ -36,7 +36,7 @@ def test_a_repetition_of_the_same_value_is_read() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[" * 100_000, "{} {}", "NaN", '{"a": NaN}', "1e9999999999999999999"]
 )
-def test_what_is_not_json_is_a_value_error(text: str) -> None:
+def test_text_that_is_not_json_is_a_value_error(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011
         read_json(text, "x")
 
@@ -83,7 +83,7 @@ def test_a_price_given_twice_in_a_script_of_a_page_is_refused() -> None:
         read("verda", answer(f'<html><script type="application/ld+json">{offer}</script></html>'))
 
 
-def test_no_reader_decodes_json_in_another_way() -> None:
+def test_every_reader_decodes_json_with_the_shared_function() -> None:
     for room in ("sources", "parsing"):
         for module in (SOURCES / room).glob("*.py"):
             code = module.read_text(encoding="utf-8")

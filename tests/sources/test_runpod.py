@@ -146,7 +146,7 @@ def test_a_slice_counts_as_its_share_of_the_card():
 
 
 @pytest.mark.parametrize("price", [True, "3.49 per hour", [3], {"usd": 3}, "NaN"])
-def test_what_is_not_a_price_is_refused(price):
+def test_texts_that_are_not_a_price_are_refused(price):
     none, refused = read("runpod", envelope(gpu(secureCloud=True, securePrice=price)))
     assert none == []
     assert refused[0].reason == "unreadable_price"

@@ -153,7 +153,7 @@ def test_a_row_without_a_price_is_not_offered_only_if_stated(shown: str, reason:
         '{"items": []}',
     ],
 )
-def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+def test_a_page_without_gpus_counts_as_changed(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("salad", answer(body))
 

@@ -73,7 +73,7 @@ def test_from_a_file_alone_the_zone_is_unknown():
         ({"mig_profile": "1g.10gb"}, "unknown_gpu_share"),
     ],
 )
-def test_what_cannot_be_rented_or_read_is_refused(fields, reason):
+def test_machines_that_cannot_be_rented_or_read_are_refused(fields, reason):
     listings, rejects = read("scaleway", servers(A=server(), B=server(**fields)))
     assert [row.instance_type for row in listings] == ["A"]
     assert [r.reason for r in rejects] == [reason]

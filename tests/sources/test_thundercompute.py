@@ -77,7 +77,7 @@ def test_a_card_that_is_not_clear_is_rejected(shown: str, reason: str) -> None:
         "<html><body></body></html>",
     ],
 )
-def test_what_shows_no_gpu_is_a_change(body: str) -> None:
+def test_a_page_without_gpus_counts_as_changed(body: str) -> None:
     with pytest.raises(SourceChangedError):
         read("thundercompute", answer(body))
 

@@ -248,7 +248,7 @@ def test_without_the_list_the_names_of_the_yaml_are_searched(body: object) -> No
     assert source.retry_requests(replied(searches[0], 0), CONFIG) == []
 
 
-def test_a_full_reply_is_halved_then_asked_per_count_and_then_from_the_dear_end() -> None:
+def test_a_full_reply_is_halved_then_split_by_count_then_by_price() -> None:
     (search,) = source.next_requests(names_answer("A", "B", "C"), CONFIG)
     assert source.next_requests(replied(search, 63), CONFIG) == []
     one, two = source.next_requests(replied(search, 64), CONFIG)

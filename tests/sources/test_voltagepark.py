@@ -84,7 +84,7 @@ def test_a_machine_without_a_disk_price_is_flagged() -> None:
         (preset(resources={"gpus": {"h100-sxm5-80gb": {}}}), "unknown_gpu_count"),
     ],
 )
-def test_what_cannot_be_read_is_rejected(item: dict[str, Any], reason: str) -> None:
+def test_unreadable_rows_are_rejected(item: dict[str, Any], reason: str) -> None:
     listings, rejects = read("voltagepark", answer([item]))
     assert not listings
     assert [reject.reason for reject in rejects] == [reason]

@@ -187,7 +187,7 @@ def _pieces(
     sizes: dict[Category, Array],
     operations: npt.NDArray[Any],
 ) -> list[Piece]:
-    """Return one linear piece, or two of which the higher one counts, if that is much closer.
+    """Return one linear piece, or two if the higher of them fits much better.
 
     Two pieces start from the rows whose peak is one operation and the rest; rows then go to the higher one.
     """
