@@ -80,8 +80,8 @@ def _need_extensions(*arguments: str) -> None:
         return
     if not (PACKAGES / "duckdb_extension_ducklake").exists():
         raise click.ClickException(
-            f"DuckLake is not in {PACKAGES}: run `make .venv/lake/.ready` in a clone, or the `pip install --target` "
-            "command of docs/how-to/scaling.md"
+            f"DuckLake is not in {PACKAGES}: run `make .venv/lake/.ready` in a clone, or the "
+            "`pip install --target` command of docs/how-to/scaling.md"
         )
     command = [sys.executable, "-P", "-m", "pipeline.cli", "lake", *arguments]
     first = os.pathsep.join([str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
