@@ -101,12 +101,12 @@ wheel: $(READY)
 	$(BIN)/hatchling build -t wheel
 
 clean:
-	rm -rf $(VENV) $(TRACE_VENV) .venv-lake .venv-consumers data build dist mutants
+	rm -rf $(VENV) $(TRACE_VENV) .venv-consumers data build dist mutants
 
-# The environment of `gpufare lake`: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
-.venv-lake/.ready: requirements-lake.lock
-	[ -x .venv-lake/bin/python ] || $(PYTHON) -m venv .venv-lake
-	$(call install,.venv-lake,--require-hashes -r requirements-lake.lock)
+# The packages that `gpufare lake` has in front: DuckLake is packaged for this older DuckDB, not for DuckDB 2 yet.
+$(VENV)/lake/.ready: requirements-lake.lock | $(READY)
+	rm -rf $(@D)
+	$(call install,$(VENV),--target $(@D) --no-deps --require-hashes -r requirements-lake.lock)
 	touch $@
 
 # The other tools, in their own versions, with which tests load the exports.

@@ -1,13 +1,18 @@
 """Shared by all tests: the sample pages, and one home in which they were refreshed through real HTTP."""
 
+import base64
+import gzip
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -17,6 +22,7 @@ from filelock import FileLock
 from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.page.write import write_report
 from pipeline.refresh.demo import sample_days
 from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE
@@ -26,6 +32,9 @@ from tests.stress.homes import made_once, planned_home, small_catalogue
 
 PAGES = Path(__file__).parent / "pages"
 CATALOGUE = paths.CATALOG_DIR
+
+WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
+"""The morning after the sample prices: the page is written."""
 
 # Parallel workers inherit the width of the terminal that started them, and some output depends on it.
 os.environ.pop("COLUMNS", None)
@@ -59,6 +68,24 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
                 report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
             assert report.published, report.failure()
     return home
+
+
+@pytest.fixture(scope="session")
+def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the sample home, written once for all workers."""
+    folder = shared_folder(tmp_path_factory) / "sample-report"
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            write_report(sample_home, folder, WRITTEN)
+    return folder / "index.html"
+
+
+def facts_of(page_file: Path) -> dict[str, Any]:
+    """What the page shows, as its scripts unpack it."""
+    packed = re.search(r'id="data">([^<]*)<', page_file.read_text(encoding="utf-8"))
+    assert packed is not None
+    facts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
+    return facts
 
 
 def with_plans(root: Path, sample_home: Home) -> Home:

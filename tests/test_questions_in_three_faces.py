@@ -1,4 +1,4 @@
-"""25 questions through the command, the SQL macro and Python, and all workloads: one answer each."""
+"""25 questions through the command, the SQL macro and Python: one answer each."""
 
 import json
 import shlex
@@ -13,13 +13,8 @@ from click.testing import CliRunner
 
 import gpufare
 from pipeline.catalog.job_settings import job_settings
-from pipeline.cli.job_options import job_of_work
 from pipeline.cli.main import main
-from pipeline.cli.questions import cheapest
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.page.facts import _workloads
-from pipeline.questions.job import Job
-from pipeline.questions.session import Session
 from pipeline.warehouse.query import ask, reader
 
 QUESTIONS: list[dict[str, Any]] = yaml.safe_load(
@@ -114,61 +109,3 @@ def test_there_are_25_questions_each_with_a_reason() -> None:
     assert len(QUESTIONS) == 25
     assert len({asked["question"] for asked in QUESTIONS}) == 25
     assert all(asked["why"] and ("first" in asked) != ("none" in asked) for asked in QUESTIONS)
-
-
-@pytest.fixture(scope="module")
-def workloads(sample_home: Home) -> dict[str, Job]:
-    """Each published workload as the command asks it that the page shows."""
-    with reader(sample_home.published) as connection:
-        shown = _workloads(connection)
-    jobs = {}
-    for name, command in zip(shown["workload"], shown["command"], strict=True):
-        settings = cheapest.make_context("cheapest", shlex.split(command)[2:]).params
-        asked = {key: value for key, value in settings.items() if key in job_settings()}
-        jobs[name] = job_of_work(asked | {"config": None})[0]
-    return jobs
-
-
-PUBLISHED = """
-    SELECT workload, gpu_id, gpu_count, source, total_usd, hours, max_hours, meets_deadline
-    FROM cheapest_gpu_per_workload
-    WHERE price_kind = 'on_demand' AND objective = 'cost' AND rank = 1
-    ORDER BY workload"""
-
-
-def test_each_workload_has_one_answer_in_the_table_and_the_macro(
-    sample_home: Home, workloads: dict[str, Job]
-) -> None:
-    names = sorted({name for job in workloads.values() for name in job.settings})
-    rows = ", ".join(f"({', '.join('?' * (len(names) + 1))})" for _ in workloads)
-    values = [value for name, job in workloads.items() for value in (name, *(job[each] for each in names))]
-    query = PUBLISHED.replace("workload", "job").replace(
-        "cheapest_gpu_per_job", "cheapest_published('asked')"
-    )
-    with reader(sample_home.published) as connection:
-        published = ask(connection, PUBLISHED).rows
-        asked = ask(connection, f"WITH asked (job, {', '.join(names)}) AS (VALUES {rows}) {query}", values)
-    assert len(published) > 0.9 * len(workloads) > 200
-    assert asked.rows == published
-
-
-def test_workloads_of_each_deadline_have_one_answer_in_every_face(
-    sample_home: Home, workloads: dict[str, Job], prices: gpufare.Prices
-) -> None:
-    """A short job, one of several epochs, a long one, and one with a deadline of its own."""
-    some = (
-        "qwen2.5-7b-lora-10m",
-        "mistral-7b-10k-samples",
-        "llama-2-13b-lora-100b",
-        "weekly-13b-100b-tokens",
-    )
-    columns = ("gpu_id", "gpu_count", "source", "total_usd", "hours")
-    with reader(sample_home.published) as connection:
-        published = {row[0]: row[1:] for row in ask(connection, PUBLISHED).rows}
-        assert {published[name][5] for name in some} == {168, 720}
-        session = Session(connection)
-        for name in some:
-            (called,) = prices.cheapest(**workloads[name].settings, limit=1)
-            (row,) = session.cheapest(workloads[name], 1).dicts()
-            for answer in (called, row):
-                assert tuple(answer[column] for column in columns) == published[name][:5]

@@ -1,6 +1,5 @@
 """The record in a DuckLake that several machines share."""
 
-import json
 import os
 import subprocess
 import sys
@@ -23,16 +22,8 @@ if TYPE_CHECKING:
     from pipeline.record.months import SourceDay
     from pipeline.record.records import Records
 
-PYTHON_VARIABLE = "GPUFARE_LAKE_PYTHON"
-
-_CLONE_PYTHON = Path(__file__).parents[2] / ".venv-lake" / "bin" / "python"
-_PROGRAM = """
-import json, sys
-places, arguments = json.loads(sys.argv[1])
-sys.path += places
-from pipeline.cli.main import main
-main(arguments, prog_name="gpufare")
-"""
+PACKAGES = Path(sys.prefix) / "lake"
+"""Folder of this environment with the packages of requirements-lake.lock."""
 
 SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC); all by default.")
 
@@ -41,8 +32,8 @@ SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC)
 def lake() -> None:
     """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue.
 
-    DuckLake is no package for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, from the
-    environment that `make .venv-lake/.ready` builds or GPUFARE_LAKE_PYTHON names.
+    DuckLake is not available for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, which
+    `make .venv/lake/.ready` installs beside gpufare's own packages.
     """
 
 
@@ -82,20 +73,20 @@ def _since(since: datetime | None) -> list[str]:
 
 
 def _need_extensions(*arguments: str) -> None:
-    """Run the command in the environment with DuckDB's extensions and exit with its code, unless this process
-    can load them. Raises click.ClickException without such an environment.
+    """Run the command in a process that has the lake's packages in front and exit with its code, unless this
+    one has them. Raises click.ClickException where they are not installed.
     """
     if find_spec("duckdb_extension_ducklake") is not None:
         return
-    python = Path(os.environ.get(PYTHON_VARIABLE) or _CLONE_PYTHON)
-    if not python.exists():
+    if not (PACKAGES / "duckdb_extension_ducklake").exists():
         raise click.ClickException(
-            f"there is no {python}: DuckLake is no package for DuckDB 2 yet, so it has its own environment; "
-            f"run `make .venv-lake/.ready`, or set {PYTHON_VARIABLE} to a Python {sys.version_info[0]}."
-            f"{sys.version_info[1]} with the packages of requirements-lake.lock"
+            f"DuckLake is not in {PACKAGES}: run `make .venv/lake/.ready` in a clone, or the "
+            "`pip install --target` command of docs/how-to/scaling.md"
         )
-    command = [str(python), "-I", "-c", _PROGRAM, json.dumps([sys.path, ["lake", *arguments]])]
-    raise SystemExit(subprocess.run(command, check=False).returncode)  # noqa: S603 - what the user set
+    command = [sys.executable, "-P", "-m", "pipeline.cli", "lake", *arguments]
+    first = os.pathsep.join([str(PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])])
+    run = subprocess.run(command, env=os.environ | {"PYTHONPATH": first}, check=False)  # noqa: S603 - this Python
+    raise SystemExit(run.returncode)
 
 
 def _exchange(

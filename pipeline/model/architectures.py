@@ -20,11 +20,11 @@ MAX_SIZE = 1 << 24
 """No published model has a larger width, vocabulary or count."""
 MAX_LAYERS = 1024
 _SIZE = re.compile(r"(^|_)(n|d|num)_|_(size|dim|layers?|heads?|rank|experts)$")
-_SHOWN_CHARACTERS = 60
 
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "encoder_layers")
+KV_HEADS = ("num_key_value_heads", "num_kv_heads")
 INTERMEDIATE = ("intermediate_size", "n_inner", "ffn_dim", "d_ff", "ffn_hidden_size", "encoder_ffn_dim")
 EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token", "moe_k", "moe_topk")
@@ -40,20 +40,15 @@ def named(model: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError, OverflowError) as error:
-        # A TypeError's words are Python's.
-        is_ours = isinstance(error, ValueError)
-        text = str(error) if is_ours else f"a field is not of the type of its name ({error})"
+        text = str(error) if isinstance(error, ValueError) else f"a field is not of its name's type ({error})"
         raise ConfigError(f"config of {shown(model)}: {printable(text)[:300]}") from error
 
 
 def shape_of(model: str, config: Config) -> Shape:
-    """Return the shape of the language model in a config.json.
-
-    Raises ConfigError naming what is missing, wrong or not understood.
-    """
+    """Return a language model's shape. Raises ConfigError naming what is missing, wrong or not understood."""
     with named(model):
         check_config(config)
-        _reject_unsupported(config)
+        _reject_other_heads(config)
         kind, text = _layout_of(config)
         sizes = sizes_of(text)
         if config.get("is_encoder_decoder") or kind in _ENCODER_DECODERS:
@@ -77,20 +72,25 @@ def _layout_of(config: Config) -> tuple[str, Config]:
         if text.get(name):
             raise ValueError(f"{name} means {why}, which is not modelled")
     tied = {"tie_word_embeddings": kind in layouts().tied_by_default}
-    return kind, {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
+    full = {**tied, **layouts().defaults.get(kind, {}), **_given(text)}
+    _reject_missing(kind, full, is_part=text is not config)
+    return kind, full
 
 
-def _reject_unsupported(config: Config) -> None:
-    """Raise ValueError for quantized checkpoints and classes that do not predict tokens."""
-    if config.get("quantization_config") is not None:
-        raise ValueError(
-            "quantization_config is not read; remove it for the shape before quantization, and choose a "
-            "quantized base with --method qlora"
-        )
+def _reject_missing(kind: str, text: Config, is_part: bool) -> None:
+    """Raise ValueError naming the sizes that are not given and follow from no other size."""
+    needed = [HIDDEN, HEADS, (*LAYERS, "hybrid_override_pattern", "layers_block_type"), ("vocab_size",)]
+    if kind not in layouts().not_gated:
+        needed += [(*INTERMEDIATE, "moe_intermediate_size"), *([KV_HEADS] if is_part else [])]
+    if missing := [names[0] for names in needed if text.keys().isdisjoint(names)]:
+        raise ValueError(f"it has no {', '.join(missing)}: add what its model has")
+
+
+def _reject_other_heads(config: Config) -> None:
+    """Raise ValueError for classes that do not predict tokens."""
     classes = config.get("architectures") or ["ForCausalLM"]
-    if not isinstance(classes, list) or not any(
-        str(each).endswith(layouts().predicts_tokens) for each in classes
-    ):
+    names = classes if isinstance(classes, list) else []
+    if not any(str(name).endswith(layouts().predicts_tokens) for name in names):
         raise ValueError(
             f"architectures is {shown(classes)}, not a class that predicts tokens, such as LlamaForCausalLM; "
             "remove it where the same layers are trained as a language model"
@@ -126,13 +126,11 @@ def _latent_attention(kind: str, text: Config, base: Shape) -> Config:
         return {"value_head_dim": value} if value != base.head_dim else {}
     rope = first(text, "qk_rope_head_dim", least=0)
     return {
-        "kv_latent": first(text, "kv_lora_rank"),
-        "q_latent": first(text, "q_lora_rank") if text.get("q_lora_rank") else None,
-        "rope_head_dim": rope,
+        "kv_latent": first(text, "kv_lora_rank"), "rope_head_dim": rope,
+        "q_latent": first(text, "q_lora_rank", default=0, least=0) or None,
         "head_dim": first(text, "qk_nope_head_dim") + rope,
-        "value_head_dim": first(text, "v_head_dim"),
-        "kv_heads": base.heads,
-    }
+        "value_head_dim": first(text, "v_head_dim"), "kv_heads": base.heads,
+    }  # fmt: skip
 
 
 def _experts(kind: str, text: Config, base: Shape) -> Config:
@@ -149,8 +147,7 @@ def _experts(kind: str, text: Config, base: Shape) -> Config:
         "intermediate": width,
         "shared_intermediate": _shared_width(kind, text, base, width) or None,
     }
-    dense = _dense_layers(text, base.layers)
-    if dense:
+    if dense := _dense_layers(text, base.layers):
         names = ("intermediate_size_mlp", "dense_intermediate_size", "intermediate_size")
         changes |= {"dense_layers": dense, "dense_intermediate": first(text, *names)}
     return changes
@@ -159,16 +156,10 @@ def _experts(kind: str, text: Config, base: Shape) -> Config:
 def _shared_width(kind: str, text: Config, base: Shape, width: int) -> int:
     if kind == "llama4_text" or kind == "gemma4_text":
         return base.intermediate
-    shared = first(
-        text, "n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert",
-        default=0, least=0,
-    )  # fmt: skip
-    named = (
-        "shared_expert_intermediate_size",
-        "shared_intermediate_size",
-        "moe_shared_expert_intermediate_size",
-    )
-    return first(text, *named, default=shared * width, least=0)
+    counts = ("n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert")
+    widths = ("shared_expert_intermediate_size", "shared_intermediate_size")
+    shared = first(text, *counts, default=0, least=0)
+    return first(text, *widths, "moe_shared_expert_intermediate_size", default=shared * width, least=0)
 
 
 def _dense_layers(text: Config, layers: int) -> int:
@@ -182,8 +173,7 @@ def _dense_layers(text: Config, layers: int) -> int:
     steps = ("interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_interval")
     if (every := first(text, *steps, default=1)) != 1:
         return layers - layers // every
-    only = text.get("mlp_only_layers")
-    if isinstance(only, list) and only:
+    if isinstance(only := text.get("mlp_only_layers"), list) and only:
         return len(only)
     names = ("first_k_dense_replace", "num_dense_layers", "moe_layer_start_index", "n_dense_first_layers")
     return first(text, *names, default=0, least=0)
@@ -232,9 +222,8 @@ def _full_among_linear(text: Config, layers: int) -> int | None:
 def _window(kind: str, text: Config, layers: int) -> Config:
     """Return the window's columns for a config without a list of its layers."""
     if kind == "llama4_text":
-        interval = first(text, "no_rope_layer_interval", default=4)
-        window = first(text, "attention_chunk_size")
-        return {"sliding_window": window, "full_attention_layers": layers // interval}
+        full = layers // first(text, "no_rope_layer_interval", default=4)
+        return {"sliding_window": first(text, "attention_chunk_size"), "full_attention_layers": full}
     said = text.get("sliding_window")
     if not said or text.get("use_sliding_window", kind in layouts().sliding) is False:
         return {}
@@ -267,8 +256,7 @@ def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
     if kind == "lfm2":
         return {"linear_mixer_params": 4 * h * h + h * first(text, "conv_L_cache", default=3)}
     if kind == "minimax":
-        width = base.heads * base.head_dim
-        return {"linear_mixer_params": 5 * h * width}
+        return {"linear_mixer_params": 5 * h * base.heads * base.head_dim}
     raise ValueError("its linear-time layers are of a kind that is not modelled")
 
 
@@ -285,22 +273,18 @@ def _mamba_params(text: Config, hidden: int) -> int:
 
 def _extras(kind: str, text: Config, base: Shape) -> Config:
     """Return the parameters that the other columns do not count."""
-    h, query = base.hidden, base.heads * base.head_dim
-    attention_layers = base.layers - (base.linear_attention_layers or 0)
-    linear, embedding = 0, 0
+    linear, embedding = _gemma_4_extras(text, base) if kind == "gemma4_text" else (0, 0)
+    h = base.hidden
     if text.get("attn_output_gate") or kind == "afmoe":
-        linear += attention_layers * h * query
+        attention_layers = base.layers - (base.linear_attention_layers or 0)
+        linear += attention_layers * h * base.heads * base.head_dim
     if text.get("index_n_heads"):
         indexers = _strings("indexer_types", text.get("indexer_types") or ["full"] * base.layers, base.layers)
         heads, dim = first(text, "index_n_heads"), first(text, "index_head_dim")
-        each = (base.q_latent or h) * heads * dim + h * (dim + heads)
-        linear += indexers.count("full") * each
-    if kind == "gemma4_text":
-        more_linear, embedding = _gemma_4_extras(text, base)
-        linear += more_linear
+        linear += indexers.count("full") * ((base.q_latent or h) * heads * dim + h * (dim + heads))
     if kind in layouts().learned_positions:
-        names = ("n_positions", "max_position_embeddings")
-        embedding += h * (first(text, *names) + layouts().learned_positions[kind])
+        positions = first(text, "n_positions", "max_position_embeddings")
+        embedding += h * (positions + layouts().learned_positions[kind])
     return {"extra_linear_params": linear or None, "extra_embedding_params": embedding or None}
 
 
@@ -331,11 +315,9 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
 
 def _blocks(text: Config, sizes: Config) -> Shape:
     """Return Nemotron-H's shape: a block is a mixer or an MLP; a mixer and the MLP after it are one layer."""
-    listed = text.get("layers_block_type")
-    if listed is None:
-        names = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
-        listed = [names.get(each, each) for each in str(text.get("hybrid_override_pattern") or "")]
-    kinds = [str(each) for each in listed]
+    names = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
+    listed = text.get("layers_block_type") or str(text.get("hybrid_override_pattern") or "")
+    kinds = [names.get(str(each), str(each)) for each in listed]
     if set(kinds) - {"mamba", "attention", "moe", "mlp"} or {"moe", "mlp"} <= set(kinds) or not kinds:
         raise ValueError("hybrid_override_pattern: its blocks are of kinds that are not modelled")
     mamba, attention = kinds.count("mamba"), kinds.count("attention")
@@ -351,13 +333,11 @@ def _blocks(text: Config, sizes: Config) -> Shape:
         }  # fmt: skip
     return Shape(
         **(sizes | {"layers": layers, "gated_mlp": 0}),
-        full_attention_layers=attention,
-        linear_attention_layers=mamba,
+        full_attention_layers=attention, linear_attention_layers=mamba,
         linear_mixer_params=_mamba_params(text, sizes["hidden"]),
-        dense_layers=layers - mlps or None,
-        dense_intermediate=0 if layers - mlps else None,
+        dense_layers=layers - mlps or None, dense_intermediate=0 if layers - mlps else None,
         max_context=_context(text),
-    )
+    )  # fmt: skip
 
 
 _ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "marian", "blenderbot", "plbart"))
@@ -388,80 +368,99 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """Return the part of a config.json for the language model, without vision and audio towers."""
+    """Return the fields of the language model, in a part with the sizes that the part leaves to its class."""
+    part, whole = _language_part(config)
+    tied = {"tie_word_embeddings": whole.get("tie_word_embeddings")}
+    return part if part is whole else {**tied, **_given(part), **_class_defaults(part)}
+
+
+def _language_part(config: Config) -> tuple[Config, Config]:
+    """Return the part for the language model, beside vision and audio towers, and what it is a part of: twice
+    the same without towers."""
     for name in ("text_config", "language_config", "llm_config"):
         if isinstance(config.get(name), dict):
-            return {"tie_word_embeddings": config.get("tie_word_embeddings"), **_given(config[name])}
+            return config[name], config
     if isinstance(config.get("thinker_config"), dict):
-        return language_model_of(config["thinker_config"])
-    return config
+        return _language_part(config["thinker_config"])
+    return config, config
+
+
+def _class_defaults(part: Config) -> Config:
+    """Return the sizes that a part leaves to its class: transformers saves a part, unlike a whole config,
+    without what equals the defaults."""
+    known = layouts().class_defaults.get(str(part.get("model_type")), {})
+    return {name: size for name, size in known.items() if name not in part}
 
 
 def _given(config: Config) -> Config:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def towers_of(config: Config) -> list[str]:
-    """Return the names of the towers beside the language model: vision, audio."""
-    return [
-        name.removesuffix("_config")
-        for name in ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
-        if config.get(name)
-    ]
+def notes_on(config: Config) -> list[str]:
+    """Return a sentence for each thing in a readable config.json that is skipped, filled in or replaced."""
+    part, whole = _language_part(config)
+    names = ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
+    towers = [name.removesuffix("_config") for name in names if config.get(name)]
+    notes = [f"its {tower} tower is skipped: only text is trained" for tower in towers]
+    if part is not whole and (filled := _class_defaults(part)):
+        sizes = ", ".join(f"{name} {size}" for name, size in filled.items())
+        notes.append(f"sizes that it omits are the defaults of its class in transformers: {sizes}")
+    if stored := config.get("quantization_config") or part.get("quantization_config"):
+        notes.append(
+            f"its weights are published quantized ({shown(stored.get('quant_method'))}): planned in bf16, or "
+            "quantized by --method qlora"
+        )
+    return notes
 
 
 def sizes_of(text: Config) -> Config:
-    """Return the sizes that all frameworks have in common, without differences between layers.
-
-    Raises ValueError naming the field that is missing or wrong.
-    """
+    """Return the sizes that all frameworks have in common. Raises ValueError naming a wrong one."""
     hidden, heads = first(text, *HIDDEN), first(text, *HEADS)
+    kinds = text.get("hybrid_override_pattern") or text.get("layers_block_type") or ()
     return {
         "hidden": hidden,
         "heads": heads,
-        "layers": first(text, *LAYERS, default=_pattern_length(text), most=MAX_LAYERS),
+        "layers": first(text, *LAYERS, default=len(kinds) or None, most=MAX_LAYERS),
         "intermediate": first(text, *INTERMEDIATE, default=4 * hidden),
-        "kv_heads": first(text, "num_key_value_heads", "num_kv_heads", default=heads),
+        "kv_heads": first(text, *KV_HEADS, default=heads),
         "head_dim": first(text, "head_dim", "d_kv", "attention_head_dim", default=hidden // heads),
         "vocab": first(text, "vocab_size"),
         "tied_embeddings": bool(text.get("tie_word_embeddings") or False),
     }
 
 
-def _pattern_length(text: Config) -> int | None:
-    """Return the number of layers of a config that lists only their kinds, else None."""
-    listed = text.get("hybrid_override_pattern") or text.get("layers_block_type")
-    return len(listed) if isinstance(listed, str | list) else None
-
-
 def check_config(config: Config) -> None:
-    """Check the types of the fields of a config.json: the file is untrusted.
-
-    Raises ValueError naming the field.
-    """
-    for name, kind, words in (("model_type", str, "text"), ("text_config", dict, "an object")):
-        if config.get(name) is not None and not isinstance(config[name], kind):
-            raise ValueError(f"{name} is {shown(config[name])}, not {words}")
+    """Raise ValueError naming a field that is not of its type: a config.json is untrusted."""
     for part in (config, language_model_of(config)):
+        for name in ("model_type", "text_config", "quantization_config"):
+            kind, words = (str, "text") if name == "model_type" else (dict, "an object")
+            if not isinstance(part.get(name), kind | None):
+                raise ValueError(f"{name} is {shown(part[name])}, not {words}")
         for name, value in part.items():
             if _SIZE.search(name) and isinstance(value, int | float | str) and not isinstance(value, bool):
                 whole_number(name, value, least=0)
 
 
 def first(
-    config: Mapping[str, Any],
-    *names: str,
-    default: int | None = None,
-    least: int = 1,
-    most: int = MAX_SIZE,
+    config: Mapping[str, Any], *names: str, default: int | None = None, least: int = 1, most: int = MAX_SIZE
 ) -> int:
     """Return the first given field of ``names``. Raises ValueError without one, and if it is not a size."""
     for name in names:
         if config.get(name) is not None:
-            return whole_number(name, config[name], least, most)
+            return whole_number(name, _of_all_layers(name, config), least, most)
     if default is None:
         raise ValueError(f"it has none of {', '.join(names)}")
     return whole_number(names[0], default, least, most)
+
+
+def _of_all_layers(name: str, config: Mapping[str, Any]) -> Any:
+    """Return a field's value, of a list the one of all layers. Raises ValueError where layers differ."""
+    value = config[name]
+    if not isinstance(value, list):
+        return value
+    if len(value) != config.get("num_hidden_layers") or len({*map(repr, value)}) != 1:
+        raise ValueError(f"{name} is {shown(value)}: a list is read only with one equal value for each layer")
+    return value[0]
 
 
 def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) -> int:
@@ -474,4 +473,4 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) ->
 def shown(value: Any) -> str:
     """Return a value of an untrusted file, short and printable."""
     text = printable(repr(value))
-    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"
+    return text[:60] + "…" * (len(text) > 60)

@@ -22,6 +22,7 @@ class Layouts(BaseModel):
     alternating: dict[str, int]
     sliding: frozenset[str]
     defaults: dict[str, dict[str, Any]]
+    class_defaults: dict[str, dict[str, int]]
     predicts_tokens: tuple[str, ...]
     not_understood: dict[str, str]
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from pipeline.catalog.own import OwnModel
 from pipeline.catalog.tables import first_problem
-from pipeline.model.architectures import ConfigError, shape_of, towers_of
+from pipeline.model.architectures import ConfigError, notes_on, shape_of
 from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
@@ -19,7 +19,7 @@ MAX_BYTES = 1 << 20
 def model_of_config(
     config: dict[str, Any], name: str, source: str, hf_id: str | None = None
 ) -> tuple[OwnModel, list[str]]:
-    """Return the model that a config.json describes, and a sentence per part that is not modelled.
+    """Return the model that a config.json describes, and a sentence per part that is not as published.
 
     Raises ConfigError naming the field, also if the name or the shape is impossible.
     """
@@ -32,8 +32,7 @@ def model_of_config(
     except ValidationError as error:
         problem = first_problem(error)
     else:
-        skipped = [f"its {tower} tower is skipped: only text is trained" for tower in towers_of(config)]
-        return model, skipped
+        return model, notes_on(config)
     # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
     raise ConfigError(f"{printable(name)}: {problem}")
 

@@ -8,6 +8,15 @@ CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
 COMMENT ON FUNCTION nearest_names_text IS
     'The end of the message that refuses a name: the nearest names, or the table that lists them all.';
 
+CREATE OR REPLACE MACRO is_near_name(name, asked) AS jaro_winkler_similarity(name, asked) >= 0.85e0;
+COMMENT ON FUNCTION is_near_name IS 'True if a name is close enough to an unknown one for the refusal to suggest it. Assumed.';
+
+CREATE OR REPLACE MACRO is_meant_setting(setting, asked) AS
+    jaro_winkler_similarity(setting, asked) >= 0.9e0
+    AND damerau_levenshtein(setting, asked) <= 0.34e0 * greatest(len(setting), len(asked));
+COMMENT ON FUNCTION is_meant_setting IS
+    'True if a column is probably a misspelt setting: both begin alike and differ in at most a third of their letters, so countries matches country, and note does not match quote. Assumed.';
+
 CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
 COMMENT ON FUNCTION name_key IS
     'The form in which names are compared, ignoring case, blanks, dashes and the like, so that "RTX 4090" matches rtx-4090.';
@@ -78,11 +87,7 @@ CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transf
 COMMENT ON FUNCTION asked_machines IS 'machines_in with the source (quote or own) and gpu_id of each; a machine without a price costs nothing.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
-    list_slice(
-        ['measured', 'traced', 'interpolated', 'extrapolated'],
-        1,
-        list_position(['measured', 'traced', 'interpolated', 'extrapolated'], least)
-    );
+    string_split(regexp_extract('measured traced interpolated extrapolated', '.*' || least), ' ');
 COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence at least as good as a given one.';
 
 CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
@@ -139,16 +144,10 @@ COMMENT ON MACRO TABLE job_entries IS
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
     g.column_name, g.position,
-    -- A third of the letters may differ if the names begin alike: countries matches country, note not quote.
     list_max(list_transform(
         list_filter(
             k.settings,
-            lambda s: g.setting = s.other_name
-                OR (
-                    jaro_winkler_similarity(g.setting, s.setting) >= 0.9
-                    AND damerau_levenshtein(g.setting, s.setting)
-                    <= 0.34 * greatest(len(g.setting), len(s.setting))
-                )
+            lambda s: g.setting = s.other_name OR is_meant_setting(s.setting, g.setting)
         ),
         lambda s: {'similarity': jaro_winkler_similarity(g.setting, s.setting), 'name': s.setting}
     )).name AS nearest
@@ -274,7 +273,7 @@ _names_resolved AS (
                         k.name
                         ORDER BY
                             jaro_winkler_similarity(k.key, a.key) DESC, levenshtein(k.key, a.key), k.name
-                    ) FILTER (jaro_winkler_similarity(k.key, a.key) >= 0.85))[:3],
+                    ) FILTER (is_near_name(k.key, a.key)))[:3],
                     CASE WHEN a.named = 'model' THEN 'models' ELSE 'job_names' END
                 )
         END AS refusal
@@ -367,7 +366,7 @@ _job_filled AS (
         n.number['tokens'] IS NOT NULL AS _gives_tokens,
         coalesce(n.number['tokens'], examples * n.number['tokens_per_example']) AS tokens,
         coalesce(n.number['epochs'], s.p['epochs']::DOUBLE) AS epochs,
-        try_cast(n.number['seq_len'] AS INTEGER) AS seq_len,
+        coalesce(try_cast(n.number['seq_len'] AS INTEGER), s.p['seq_len']::INTEGER) AS seq_len,
         try_cast(n.number['lora_rank'] AS INTEGER) AS lora_rank,
         try_cast(n.number['gpus'] AS INTEGER) AS gpus,
         try_cast(n.number['min_gpus'] AS INTEGER) AS min_gpus,
@@ -377,6 +376,7 @@ _job_filled AS (
             ELSE 'deadline_hours'
         END] AS default_max_hours,
         n.number, n.meant, n.asked, n.machines,
+        coalesce(n.meant['country'], n.meant['exclude_country']) AS _place_countries,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
         list_filter([
@@ -408,7 +408,7 @@ _job_filled AS (
 
 SELECT
     j.job, j.model, j.method, j.tokens * j.epochs AS tokens, j.epochs,
-    coalesce(j.seq_len, j.defaults['seq_len']::INTEGER) AS seq_len,
+    j.seq_len,
     CASE WHEN j._has_adapters THEN coalesce(j.lora_rank, j.defaults['lora_rank']::INTEGER) END AS lora_rank,
     CASE WHEN j._has_adapters THEN array_to_string(j.meant['lora_targets'], '+') END AS lora_targets,
     try_cast(j.number['micro_batch'] AS INTEGER) AS micro_batch,
@@ -440,12 +440,12 @@ SELECT
     evidences_from(j.meant['evidence'][1]) AS evidences,
     coalesce(j.number['assumed_sizes'] = 1, FALSE) AS assumed_sizes,
     coalesce(j.meant['objective'], [j.defaults['objective']]) AS objectives, FALSE AS ranks_each_kind,
-    NULL::INTEGER AS most_rows,
+    NULL::INTEGER AS most_rows, NULL::VARCHAR AS opened,
     j.refusal,
     json_object_of(concat_ws(',',
         json_member('model', j.assumption),
         assumed(TRUE, 'method', j.meant['method'], j.method),
-        assumed(TRUE, 'seq_len', j.seq_len, j.defaults['seq_len']::INTEGER),
+        assumed(TRUE, 'seq_len', j.number['seq_len'], j.seq_len),
         assumed(j._has_adapters, 'lora_rank', j.lora_rank, j.defaults['lora_rank']::INTEGER),
         json_names('unused_settings', list_concat(
             CASE WHEN j.lora_rank IS NOT NULL AND NOT j._has_adapters THEN ['lora_rank'] END,
@@ -454,17 +454,10 @@ SELECT
         )),
         assumed(j.epochs <> 1, 'epochs', NULL, j.epochs),
         assumed(j.epochs <> 1, 'tokens_per_epoch', NULL, j.tokens),
+        assumed(j.seq_len > m.max_context, 'max_context', NULL, m.max_context),
         assumed(
-            coalesce(j.seq_len, j.defaults['seq_len']::INTEGER) > m.max_context, 'max_context', NULL,
-            m.max_context
-        ),
-        assumed(
-            coalesce(j.meant['country'], j.meant['exclude_country'], j.meant['continent']) IS NOT NULL,
-            'offers_without_place', NULL,
-            unplaced_offers(
-                p.unplaced, j.price_kinds,
-                coalesce(j.meant['country'], j.meant['exclude_country']) IS NOT NULL
-            )
+            coalesce(j._place_countries, j.meant['continent']) IS NOT NULL, 'offers_without_place', NULL,
+            unplaced_offers(p.unplaced, j.price_kinds, j._place_countries IS NOT NULL)
         ),
         assumed(TRUE, 'max_hours', j.max_hours, j.default_max_hours),
         json_names('ignored_columns', j._ignored)

@@ -32,21 +32,46 @@ CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_
 COMMENT ON FUNCTION is_place_wanted IS
     'True if a job may run in a place; an unknown place meets no constraint on places.';
 
-CREATE OR REPLACE MACRO is_rental_wanted(
-    price_kind, provider, source, tier_class, country, continent, term_days, price_age_days, size_evidence,
-    price_kinds, providers, excluded_providers, sources, excluded_sources, tier_classes, countries,
-    excluded_countries, continents, max_term_days, max_age_days, assumed_sizes
-) AS
-    list_contains(price_kinds, price_kind)
-    AND is_wanted(provider, providers, excluded_providers)
-    AND is_wanted(source, sources, excluded_sources)
-    AND is_wanted(tier_class, tier_classes, NULL)
-    AND is_place_wanted(country, continent, countries, excluded_countries, continents)
-    AND coalesce(term_days <= max_term_days, TRUE)
-    AND coalesce(price_age_days <= max_age_days, TRUE)
-    AND (size_evidence <> 'assumed' OR assumed_sizes);
+-- These two have the same constraints, as a test compares: naming what is missed takes longer to plan.
+CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
+    list_contains(j.price_kinds, r.price_kind)
+    AND is_wanted(r.provider, j.providers, j.excluded_providers)
+    AND is_wanted(r.source, j.sources, j.excluded_sources)
+    AND is_wanted(r.tier_class, j.tier_classes, NULL)
+    AND is_place_wanted(r.country, r.continent, j.countries, j.excluded_countries, j.continents)
+    AND coalesce(r.term_days <= j.max_term_days, TRUE)
+    AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
+    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
 COMMENT ON FUNCTION is_rental_wanted IS
-    'True if a rental meets the constraints of a job that do not concern the GPU.';
+    'True if a rental meets the constraints of a job that do not concern the plan. r: a row of rentals; j: of completed_jobs.';
+
+CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
+    {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
+COMMENT ON FUNCTION miss IS
+    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and how far that is from the job''s, for numbers.';
+
+CREATE OR REPLACE MACRO rental_misses(r, j) AS [
+    CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) THEN miss('provider', r.provider) END,
+    CASE WHEN NOT is_wanted(r.provider, NULL, j.excluded_providers)
+            THEN miss('exclude_provider', r.provider)
+    END,
+    CASE WHEN NOT is_wanted(r.source, j.sources, NULL) THEN miss('source', r.source) END,
+    CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN miss('exclude_source', r.source) END,
+    CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) THEN miss('tier', r.tier_class) END,
+    CASE WHEN NOT is_wanted(r.country, j.countries, NULL) THEN miss('country', r.country) END,
+    CASE WHEN NOT is_place_wanted(r.country, NULL, NULL, j.excluded_countries, NULL)
+            THEN miss('exclude_country', r.country)
+    END,
+    CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) THEN miss('continent', r.continent) END,
+    CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
+    CASE WHEN r.term_days > j.max_term_days THEN miss('max_term_days', r.term_days, r.term_days) END,
+    CASE WHEN r.price_age_days > j.max_age_days
+            THEN miss('max_age_days', r.price_age_days, r.price_age_days)
+    END,
+    CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN miss('assumed_sizes', 'true') END
+];
+COMMENT ON FUNCTION rental_misses IS
+    'The constraints of is_rental_wanted that a rental misses (miss), each null where it is met.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
@@ -116,25 +141,31 @@ JOIN _all_rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
-WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
-    AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
-    AND p.node_count <= coalesce(j.max_nodes, p.node_count)
-    AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids) AND is_wanted(p.evidence, j.evidences, NULL)
-    AND p.tokens_per_second > 0
+WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
+    AND (
+        j.opened IS NOT NULL
+        OR (
+            p.fit_probability >= j.min_fit_probability
+            AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
+            AND p.node_count <= coalesce(j.max_nodes, p.node_count)
+            AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
+            AND is_wanted(p.evidence, j.evidences, NULL)
+        )
+    )
     AND (
         r.asked IS NOT NULL
         OR (
-            is_rental_wanted(
-                r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
-                r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
-                j.sources, j.excluded_sources, j.tier_classes, j.countries, j.excluded_countries,
-                j.continents, j.max_term_days, j.max_age_days, j.assumed_sizes
-            )
-            AND (
-                NOT r.is_undercut
-                OR coalesce(
-                    j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents
-                ) IS NOT NULL
+            (
+                j.opened = 'all'
+                OR (
+                    is_rental_wanted(r, j)
+                    AND (
+                        NOT r.is_undercut
+                        OR coalesce(
+                            j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents
+                        ) IS NOT NULL
+                    )
+                )
             )
             -- A plan over several machines applies if their network is at least as fast as the planned one.
             AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
@@ -145,7 +176,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
         )
     );
 COMMENT ON MACRO TABLE job_candidates IS
-    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
+    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. Opened jobs skip the constraints on plans, or all. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
 
 CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
 WITH _each_speed AS (
@@ -172,7 +203,7 @@ FROM query_table(costs) AS c
 JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
 WHERE c.speed = 'middle'
-    AND coalesce(c.total_usd <= j.max_usd, TRUE)
+    AND (j.opened = 'all' OR coalesce(c.total_usd <= j.max_usd, TRUE))
     -- Machines that stop before the job is done are not answers, nor are terms that stay mostly unused.
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);

@@ -1,22 +1,8 @@
 -- The constraint to relax when a job has no answer.
 
-CREATE OR REPLACE MACRO open_jobs(jobs) AS TABLE
-SELECT
-    * REPLACE (
-        1000000 AS max_gpus, NULL::INTEGER AS min_gpus, NULL::INTEGER AS max_nodes,
-        NULL::VARCHAR[] AS gpu_ids, NULL::VARCHAR[] AS excluded_gpu_ids,
-        -- None is excluded; with no constraint on providers, undercut rentals would be skipped.
-        NULL::VARCHAR[] AS providers, []::VARCHAR[] AS excluded_providers,
-        NULL::VARCHAR[] AS sources, NULL::VARCHAR[] AS excluded_sources,
-        NULL::VARCHAR[] AS tier_classes, NULL::VARCHAR[] AS countries, NULL::VARCHAR[] AS excluded_countries,
-        NULL::VARCHAR[] AS continents,
-        NULL::VARCHAR[] AS evidences, price_kinds() AS price_kinds, NULL::INTEGER AS max_term_days,
-        NULL::DOUBLE AS max_usd, NULL::INTEGER AS max_age_days, 0e0 AS min_fit_probability,
-        TRUE AS assumed_sizes
-    )
-FROM query_table(jobs);
-COMMENT ON MACRO TABLE open_jobs IS
-    'Jobs as completed_jobs gives them without what constrains their answers, but for the deadline.';
+CREATE OR REPLACE MACRO relaxed_to() AS {'fit_probabilities': [0.7e0, 0.5e0], 'least_seq_len': 512};
+COMMENT ON FUNCTION relaxed_to IS
+    'The relaxations tried for a job without an answer: lower probabilities of fitting, and sequences halved down to least_seq_len tokens. Assumed.';
 
 CREATE OR REPLACE MACRO relaxed_jobs(jobs) AS TABLE
 WITH _relaxing AS (
@@ -33,7 +19,7 @@ SELECT
         lower_share AS min_fit_probability
     ),
     'min_fit_probability' AS relaxed
-FROM (SELECT *, unnest([0.7e0, 0.5e0]) AS lower_share FROM _relaxing)
+FROM (SELECT *, unnest(relaxed_to().fit_probabilities) AS lower_share FROM _relaxing)
 WHERE lower_share < min_fit_probability
 UNION ALL
 SELECT
@@ -46,9 +32,9 @@ SELECT
     * EXCLUDE (shorter) REPLACE (concat_ws(chr(31), job, 'seq_len', shorter) AS job, shorter AS seq_len),
     'seq_len' AS relaxed
 FROM (SELECT *, unnest([seq_len // 2, seq_len // 4, seq_len // 8, seq_len // 16]) AS shorter FROM _relaxing)
-WHERE shorter >= 512;
+WHERE shorter >= relaxed_to().least_seq_len;
 COMMENT ON MACRO TABLE relaxed_jobs IS
-    'Jobs, and each with one of what the planner reads relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (halved down to 512). of_job: the job; job: a name for each; relaxed: what is, null for the job itself. jobs: as completed_jobs gives them.';
+    'Each job, and variants of it with one of the planner''s settings relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (relaxed_to). of_job: the job; job: the name of the variant; relaxed: its relaxed setting, null for the job itself. jobs: as completed_jobs gives them.';
 
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
 WITH _relaxed AS (
@@ -56,7 +42,7 @@ WITH _relaxed AS (
 ),
 
 _open_jobs AS (
-    FROM open_jobs('_relaxed')
+    SELECT * REPLACE ('all' AS opened) FROM _relaxed
 ),
 
 -- Sequences are shortened only if nothing has enough memory.
@@ -81,36 +67,44 @@ _open_answers AS (
     SELECT
         j.of_job AS job, c.offer, c.gpu_id, c.gpu_count, c.node_count, c.price_kind, c.term_days,
         c.total_usd, c.hours,
-        c.gpu, c.provider, c.source, p.fit_probability, p.evidence, p.micro_batch, p.seq_len,
-        r.tier_class, r.country, r.continent, r.price_age_days,
-        list_filter([
-            CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN 'gpu' END,
-            CASE WHEN NOT is_wanted(c.gpu_id, NULL, j.excluded_gpu_ids) THEN 'exclude_gpu' END,
-            CASE WHEN c.gpu_count > j.max_gpus THEN 'gpus' END,
-            CASE WHEN c.gpu_count < j.min_gpus THEN 'min_gpus' END,
-            CASE WHEN c.node_count > j.max_nodes THEN 'max_nodes' END,
-            CASE WHEN p.fit_probability < o.min_fit_probability THEN 'min_fit_probability' END,
-            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN 'evidence' END,
-            CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN 'max_hours' END,
-            CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END,
-            -- Quotes and own machines are asked for as they are.
-            CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) AND c.asked IS NULL THEN 'provider' END,
-            CASE WHEN NOT is_wanted(r.provider, NULL, j.excluded_providers) THEN 'exclude_provider' END,
-            CASE WHEN NOT is_wanted(r.source, j.sources, NULL) AND c.asked IS NULL THEN 'source' END,
-            CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN 'exclude_source' END,
-            CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) AND c.asked IS NULL THEN 'tier' END,
-            CASE WHEN NOT is_wanted(r.country, j.countries, NULL) AND c.asked IS NULL THEN 'country' END,
-            CASE
-                WHEN c.asked IS NULL AND j.excluded_countries IS NOT NULL
-                    AND coalesce(list_contains(j.excluded_countries, r.country), TRUE) THEN 'exclude_country'
-            END,
-            CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) AND c.asked IS NULL THEN 'continent' END,
-            CASE WHEN NOT list_contains(j.price_kinds, c.price_kind) AND c.asked IS NULL THEN 'kind' END,
-            CASE WHEN r.term_days > j.max_term_days THEN 'max_term_days' END,
-            CASE WHEN r.price_age_days > j.max_age_days THEN 'max_age_days' END,
-            CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN 'assumed_sizes' END,
-            CASE WHEN j.relaxed IN ('micro_batch', 'seq_len') THEN j.relaxed END
-        ], lambda missed: missed IS NOT NULL) AS missed
+        c.gpu, c.provider, c.source, p.fit_probability, r.country, r.continent,
+        list_filter(list_concat(
+            [
+                CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN miss('gpu', c.gpu_id) END,
+                CASE WHEN NOT is_wanted(c.gpu_id, NULL, j.excluded_gpu_ids)
+                        THEN miss('exclude_gpu', c.gpu_id)
+                END,
+                CASE WHEN c.gpu_count > j.max_gpus THEN miss('gpus', c.gpu_count, c.gpu_count) END,
+                CASE WHEN c.gpu_count < j.min_gpus THEN miss('min_gpus', c.gpu_count, -c.gpu_count) END,
+                CASE WHEN c.node_count > j.max_nodes
+                        THEN miss('max_nodes', c.node_count, c.node_count)
+                END,
+                -- Rounded to the side on which the value is met: the cheapest answer to that is taken.
+                CASE WHEN p.fit_probability < o.min_fit_probability THEN miss(
+                        'min_fit_probability', format('{:g}', floor(1000 * p.fit_probability) / 1000),
+                        -floor(1000 * p.fit_probability)
+                    )
+                END,
+                CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL)
+                        THEN miss('evidence', p.evidence, -len(evidences_from(p.evidence)))
+                END,
+                CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN miss(
+                        'max_hours', format('{:.2f}', ceil(100 * c.hours) / 100), ceil(100 * c.hours)
+                    )
+                END,
+                CASE WHEN c.total_usd > j.max_usd THEN miss(
+                        'max_usd', format('{:.2f}', ceil(100 * c.total_usd::DOUBLE) / 100), c.total_usd
+                    )
+                END
+            ],
+            -- Quotes and own machines are kept unchanged.
+            CASE WHEN c.asked IS NULL THEN rental_misses(r, j) END,
+            [CASE j.relaxed
+                WHEN 'micro_batch' THEN miss('micro_batch', p.micro_batch)
+                WHEN 'seq_len' THEN miss('seq_len', p.seq_len, -p.seq_len)
+            END]
+        ), lambda each: each IS NOT NULL) AS misses,
+        list_transform(misses, lambda each: each.setting) AS missed
     FROM eligible_costs('_open_costs', '_open_jobs') AS c
     JOIN _relaxed AS j ON j.job = c.job
     JOIN query_table(jobs) AS o ON o.job = j.of_job
@@ -119,7 +113,7 @@ _open_answers AS (
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
-        -- Plans that are sure enough are among those of the job itself.
+        -- Plans with the required probability are among those of the job itself.
         AND (j.relaxed IS DISTINCT FROM 'min_fit_probability' OR p.fit_probability < o.min_fit_probability)
 ),
 
@@ -135,23 +129,8 @@ _fewest_missed AS (
     WHERE fewest > 0 AND len(missed) = fewest
     QUALIFY row_number() OVER (
         PARTITION BY job, missed
-        ORDER BY
-            -- The distance of a number from the job's; names have none, and the cheapest answer is taken.
-            CASE missed[1]
-                WHEN 'gpus' THEN gpu_count
-                WHEN 'min_gpus' THEN -gpu_count
-                WHEN 'max_nodes' THEN node_count
-                -- As it is shown, so that the cheapest answer to that is taken.
-                WHEN 'min_fit_probability' THEN -floor(1000 * fit_probability)
-                WHEN 'evidence' THEN -len(evidences_from(evidence))
-                WHEN 'max_hours' THEN ceil(100 * hours)
-                WHEN 'max_usd' THEN total_usd
-                WHEN 'max_term_days' THEN term_days
-                WHEN 'max_age_days' THEN price_age_days
-                WHEN 'seq_len' THEN -seq_len
-                ELSE 0
-            END,
-            total_usd, hours, gpu_count, offer
+        -- Names have no distance: the cheapest answer is taken.
+        ORDER BY misses[1].distance, total_usd, hours, gpu_count, offer
     ) = 1
 ),
 
@@ -161,28 +140,7 @@ _missed_values AS (
         list_transform(missed, lambda name: CASE name
             WHEN 'gpus' THEN j.max_gpus::VARCHAR ELSE coalesce(j.asked[name], d.p[name], 'false')
         END) AS asked,
-        list_transform(missed, lambda name: CASE replace(name, 'exclude_', '')
-            WHEN 'gpus' THEN n.gpu_count::VARCHAR
-            WHEN 'min_gpus' THEN n.gpu_count::VARCHAR
-            WHEN 'max_nodes' THEN n.node_count::VARCHAR
-            -- Rounded to the side on which the value is met.
-            WHEN 'min_fit_probability' THEN format('{:g}', floor(1000 * n.fit_probability) / 1000)
-            WHEN 'evidence' THEN n.evidence
-            WHEN 'max_hours' THEN format('{:.2f}', ceil(100 * n.hours) / 100)
-            WHEN 'max_usd' THEN format('{:.2f}', ceil(100 * n.total_usd::DOUBLE) / 100)
-            WHEN 'max_term_days' THEN n.term_days::VARCHAR
-            WHEN 'max_age_days' THEN n.price_age_days::VARCHAR
-            WHEN 'micro_batch' THEN n.micro_batch::VARCHAR
-            WHEN 'seq_len' THEN n.seq_len::VARCHAR
-            WHEN 'assumed_sizes' THEN 'true'
-            WHEN 'kind' THEN n.price_kind
-            WHEN 'gpu' THEN n.gpu_id
-            WHEN 'provider' THEN n.provider
-            WHEN 'source' THEN n.source
-            WHEN 'tier' THEN n.tier_class
-            WHEN 'country' THEN n.country
-            WHEN 'continent' THEN n.continent
-        END) AS nearest
+        list_transform(misses, lambda each: each.nearest) AS nearest
     FROM _fewest_missed AS n
     JOIN query_table(jobs) AS j USING (job)
     CROSS JOIN setting_defaults() AS d
@@ -205,7 +163,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory where the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that there then is: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. Where it is memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as the job has it. Numbers are the nearest; for constraints that name something, and for micro_batch, nearest is what the cheapest answer has. Sequences (seq_len) are halved, and only where nothing that is asked for has memory enough; other recipe settings are kept. The answers are those of the plans given: for a lower min_fit_probability they are the fastest plans that fit with 70 or 50%, and asking for the one that is named plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to as many GPUs as are to be considered.';
+    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory if the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that results: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as written in the job. For numbers, nearest is the nearest value; for constraints on names, and for micro_batch, it is the value of the cheapest answer. Sequences (seq_len) are halved, and only if no requested GPU has enough memory; other recipe settings are kept. The answers come from the given plans: for a lower min_fit_probability, the fastest plans that fit with a probability of relaxed_to; asking again with the named value plans anew and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to the largest number of GPUs to consider.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (
@@ -224,4 +182,4 @@ _nearest_plans AS (
 
 FROM nearest_answers('_nearest_jobs', '_nearest_plans');
 COMMENT ON MACRO TABLE nearest_for IS
-    'nearest_answers for your own jobs, in up to 64 GPUs: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';
+    'nearest_answers for your own jobs, up to the largest planned number of GPUs: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';

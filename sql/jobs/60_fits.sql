@@ -16,7 +16,7 @@ CREATE OR REPLACE MACRO one_gpu(wanted) AS (
         SELECT
             any_value(meanings) FILTER (key = name_key(wanted)) AS _meant,
             arg_max(name, jaro_winkler_similarity(key, name_key(wanted)), 3)
-                FILTER (jaro_winkler_similarity(key, name_key(wanted)) >= 0.8) AS _nearest
+                FILTER (is_near_name(key, name_key(wanted))) AS _nearest
         FROM main.job_names
         WHERE setting = 'gpu'
     )
@@ -160,6 +160,9 @@ ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
     'The parts of the memory, in GiB per GPU to the hundredth, which add up to the peak, and the memory needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits and everything else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond the memory in use: lost between tensors), needed (peak and margin, minus kept). plans: rows of job_plans, or of plans with a column job.';
 
+CREATE OR REPLACE MACRO micro_batches_tried() AS range(1, 257);
+COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches of which the largest that fits is sought. Assumed.';
+
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (
     SELECT
@@ -171,7 +174,7 @@ WITH _micro_tried AS (
         'smi' AS memory_metric
     FROM query_table(plans) AS p
     CROSS JOIN (SELECT unnest(['none', 'sac', 'full']) AS checkpointing) AS c
-    CROSS JOIN (SELECT unnest(range(1, 257))::DOUBLE AS micro_batch) AS m
+    CROSS JOIN (SELECT unnest(micro_batches_tried())::DOUBLE AS micro_batch) AS m
     WHERE p.fit_probability > 0
 ),
 
@@ -212,7 +215,7 @@ FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
 COMMENT ON MACRO TABLE largest_micro_batches IS
-    'For each kind of checkpointing, the largest micro-batch (sequences per GPU and step, up to 256) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
+    'For each kind of checkpointing, the largest micro-batch (sequences per GPU and step, of micro_batches_tried) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (

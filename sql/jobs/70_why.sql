@@ -43,13 +43,7 @@ WITH _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
-        is_rental_wanted(
-            r.price_kind, r.provider, r.source, r.tier_class, r.country, r.continent, r.term_days,
-            r.price_age_days, r.size_evidence, j.price_kinds, j.providers, j.excluded_providers,
-            j.sources, j.excluded_sources,
-            j.tier_classes, j.countries, j.excluded_countries, j.continents, j.max_term_days, j.max_age_days,
-            j.assumed_sizes
-        )
+        is_rental_wanted(r, j)
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,

@@ -6,10 +6,10 @@ WITH _rank_machines AS (
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 ),
 
--- This source excludes the market; constraints on sources do not apply to machines of the job.
+-- Without a price kind none of the market; constraints on those do not apply to machines of the job.
 _rank_jobs AS (
-    SELECT * REPLACE (['quote'] AS sources)
-    FROM open_jobs(jobs)
+    SELECT * REPLACE ('plans' AS opened, []::VARCHAR[] AS price_kinds)
+    FROM query_table(jobs)
 ),
 
 _rank_candidates AS MATERIALIZED (

@@ -1,4 +1,4 @@
--- The numbers of the memory and speed model: fitted constants, and those that units and formats give.
+-- The numbers of the memory and speed model: fitted constants, and those that follow from units and formats.
 
 CREATE OR REPLACE MACRO constants() AS TABLE
 SELECT c.calibration, c AS k
@@ -24,7 +24,7 @@ CREATE OR REPLACE MACRO gemm_families() AS TABLE
 SELECT
     c.calibration,
     gpu_family(g.architecture, g.segment) AS family,
-    -- One card that does as expected is added: few cards count for less.
+    -- One card that meets the expectation is added, so that few cards count for less.
     sum(
         ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
         - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent))

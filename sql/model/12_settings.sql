@@ -1,4 +1,4 @@
--- What a run may say: its settings, what they are taken to be where left open, and which are refused.
+-- The settings of a run: their defaults, and the values that are refused.
 
 CREATE OR REPLACE MACRO ignored_columns(jobs, known) AS TABLE
 WITH _columns AS (
@@ -190,7 +190,7 @@ SELECT
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
         coalesce(s.autocast, CASE WHEN t.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
         coalesce(s.adapter_bytes, t.adapter_bytes, bytes_fp32()) AS adapter_bytes,
-        -- DeepSpeed trains 16-bit weights with masters in fp32, whatever the precision is called.
+        -- DeepSpeed trains 16-bit weights with fp32 masters, whatever name the precision has.
         CASE
             WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
                 AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
@@ -206,7 +206,7 @@ SELECT
             WHEN is_full THEN 'fsdp'
             ELSE 'ddp'
         END) AS sharding,
-        -- Assumed: 6 bytes per weight that trains, for itself, its gradient and a share of the optimizer.
+        -- Assumed: 6 bytes per trained weight, for itself, its gradient and a share of the optimizer.
         coalesce(s.tensor_parallel, CASE
             WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),

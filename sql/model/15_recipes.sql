@@ -1,4 +1,4 @@
--- Which traced recipe a run is.
+-- The traced recipe of a run.
 
 CREATE OR REPLACE MACRO recipe_named(recipe) AS
     CASE
@@ -39,18 +39,18 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     r.grad_accum AS recipe_grad_accum,
-    -- 1 where adapters have dropout that the traces lack, -1 the other way round; left open, the traces'.
+    -- 1 if adapters have dropout that the traces lack, -1 the other way round; by default as in traces.
     CASE
         WHEN f.lora_dropout IS NULL OR f.is_full THEN 0e0
         ELSE (f.lora_dropout > 0)::INTEGER - coalesce(r.lora_dropout > 0, FALSE)::INTEGER
     END::DOUBLE AS untraced_dropout,
-    -- Nor may what proves a recipe be of the family that is held out.
+    -- Nor may the family that is held out prove a recipe.
     coalesce(
         r.agreeing_runs >= least_agreeing_runs()
         AND f.calibration IS DISTINCT FROM 'without ' || r.proving_family,
         FALSE
     ) AS has_proven_recipe,
-    -- Where adamw is not the foreach kernel it is the fused one.
+    -- If adamw is not the foreach kernel, it is the fused one.
     coalesce(
         r.optimizer
         = CASE WHEN f.optimizer = 'adamw' AND NOT f.has_foreach THEN 'adamw_fused' ELSE f.optimizer END,

@@ -1,30 +1,26 @@
 -- From settings, model and GPU to the quantities that the formulas need.
 
-CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, intermediate, experts) AS
-    CASE target
-        WHEN 'q_proj' THEN [hidden, query]
-        WHEN 'k_proj' THEN [hidden, key_value]
-        WHEN 'v_proj' THEN [hidden, key_value]
-        WHEN 'o_proj' THEN [query, hidden]
-        WHEN 'qkv_fused' THEN [hidden, query + 2 * key_value]
-        WHEN 'gate_proj' THEN [hidden * experts, intermediate * experts]
-        WHEN 'up_proj' THEN [hidden * experts, intermediate * experts]
-        WHEN 'down_proj' THEN [intermediate * experts, hidden * experts]
+CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, width, mlps, fused) AS
+    CASE
+        WHEN target = 'q_proj' THEN [hidden, query]
+        WHEN target IN ('k_proj', 'v_proj') THEN [hidden, key_value]
+        WHEN target = 'o_proj' THEN [query, hidden]
+        WHEN target = 'qkv_fused' THEN [hidden, query + 2 * key_value]
+        WHEN target IN ('gate_proj', 'up_proj') THEN [hidden * mlps, width * fused]
+        WHEN target = 'down_proj' THEN [width, hidden * mlps]
         ELSE error(
             'lora_targets: ' || target || ' is not one of q_proj, k_proj, v_proj, o_proj, qkv_fused, '
             || 'gate_proj, up_proj, down_proj, lm_head'
         )
     END;
 COMMENT ON FUNCTION adapted_sides IS
-    'Inputs and outputs of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685).';
+    'Inputs and outputs of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685). For the MLP, the sums over the MLPs of a layer (mlps, with width features in all). fused: 2 if gate and up projection are one tensor, for which PEFT doubles the rank, else 1.';
 
-CREATE OR REPLACE MACRO nvlinked_gpus(nvlink_topology, gpus_per_node) AS
-    CASE
-        WHEN nvlink_topology = 'bridge' THEN 2e0
-        WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 THEN 72e0
-    END;
-COMMENT ON FUNCTION nvlinked_gpus IS
-    'GPUs joined by NVLink if not simply those of a node: a bridge joins two, the NVLink domain of a rack of four-GPU nodes 72. Otherwise null.';
+CREATE OR REPLACE MACRO adapts_experts(is_trainer, model) AS
+    NOT coalesce(is_trainer, FALSE)
+    OR regexp_matches(model, '^(deepseek|glm|grok|kimi|minimax|mixtral|qwen3)-');
+COMMENT ON FUNCTION adapts_experts IS
+    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps them in one tensor, which PEFT 0.21 (_convert_peft_config_moe of utils/transformers_weight_conversion.py) adapts for the model types of these families. In other families, only shared experts and dense layers get adapters: Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention.';
 
 CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
     CASE
@@ -82,10 +78,26 @@ _settings_shape AS (
         END AS linear_targets,
         m.params_total, m.params_linear, m.layers, m.hidden, m.intermediate, m.heads, m.vocab,
         m.tied_embeddings, m.experts,
-        CASE WHEN runs_every_expert(s.is_trainer, m.model) THEN m.params_total ELSE m.params_active END
-            AS params_active,
-        CASE WHEN runs_every_expert(s.is_trainer, m.model) THEN m.experts ELSE m.experts_active END
-            AS experts_active,
+        runs_every_expert(s.is_trainer, m.model) AS runs_every_expert,
+        CASE WHEN runs_every_expert THEN m.params_total ELSE m.params_active END AS params_active,
+        CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END AS experts_active,
+        coalesce(m.shared_intermediate, 0) AS shared_width,
+        m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
+        -- PEFT adds the adapters of a tensor of experts to it before each product.
+        coalesce(adapts_experts AND s.is_trainer AND s.adapts_mlp = 1, FALSE)::INTEGER AS folds_adapters,
+        -- MLPs of a layer that lora_targets may name, on average, and their widths together.
+        CASE
+            WHEN adapts_experts THEN of_all_layers(m.layers, m.dense_layers, m.experts, 0e0)
+            WHEN m.experts > 1 THEN of_all_layers(m.layers, m.dense_layers, (shared_width > 0)::INTEGER, 1e0)
+            ELSE 1e0
+        END AS adapted_mlps,
+        CASE
+            WHEN adapts_experts OR m.experts = 1 THEN adapted_mlps * m.intermediate
+            ELSE of_all_layers(m.layers, m.dense_layers, shared_width, m.dense_intermediate)
+        END AS adapted_mlp_width,
+        -- The part of them whose adapters compute with a token.
+        (1 - folds_adapters)
+        * CASE WHEN adapts_experts THEN m.experts_active / m.experts ELSE 1e0 END AS token_share,
         CASE WHEN s.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
             AS untied_params,
         -- Latent attention: values are narrower than queries and keys.
@@ -96,23 +108,28 @@ _settings_shape AS (
             s.seq_len, m.layers, m.full_attention_layers, m.linear_attention_layers, m.sliding_window
         )::DOUBLE AS attended_length,
         of_all_layers(
-            m.layers, m.dense_layers,
-            m.experts_active * m.intermediate + coalesce(m.shared_intermediate, 0), m.dense_intermediate
+            m.layers, m.dense_layers, m.experts_active * m.intermediate + shared_width, m.dense_intermediate
         )::DOUBLE AS active_intermediate,
-        CASE
-            -- At most all, where a model's experts are not in all its layers and its row does not say so.
-            WHEN m.experts > 1 THEN least(
-                m.params_linear,
-                (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
-                * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
-            )
-            ELSE 0e0
-        END AS expert_params,
+        list_transform(linear_targets, lambda target: adapted_sides(
+            target, m.hidden, query_width, key_value_width, token_share * adapted_mlp_width,
+            token_share * adapted_mlps, 1
+        )) AS adapted,
+        -- Capped at all parameters, for a model with experts in only some layers whose row does not say so.
+        (m.experts > 1)::INTEGER * least(
+            m.params_linear,
+            (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
+            * m.experts * m.hidden * m.intermediate * (2 + m.gated_mlp)
+        ) AS expert_params,
         g.vendor, g.architecture, g.segment, g.year AS gpu_year, g.max_gpus_per_node,
         g.usable_memory_gib, g.bandwidth_gb_s * 1e9 AS memory_bytes_per_second,
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
         g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
-        g.nvlink_gb_s, nvlinked_gpus(g.nvlink_topology, g.max_gpus_per_node) AS nvlinked_gpus,
+        g.nvlink_gb_s,
+        -- GPUs joined by NVLink if not simply those of a node: the NVLink domain of a rack has 72.
+        CASE
+            WHEN g.nvlink_topology = 'bridge' THEN 2e0
+            WHEN g.nvlink_topology = 'switched' AND g.max_gpus_per_node = 4 THEN 72e0
+        END AS nvlinked_gpus,
         g.pcie_gen, g.peer_to_peer, coalesce(f.gemm_log_offset, 0e0) AS gemm_log_offset
     FROM with_recipes('_settings_resolved') AS s
     JOIN main.models AS m ON m.model = s.model
@@ -148,22 +165,23 @@ SELECT
     CASE WHEN is_full THEN 0e0 ELSE
         lora_rank * (
             layers * coalesce(list_sum(flatten(list_transform(linear_targets, lambda target:
-                adapted_sides(target, hidden, query_width, key_value_width, intermediate, experts)
+                adapted_sides(target, hidden, query_width, key_value_width, adapted_mlp_width, adapted_mlps,
+                    1 + folds_adapters)
             )))::DOUBLE, 0e0)
             + CASE WHEN contains(lora_targets, 'lm_head') THEN hidden + vocab ELSE 0 END
         )
     END AS adapter_params,
+    coalesce(list_sum(list_transform(adapted, lambda sides: sides[1]))::DOUBLE, 0e0) AS adapted_in,
+    coalesce(list_sum(list_transform(adapted, lambda sides: sides[2]))::DOUBLE, 0e0) AS adapted_out,
+    -- The experts once more, their adapters added.
+    folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
-    -- Adapters with dropout keep each input, as the adapter computes with it, and a mask of a byte per
-    -- element.
-    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END
-        * coalesce(list_sum(list_transform(linear_targets, lambda target:
-            adapted_sides(target, hidden, query_width, key_value_width, active_intermediate, 1)[1]
-        ))::DOUBLE, 0e0) AS dropout_bytes_per_token,
+    -- Adapters with dropout keep each input, in the type they compute in, and a mask of a byte per element.
+    CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
         AS full_weight_bytes,
-    -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and where k-bit
+    -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and if k-bit
     -- training upcasts the norms; FSDP's own mixed precision keeps it in 16 bits.
     CASE
         WHEN training_precision = 'fp32' THEN 1e0
@@ -187,8 +205,8 @@ COMMENT ON MACRO TABLE settings_of IS
 CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
 SELECT
     *,
-    -- Ranks of context parallelism have the same weights and a part of each sequence: to the state they are
-    -- data-parallel ranks.
+    -- Context-parallel ranks have the same weights and a part of each sequence: the state is sharded over
+    -- them as over data-parallel ranks.
     micro_batch * seq_len / context_parallel AS micro_step_tokens,
     gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
     tensor_parallel * pipeline_parallel AS model_parallel,
@@ -200,7 +218,7 @@ SELECT
         )
         ELSE model_parallel
     END AS model_shards,
-    -- Over how many GPUs each part of the state is split.
+    -- The number of GPUs over which each part of the state is split.
     CASE WHEN shards_weights THEN gpu_count ELSE model_shards END AS weight_shards,
     CASE WHEN shards_gradients THEN gpu_count ELSE model_shards END AS gradient_shards,
     CASE WHEN shards_optimizer THEN gpu_count ELSE model_shards END AS optimizer_shards,

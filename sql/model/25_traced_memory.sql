@@ -1,4 +1,4 @@
--- What the bytes and the work of a training step are linear in.
+-- The features in which the bytes and the work of a training step are linear.
 
 CREATE OR REPLACE MACRO features_of(settings) AS TABLE
 SELECT
@@ -8,7 +8,7 @@ SELECT
         'layers x hidden': layers * hidden,
         'layers x query': layers * query_width,
         'layers x key value': layers * key_value_width,
-        -- Width of the MLP, experts of a token together.
+        -- Width of the MLP, summed over a token's experts.
         'layers x intermediate': layers * active_intermediate,
         -- Attention that is not fused.
         'layers x scores': layers * heads * seq_len,
@@ -63,24 +63,15 @@ CREATE OR REPLACE MACRO traced_coefficients() AS TABLE
 SELECT recipe, term, feature, sum(bytes) AS bytes
 FROM (
     SELECT
-        c.* REPLACE (
-            CASE WHEN is_quantized_weight THEN 'quantized linear bytes' ELSE c.feature END AS feature,
-            CASE
-                WHEN is_quantized_weight THEN c.bytes / quantized_weight_bytes(traced_quantization)
-                ELSE c.bytes
-            END AS bytes
-        ),
-        unnest([traced_term(moment, category), shown_term(moment, category)]) AS term
-    FROM (
-        SELECT
-            r.*,
-            -- Traces of one kind of quantization cannot tell bytes of weights from their number.
-            s.method = 'qlora' AND r.category = 'weights' AND r.feature = 'linear parameters'
-                AS is_quantized_weight,
-            CASE WHEN s.double_quantization = 1 THEN 'nf4dq' ELSE s.quantization END AS traced_quantization
-        FROM main.recipe_memory AS r
-        JOIN main.recipe_settings AS s ON s.recipe = r.recipe
-    ) AS c
+        r.recipe,
+        -- Traces with one kind of quantization cannot separate the bytes of weights from their number.
+        s.method = 'qlora' AND r.category = 'weights' AND r.feature = 'linear parameters' AS is_packed,
+        CASE WHEN s.double_quantization = 1 THEN 'nf4dq' ELSE s.quantization END AS traced_quantization,
+        CASE WHEN is_packed THEN 'quantized linear bytes' ELSE r.feature END AS feature,
+        r.bytes / CASE WHEN is_packed THEN quantized_weight_bytes(traced_quantization) ELSE 1e0 END AS bytes,
+        unnest([traced_term(r.moment, r.category), shown_term(r.moment, r.category)]) AS term
+    FROM main.recipe_memory AS r
+    JOIN main.recipe_settings AS s ON s.recipe = r.recipe
 )
 WHERE term IS NOT NULL
 GROUP BY ALL;
@@ -122,7 +113,7 @@ COMMENT ON FUNCTION runs_traced_code IS
 
 CREATE OR REPLACE MACRO traced_of(settings) AS TABLE
 WITH _traced_runs AS (
-    -- Runs that differ in nothing else count once: a plan asks for many cards and sizes of one job.
+    -- Runs equal in everything else count once: a plan asks about many cards and sizes for one job.
     SELECT DISTINCT
         recipe, method, model, quantization, lora_rank, lora_targets, seq_len, token_features, fixed_features
     FROM features_of(settings)

@@ -15,7 +15,7 @@ SELECT
     END AS weight_total_bytes,
     CASE WHEN is_full THEN params_total + untied_params ELSE adapter_params END AS trainable_params,
     CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
-    -- Adam's two moments; ZeRO's mixed precision has the weights once more in fp32.
+    -- Adam's two moments; ZeRO's mixed precision also has a copy of the weights in fp32.
     CASE
         -- transformers' Trainer keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
         WHEN is_8bit_optimizer THEN bytes_8bit_moments() + CASE
@@ -26,9 +26,9 @@ SELECT
         WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
-    -- Pages of a paged optimizer are none of torch's memory; a process may have them all on its GPU.
+    -- A paged optimizer's pages are not torch's memory; a process may have all of them on its GPU.
     END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
-    -- foreach AdamW, the Trainer's long-time default, keeps one more copy of what it updates (torchtune,
+    -- foreach AdamW, the Trainer's long-time default, keeps one more copy of the updated weights (torchtune,
     -- torchtitan and Megatron fuse the step); ZeRO's mixed precision also an fp32 copy of the gradients.
     CASE
         WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
@@ -58,7 +58,7 @@ SELECT
         AS stored_score_bytes_per_token,
     layer_bytes_per_token
         * CASE
-            -- What the backward pass of a layer needs is stored already.
+            -- Everything that the backward pass of a layer needs is already stored.
             WHEN checkpointing = 'none' THEN k.working_stored
             WHEN working_kernels = 'eager' THEN k.working_eager
             WHEN working_kernels = 'compiled' THEN k.working_compiled
@@ -70,20 +70,23 @@ SELECT
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
-        AS dequantized_bytes,
+        -- A layer's experts with their adapters, and their gradients, which Liger has all at once.
+        + folded_bytes / layers
+        * ((checkpointing = 'full')::INTEGER + CASE kernels WHEN 'eager' THEN 1e0 / 3 ELSE 1e0 END)
+        AS unpacked_bytes,
     vocab * logit_bytes AS logits_bytes_per_token,
-    -- What a sharded run keeps unsharded: the root unit (embeddings and head) and a few layers.
+    -- Unsharded parts of a sharded run: the root unit (embeddings and head) and a few layers.
     params_unquantized * bytes_16bit() AS root_unit_bytes,
     k.fsdp_layers * params_linear / layers
         * CASE WHEN is_quantized THEN quantized_bytes ELSE bytes_16bit() END AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
     -- Embeddings, or a head of their size.
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
-    -- A driver reserves for each multiprocessor: older and smaller cards have fewer.
+    -- A driver reserves memory per multiprocessor: older and smaller cards have fewer of them.
     CASE WHEN gpu_year < 2020 THEN k.context_before_2020_gib ELSE k.context_gib END AS context_gib,
-    -- Where the run is a traced recipe, what follows from its traces takes the place of all that.
+    -- If the run is a traced recipe, the results of its traces replace all of that.
     t.traced_fixed, t.traced_per_token,
-    -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds the mask alone.
+    -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds only the mask.
     untraced_dropout * dropout_bytes_per_token
         / CASE WHEN autocast = 1 THEN bytes_16bit() + 1 ELSE 1e0 END AS dropout_layer_bytes,
     -- Stored for each layer, or made again for the one whose backward pass runs.
@@ -169,7 +172,8 @@ _memory_states AS (
                 THEN checkpoint_bytes_per_token + k.stored_selective * stored_bytes_per_token
             WHEN offload LIKE '%act%' THEN checkpoint_bytes_per_token * k.activation_offload_left
             ELSE checkpoint_bytes_per_token
-        END * micro_step_tokens / tensor_parallel) AS stored_bytes,
+        END * micro_step_tokens / tensor_parallel
+        + CASE WHEN checkpointing = 'full' THEN 0e0 ELSE folded_bytes END) AS stored_bytes,
         coalesce(traced_working, (
             (
                 working_bytes_per_token
@@ -178,12 +182,12 @@ _memory_states AS (
                         THEN k.sharded_adapter_copies * checkpoint_bytes_per_token
                     ELSE 0e0
                 END
-            ) * micro_step_tokens + dequantized_bytes
+            ) * micro_step_tokens + unpacked_bytes
         ) / tensor_parallel) AS working_bytes,
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
-        -- Gradients of a unit are whole until they are scattered, those of the root unit until the end: Zhao
+        -- A unit's gradients are unsharded until scattered, those of the root unit until the end: Zhao
         -- et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets.
         CASE
             WHEN gathers_weights AND is_full AND sharding = 'fsdp' THEN bytes_16bit() / model_parallel
@@ -207,8 +211,8 @@ _memory_phases AS (
         on_gpu * largest_stage * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu
             AS resident_bytes,
         on_gpu * largest_stage * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
-        -- What the moments of a traced step lack: the optimizer's state, and gradients kept over micro-steps
-        -- where the recipe keeps none (or less, the other way round).
+        -- Missing in the moments of a traced step: the optimizer's state, and gradients kept over micro-steps
+        -- if the recipe keeps none (or less, the other way round).
         optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
             AS traced_kept_bytes,
         coalesce(
@@ -239,7 +243,7 @@ _memory_peak AS (
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
             AS peak_bytes,
         CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
-        -- What the caching allocator may lose between tensors of changing size.
+        -- Memory that the caching allocator may lose between tensors of changing size.
         logits_bytes + working_bytes AS transient_bytes,
         root_bytes + units_bytes + CASE WHEN data_parallel > 1 THEN stored_bytes ELSE 0e0 END AS sharded_bytes
     FROM _memory_phases
@@ -248,8 +252,8 @@ _memory_peak AS (
 SELECT
     *,
     gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
-    -- The caching allocator keeps more than is in use, above all after large transient tensors; short of
-    -- memory it gives back.
+    -- The caching allocator keeps more than is in use, above all after large transient tensors; when memory
+    -- runs short, it returns it.
     least(
         greatest(usable_memory_gib - process_gib, allocated_gib),
         allocated_gib * k.reserved_ratio
@@ -263,8 +267,7 @@ SELECT
         WHEN 'reserved' THEN reserved_gib
         ELSE reserved_gib + process_gib
     END AS memory_gib,
-    -- A run dies when what the phases need, and what is lost between large transient tensors, exceeds what
-    -- is usable.
+    -- A run dies if the phases' needs plus the losses between large transient tensors exceed usable memory.
     gib(greatest(
         optimizer_phase_bytes,
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes)

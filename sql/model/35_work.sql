@@ -1,4 +1,4 @@
--- What a training step must do, by the coefficients that traces gave (catalog/recipe_work.csv).
+-- The work of a training step, from the coefficients learned from traces (catalog/recipe_work.csv).
 
 CREATE OR REPLACE MACRO work_recipe(
     is_full, is_quantized, kbit_upcast, autocast, training_precision, adapter_bytes, shards_weights
@@ -73,33 +73,15 @@ COMMENT ON MACRO TABLE work_coefficients IS
     'The coefficients of recipe_work as lists in the order of token_list and fixed_list, one row per recipe, attention kernel and part.';
 
 CREATE OR REPLACE MACRO work_features(settings) AS TABLE
-WITH _work_targets AS (
-    SELECT
-        *,
-        list_transform(linear_targets, lambda target:
-            adapted_sides(target, hidden, query_width, key_value_width, intermediate, experts_active)
-        ) AS adapted,
-        CASE WHEN NOT is_full AND contains(lora_targets, 'down_proj') THEN 0e0 ELSE 1e0 END
-            AS unadapted_down,
-        CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
-        -- An MLP that is not gated has half the tensors.
-        active_intermediate * mlp_tensors / 4 AS mlp_width,
-        CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
-            AS recompute_passes
-    FROM query_table(settings)
-),
-
-_work_adapters AS (
-    SELECT
-        *,
-        coalesce(list_sum(list_transform(adapted, lambda sides: sides[1]))::DOUBLE, 0e0) AS adapted_in,
-        coalesce(list_sum(list_transform(adapted, lambda sides: sides[2]))::DOUBLE, 0e0) AS adapted_out,
-        len(linear_targets)::DOUBLE AS adapters
-    FROM _work_targets
-)
-
 SELECT
     *,
+    len(linear_targets)::DOUBLE AS adapters,
+    CASE WHEN NOT is_full AND contains(lora_targets, 'down_proj') THEN 0e0 ELSE 1e0 END AS unadapted_down,
+    CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
+    -- An MLP that is not gated has half the tensors.
+    active_intermediate * mlp_tensors / 4 AS mlp_width,
+    CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
+        AS recompute_passes,
     {
         'layer_token_hidden': layers * hidden,
         'layer_token_query': layers * query_width,
@@ -129,7 +111,7 @@ SELECT
         'unadapted_down_layers': layers * unadapted_down,
         'once': 1
     } AS features
-FROM _work_adapters;
+FROM query_table(settings);
 COMMENT ON MACRO TABLE work_features IS
     'Settings of runs with the features for which recipe_work has coefficients, by their names there; token features are per token.';
 

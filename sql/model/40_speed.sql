@@ -9,8 +9,8 @@ WITH _speed_rates AS (
     SELECT
         s.*,
         coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
-        -- Dense 16-bit products of large square matrices: measured where somebody measured, else from the
-        -- watts per datasheet TFLOP, and then at most most_above_datasheet.
+        -- Dense 16-bit products of large square matrices: measured if a measurement exists, else from the
+        -- watts per datasheet TFLOP, capped at most_above_datasheet.
         coalesce(
             s.gemm_bf16_measured_tflops,
             CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
@@ -20,14 +20,14 @@ WITH _speed_rates AS (
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
-        -- The class of a recipe: vendors tune their engines for each generation of GPUs, default recipes are
-        -- what runs on all of them.
+        -- The class of a recipe: vendors tune their engines for each generation of GPUs, default recipes run
+        -- on all of them.
         s.kernels IN ('engine', 'mosaic') AS is_tuned,
-        -- cuDNN's attention kernels are those that engines use.
+        -- Engines use cuDNN's attention kernels.
         CASE WHEN s.flash_attention = 2 THEN 'engine' ELSE s.kernels END AS attention_kernels,
         -- fp32 products run outside the matrix units: frameworks leave TF32 off.
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * k.fp32_efficiency AS fp32_flops_per_second,
-        -- Forward and input gradients always; weight gradients only where weights train.
+        -- Forward pass and input gradients always; weight gradients only if weights train.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
         least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN k.host_before_2020 ELSE 1e0 END AS host_factor,
@@ -45,7 +45,7 @@ WITH _speed_rates AS (
     FROM with_work(settings) AS s
 ),
 
--- What training reaches of that, narrower formats included; those at most narrow_format_share.
+-- Share of that reached in training, for narrower formats at most narrow_format_share.
 _speed_efficiency AS (
     SELECT
         *,
@@ -57,7 +57,7 @@ _speed_efficiency AS (
                 WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN k.emulated_bf16_rate
                 ELSE 1e0
             END
-            -- Default recipes of other vendors' cards have libraries that nobody tuned for them.
+            -- Default recipes on other vendors' cards use libraries that are not tuned for them.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
             AS matmul_flops_per_second,
         -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
@@ -82,8 +82,8 @@ _speed_efficiency AS (
             END
             * head_width_rate(query_width / heads) AS attention_share,
         matmul_flops_per_second * attention_share AS attention_flops_per_second,
-        -- Half-masked blocks, softmax and memory cost as much as a part of the sequence: the more the faster
-        -- the products are.
+        -- Half-masked blocks, softmax and memory cost as much as a part of the sequence, which grows with the
+        -- speed of the products.
         attended_length + k.attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
@@ -117,12 +117,15 @@ SELECT
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
             2e0 * linear_active * (product_passes + recompute_passes)
-            -- Tokens are sorted by expert and back, in 16 bits, which narrow experts repay least.
+            -- Tokens are sorted by expert and back, in 16 bits, which pays off least for narrow experts.
             * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
-    END AS matmul_seconds_per_token,
-    -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks meet.
+    END
+    -- Folded adapters get their gradients from those of all weights.
+    + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
+        AS matmul_seconds_per_token,
+    -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks are pooled.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
@@ -157,12 +160,14 @@ SELECT
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
-    moved_weight_bytes / (memory_bytes_per_second * k.bandwidth_efficiency)
+    -- Adapters are folded by reading and writing the weights; gradients are written once and read twice.
+    (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
+        / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
         WHEN is_counted AND quantization <> 'gptq'
             THEN dequantized_traffic_bytes / (memory_bytes_per_second * k.dequantization_efficiency)
-                -- Traces have 4-bit weights: those of 8 bits are twice as much to read.
+                -- Traces have 4-bit weights: 8-bit weights are twice as much to read.
                 * CASE
                     WHEN quantization = 'int8'
                         THEN (quantized_bytes + bytes_16bit())
@@ -192,8 +197,8 @@ SELECT
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
-    -- Transformers before its fifth version loops over the experts, and waits for the indices of each one's
-    -- tokens; other stacks, and Transformers since, group their products.
+    -- Transformers before version 5 loops over the experts, and waits for the indices of each one's
+    -- tokens; other stacks, and newer Transformers, group their products.
     + CASE
         WHEN expert_params > 0 AND stack = 'hf'
             THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
@@ -214,8 +219,8 @@ SELECT
     END AS gathered_bytes,
     -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
-    -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. What meets its
-    -- expert on the own rank stays.
+    -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. Tokens whose
+    -- expert is on their own rank stay.
     CASE
         WHEN expert_params > 0
             THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
@@ -258,7 +263,7 @@ WITH _speed_compute AS (
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
         (elementwise_seconds_per_token * micro_step_tokens + fixed_traffic_seconds) / model_parallel
             AS traffic_seconds,
-        -- The last stage of a pipeline has the head, and the others wait for it.
+        -- The last stage of a pipeline has the head; the others wait for it.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
             * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
@@ -271,7 +276,7 @@ WITH _speed_compute AS (
                     / (k.host_memory_gb_s * 1e9) / node_count
             ELSE optimizer_seconds_unsharded / optimizer_shards
         END / grad_accum AS optimizer_seconds,
-        -- Offloaded weights come twice and gradients go once; offloaded checkpoints go and come, in 16 bits.
+        -- Offloaded weights are read twice and gradients written once; checkpoints each once, in 16 bits.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
@@ -289,8 +294,8 @@ WITH _speed_compute AS (
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
-        -- Without access to each other's memory all cards of a node pass their data through that of the host,
-        -- which two cards have to themselves.
+        -- Without access to each other's memory all cards of a node pass their data through host memory; two
+        -- cards do not have to share it.
         CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
         -- The slowest link of a group sets its pace: with more cards than a bridge joins, PCIe.
         CASE WHEN gpus_per_node > linked_gpus THEN pcie_link_bytes_per_second ELSE nvlink_bytes_per_second END
@@ -346,7 +351,7 @@ _speed_communication AS (
             greatest(0e0, 1 - local_gpus / (expert_parallel * tensor_parallel))
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
-        -- Passed on while attention computes.
+        -- Sent while attention computes.
         greatest(
             0e0,
             context_bytes_per_token * micro_step_tokens / model_parallel * greatest(
@@ -370,7 +375,7 @@ _speed_exposed AS (
             collective_seconds - k.communication_overlap * gpu_seconds,
             k.communication_floor * collective_seconds
         ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
-        -- The host goes on while the GPU waits for others.
+        -- The host continues while the GPU waits for other GPUs.
         greatest(0e0, host_seconds - k.host_overlap * gpu_seconds - communication_seconds)
             AS host_exposed_seconds
     FROM _speed_communication

@@ -1,4 +1,4 @@
--- How far an estimate is from what somebody measured, and how wide its band is.
+-- The distance of an estimate from measurements, and the width of its band.
 
 CREATE OR REPLACE MACRO gpu_class(vendor, architecture, segment, form_factor) AS
     CASE
@@ -61,8 +61,8 @@ _evidence_needs AS (
 ),
 
 -- Held-out errors grow with the distance in parameters (12% within 3 x, 18% beyond, in the median of
--- families), where nobody measured the class of GPU (22% of speeds, else 14%) and for mixtures of experts
--- (27%, else 17%). Whether the stack was measured says little.
+-- families), for unmeasured classes of GPU (22% of speeds, else 14%) and for mixtures of experts
+-- (27%, else 17%). Whether the stack was measured matters little.
 _evidence_nearest AS (
     SELECT
         n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len,
@@ -76,11 +76,11 @@ _evidence_nearest AS (
                 WHEN r.run_id IS NOT NULL
                     AND log_distance(r.params, n.params) <= ln(evidence_reach().params_interpolated)
                     AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_interpolated)
-                    -- Cards that share the host's memory share its bandwidth: few say little of many.
+                    -- Cards that share host memory share its bandwidth: few cards say little about many.
                     AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
             END,
-            -- Without any run: further than all.
+            -- Without any run, the distance is greater than all others.
             'distance': coalesce(
                 log_distance(r.params, n.params) + log_distance(r.gpu_count::DOUBLE, n.gpu_count), 99e0
             ),
@@ -90,7 +90,7 @@ _evidence_nearest AS (
     LEFT JOIN _evidence_runs AS r
         ON r.method = CASE n.method WHEN 'pretrain' THEN 'full' ELSE n.method END
         AND r.architecture = n.architecture AND r.class = n.class AND r.is_mixture = n.is_mixture
-        -- Constants fitted without a family of sources may not lean on its runs either.
+        -- Constants fitted without a family of sources may not use its runs as evidence either.
         AND n.calibration <> 'without ' || r.family
     GROUP BY ALL
 )

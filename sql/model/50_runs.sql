@@ -1,4 +1,4 @@
--- What users call: any relation with the columns of catalog/measured_runs.csv.
+-- The macros for users: they take any relation with the columns of catalog/measured_runs.csv.
 
 CREATE OR REPLACE MACRO memory_terms_of(jobs) AS TABLE
 WITH _settings AS (
@@ -69,7 +69,7 @@ COMMENT ON MACRO TABLE memory_of IS
 
 CREATE OR REPLACE MACRO speed_of(jobs) AS TABLE
 WITH _terms AS (
-    -- Traces say nothing about time.
+    -- Traces do not measure time.
     SELECT *, FALSE AS is_proven FROM speed_terms_of(jobs)
 ),
 

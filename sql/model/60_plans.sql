@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs and sequences per micro-batch that the planner tries: machines come in powers of two.';
+    'The numbers of GPUs and of sequences per micro-batch that the planner tries: machines come in powers of two; the largest is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -26,7 +26,7 @@ COMMENT ON MACRO TABLE plan_defaults IS
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
-        -- A band without width counts as one of 0.1%.
+        -- A band of zero width counts as 0.1% wide.
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
     )));
 COMMENT ON FUNCTION fit_probability IS
@@ -72,7 +72,7 @@ SELECT
         assumed(g.method = 'qlora', 'quantization', g.quantization, d.qlora_quantization),
         assumed(TRUE, 'stack', g.stack, d.stack),
         assumed(TRUE, 'optimizer', g.optimizer, d.optimizer),
-        -- plan_variants takes fp16 where the GPU has no bf16.
+        -- plan_variants uses fp16 if the GPU has no bf16.
         assumed(TRUE, 'training_precision', g.training_precision,
             CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
@@ -135,7 +135,7 @@ SELECT
         'global_batch_tokens': w.global_batch_tokens, 'plan_assumptions': w.plan_assumptions,
         'min_fit_probability': w.min_fit_probability,
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
-        -- Nodes are joined only where data centres do so: cards sold for servers.
+        -- Only cards sold for servers are planned on several nodes, as data centres do.
         'sizes': list_filter(z.sizes, lambda size:
             size.gpus BETWEEN v.fewest_gpus AND least(v.most_gpus, w.max_gpus)
             AND (size.gpus <= g.max_gpus_per_node OR g.segment IN ('datacenter', 'accelerator'))
@@ -156,12 +156,12 @@ WHERE g.has_full_specs
     AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
     AND (w.checkpointing_wanted IS NULL OR w.checkpointing_wanted = v.checkpointing)
     AND (w.sharding_wanted IS NULL OR w.sharding_wanted = v.sharding OR v.sharding = 'none')
-    -- One lab measured offloading, and it is as fast as a host that most sources do not describe: it is
-    -- planned on request, not proposed.
+    -- Only one lab measured offloading, and its speed depends on a host that most sources do not describe: it
+    -- is planned on request, not proposed.
     AND v.offload = coalesce(w.offload_wanted, '')
     AND NOT (w.method IN ('lora', 'qlora') AND v.sharding = 'zero2');
 COMMENT ON MACRO TABLE plan_variants IS
-    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs.';
+    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs. The numbers of GPUs with offload are assumed.';
 
 CREATE OR REPLACE MACRO candidates_for(jobs) AS TABLE
 WITH _variants AS (
@@ -276,9 +276,9 @@ SELECT
 FROM (
     SELECT
         *,
-        -- Candidates that fit with the probability wanted beat the rest, in speed; of the rest the one with
-        -- least memory is likeliest to fit. To 1/1024; then the lower variant and micro-batch, each below
-        -- 100. Aggregates compare one integer faster than a struct.
+        -- Candidates that fit with the wanted probability come first, by speed; of the rest, the one with the
+        -- least memory is likeliest to fit. Compared to 1/1024, then by lower variant and micro-batch, each
+        -- below 100. Aggregates compare one integer faster than a struct.
         ((1024e0 * CASE
             WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
                 THEN 1e9 + tokens_per_second_per_gpu * gpu_count
@@ -349,7 +349,7 @@ SELECT
     c.dequantize_seconds AS dequantization_seconds, c.host_exposed_seconds AS host_seconds,
     c.communication_seconds, c.offload_seconds, c.optimizer_seconds,
     c.host_per_step_seconds AS overhead_seconds, c.step_seconds AS micro_step_seconds,
-    -- What a checkpoint to resume from takes, and what is kept at the end.
+    -- The sizes of a checkpoint to resume from, and of the result kept at the end.
     gib(CASE
         WHEN c.is_full THEN c.params_total * (c.full_weight_bytes + c.optimizer_bytes)
         ELSE c.adapter_params * (c.adapter_bytes + c.optimizer_bytes)

@@ -1,4 +1,4 @@
--- Plans that are computed ahead, so that the jobs that people ask for most need no planner.
+-- Plans computed ahead, so that the most frequent jobs need no planner.
 
 CREATE OR REPLACE MACRO grid_methods() AS TABLE
 SELECT m.method, CASE WHEN m.method <> 'full' THEN d.lora_rank END AS lora_rank

@@ -32,7 +32,7 @@ ELSEWHERE = {
     "gpufare demo": "tests/test_packaging.py",
     "make test": "tests/test_readme.py",
     "make docs": "tests/documentation/test_reference.py",
-    "make .venv-lake/.ready": "tests/lake/test_scaling_page.py",
+    "make .venv/lake/.ready": "tests/lake/test_scaling_page.py",
     "gpufare refresh": "tests/test_readme.py",
     "gpufare rebuild": "tests/test_history.py",
     "duckdb -c": "tests/export/test_export_page.py",

@@ -1,17 +1,14 @@
 """One PostgreSQL server per process of tests, and a database for each test."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pipeline.cli.lake import PYTHON_VARIABLE
+from pipeline.cli.lake import PACKAGES
 from pipeline.lake.catalogue import LAKE_VARIABLE
 from tests.conftest import gpufare_process
 from tests.lake.postgres import new_database, programs, server
-
-ENVIRONMENT = Path(__file__).parents[2] / ".venv-lake"
 
 
 @pytest.fixture(scope="session")
@@ -29,9 +26,9 @@ def postgres(postgres_server: str) -> str:
 
 @pytest.fixture(scope="session")
 def extensions() -> None:
-    """Skips where there is no environment with DuckDB's extensions for a lake."""
-    if PYTHON_VARIABLE not in os.environ and not (ENVIRONMENT / ".ready").exists():
-        pytest.skip("there is no environment with DuckDB 1.5.5 and its extensions: make .venv-lake/.ready")
+    """Skips where DuckDB's extensions for a lake are not installed."""
+    if not (PACKAGES / ".ready").exists():
+        pytest.skip("DuckDB 1.5.5 and its extensions are not installed: make .venv/lake/.ready")
 
 
 def made_lake(catalogue: str, data: Path) -> str:

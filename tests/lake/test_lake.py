@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 
 from benchmarks.market import Market, write_market
 from pipeline.catalog.source_config import configs
-from pipeline.cli.lake import _CLONE_PYTHON, PYTHON_VARIABLE
+from pipeline.cli.lake import PACKAGES
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.lake.catalogue import LAKE_VARIABLE, LakeError, catalogue_and_password, quoted
@@ -92,7 +92,7 @@ BEGIN = """
 import json, sys, time
 from datetime import date
 from pathlib import Path
-sys.path += json.loads(sys.argv[1])
+sys.path.insert(0, sys.argv[1])
 from pipeline.home.paths import Home
 from pipeline.lake.catalogue import attached
 from pipeline.lake.exchange import pull, push
@@ -103,8 +103,7 @@ from pipeline.record.records import Records
 
 def with_extensions(code: str, *arguments: object) -> list[str]:
     """A command that runs code with DuckDB's extensions for a lake."""
-    python = os.environ.get(PYTHON_VARIABLE) or str(_CLONE_PYTHON)
-    return [python, "-I", "-c", BEGIN + code, json.dumps(sys.path), *map(str, arguments)]
+    return [sys.executable, "-c", BEGIN + code, str(PACKAGES), *map(str, arguments)]
 
 
 def sql(statement: str) -> list[list[Any]]:
@@ -445,6 +444,6 @@ def test_command_names_its_requirements(
     assert (other.returncode, "does not match existing data path" in other.stderr) == (1, True)
     monkeypatch.setenv(LAKE_VARIABLE, str(tmp_path / "none.ducklake"))
     assert "`gpufare lake create` makes one" in gpufare_process("lake", "push", home=home).stderr
-    monkeypatch.setenv(PYTHON_VARIABLE, "/nowhere/python")
+    monkeypatch.setattr("pipeline.cli.lake.PACKAGES", tmp_path / "nowhere")
     absent = gpufare("lake", "push", home=home)
-    assert (absent.returncode, "run `make .venv-lake/.ready`" in absent.stderr) == (1, True)
+    assert (absent.returncode, "run `make .venv/lake/.ready`" in absent.stderr) == (1, True)

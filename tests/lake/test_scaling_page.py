@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 import pytest
 
-from pipeline.cli.lake import PYTHON_VARIABLE
 from pipeline.cli.main import main
 from pipeline.lake.catalogue import LAKE_VARIABLE
 
@@ -55,7 +54,15 @@ def test_the_commands_exist() -> None:
 
 
 def test_the_variables_and_links_exist() -> None:
-    assert {LAKE_VARIABLE, PYTHON_VARIABLE} <= set(re.findall(r"GPUFARE_\w+", PAGE))
+    assert LAKE_VARIABLE in set(re.findall(r"GPUFARE_\w+", PAGE))
     for link in re.findall(r"\]\(([\w./-]+)[)#]", PAGE):
         assert (DOCS / link).exists()
-    assert ".venv-lake/.ready:" in (PROJECT / "Makefile").read_text(encoding="utf-8")
+    assert "$(VENV)/lake/.ready:" in (PROJECT / "Makefile").read_text(encoding="utf-8")
+
+
+def test_a_wheel_is_told_the_packages_of_the_lock() -> None:
+    named = (PROJECT / "requirements-lake.in").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^pip install --no-deps (--target .+)$", PAGE, re.MULTILINE)
+    _, folder, *packages = shlex.split(command)
+    assert folder == "$VIRTUAL_ENV/lake"
+    assert packages == [line for line in named.splitlines() if not line.startswith("#")]

@@ -1,5 +1,6 @@
 """The shape that a config.json gives: each kind of layer, and refusals that name the field."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from pipeline.catalog.model_shapes import counted
 from pipeline.contracts.errors import GpufareError
-from pipeline.model.architectures import ConfigError, shape_of, towers_of
+from pipeline.model.architectures import ConfigError, notes_on, shape_of
 from pipeline.model.given_models import model_of_config
 
 LLAMA: dict[str, Any] = {
@@ -22,6 +23,25 @@ DEEPSEEK_V3: dict[str, Any] = {
     "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1, "moe_intermediate_size": 2048,
     "first_k_dense_replace": 3, "tie_word_embeddings": False,
 }  # fmt: skip
+GPT_OSS: dict[str, Any] = {
+    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 2880,
+    "intermediate_size": 2880, "vocab_size": 201088, "num_attention_heads": 64, "num_key_value_heads": 8,
+    "head_dim": 64, "experts_per_token": 4, "num_experts_per_tok": 4, "sliding_window": 128,
+    "max_position_embeddings": 131072, "tie_word_embeddings": False,
+}  # fmt: skip
+BITNET: dict[str, Any] = {
+    "architectures": ["BitNetForCausalLM"], "model_type": "bitnet", "hidden_size": 2560,
+    "intermediate_size": 6912, "vocab_size": 128256, "num_hidden_layers": 30, "num_attention_heads": 20,
+    "num_key_value_heads": 5, "tie_word_embeddings": True,
+}  # fmt: skip
+HUNYUAN_A13B: dict[str, Any] = {
+    "architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe", "hidden_size": 4096,
+    "intermediate_size": 3072, "vocab_size": 128167, "num_hidden_layers": 32, "num_attention_heads": 32,
+    "num_key_value_heads": 8, "attention_head_dim": 128, "num_experts": 64, "tie_word_embeddings": True,
+    "moe_intermediate_size": [3072] * 32, "moe_topk": [8] * 32, "num_shared_expert": [1] * 32,
+    "cla_share_factor": 2, "use_cla": False, "dense_list": [4096, 0], "kv_lora_rank": None, "n_group": False,
+}  # fmt: skip
+VISION = {"model_type": "clip_vision_model", "hidden_size": 1024, "num_hidden_layers": 24}
 NEMOTRON_H: dict[str, Any] = {
     "model_type": "nemotron_h", "hidden_size": 2688, "num_hidden_layers": 5, "vocab_size": 131072,
     "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 1856,
@@ -117,8 +137,8 @@ def test_vision_tower_is_skipped_and_named() -> None:
     whole = {"model_type": "gemma3", "text_config": LLAMA | {"model_type": "gemma3_text"},
              "vision_config": {"hidden_size": 1152, "num_hidden_layers": 27}}  # fmt: skip
     assert shape_of("theirs", whole) == shape_of("theirs", LLAMA | {"model_type": "gemma3_text"})
-    assert towers_of(whole) == ["vision"]
-    assert towers_of(LLAMA) == []
+    assert notes_on(whole) == ["its vision tower is skipped: only text is trained"]
+    assert notes_on(LLAMA) == []
 
 
 def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
@@ -128,13 +148,111 @@ def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
 
 
 @pytest.mark.parametrize(
+    ("config", "method", "params"),
+    [
+        (DEEPSEEK_V3, "fp8", 671e9),
+        (GPT_OSS | {"num_hidden_layers": 24, "num_local_experts": 32}, "mxfp4", 20.9e9),
+        (GPT_OSS | {"num_hidden_layers": 36, "num_local_experts": 128}, "mxfp4", 116.8e9),
+        (BITNET, "bitnet", 2.41e9),
+    ],
+)
+def test_a_quantized_checkpoint_has_the_shape_before_quantization(
+    config: dict[str, Any], method: str, params: float
+) -> None:
+    stored = {"quantization_config": {"quant_method": method}}
+    model, notes = model_of_config(config | stored, "theirs", "a test")
+    assert counted(model).params_total == pytest.approx(params, rel=0.01)
+    assert notes == [
+        f"its weights are published quantized ('{method}'): planned in bf16, or quantized by --method qlora"
+    ]
+    part = {"text_config": config | stored, "vision_config": VISION}
+    assert notes[0] in model_of_config(part, "theirs", "a test")[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "omitted", "params"),
+    [
+        # llava-hf/llava-1.5-7b-hf: Llama 2 7B with 64 more tokens
+        (
+            {"model_type": "llama", "vocab_size": 32064},
+            "hidden_size 4096, intermediate_size 11008, num_hidden_layers 32, num_attention_heads 32, "
+            "num_key_value_heads 32",
+            6_738_415_616 + 64 * 2 * 4096,
+        ),
+        ({"model_type": "llama"}, "hidden_size 4096, .*, vocab_size 32000", 6_738_415_616),
+        # llava-hf/llava-v1.6-mistral-7b-hf, whose null is not the class's window
+        (
+            {"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8,
+             "sliding_window": None, "vocab_size": 32064},
+            "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32",
+            7_242_256_384,
+        ),
+        # Qwen/Qwen2-Audio-7B, without biases
+        (
+            {"model_type": "qwen2", "intermediate_size": 11008, "sliding_window": 32768,
+             "vocab_size": 156032},
+            "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32, num_key_value_heads 32",
+            7_754_485_760,
+        ),
+    ],
+)  # fmt: skip
+def test_sizes_that_a_part_omits_are_the_defaults_of_its_class(
+    text: dict[str, Any], omitted: str, params: int
+) -> None:
+    model, notes = model_of_config({"text_config": text, "vision_config": VISION}, "theirs", "a test")
+    assert counted(model).params_total == params
+    assert model.sliding_window is None
+    assert re.fullmatch(
+        f"sizes that it omits are the defaults of its class in transformers: {omitted}", notes[1]
+    )
+
+
+def test_a_window_that_a_part_omits_is_that_of_its_class() -> None:
+    assert shape_of("theirs", {"text_config": {"model_type": "mistral"}}).sliding_window == 4096
+
+
+@pytest.mark.parametrize(
+    ("config", "missing"),
+    [
+        ({"model_type": "llama", "vocab_size": 32064},
+         "hidden_size, num_attention_heads, num_hidden_layers, intermediate_size"),
+        ({"text_config": {"model_type": "qwen3", "hidden_size": 4096, "vocab_size": 32064}},
+         "num_attention_heads, num_hidden_layers, intermediate_size, num_key_value_heads"),
+        ({"text_config": without(LLAMA, "num_key_value_heads") | {"model_type": "qwen3"}},
+         "num_key_value_heads"),
+    ],
+)  # fmt: skip
+def test_sizes_without_a_known_default_are_refused_by_name(config: dict[str, Any], missing: str) -> None:
+    with pytest.raises(ConfigError, match=f"it has no {missing}: add"):
+        shape_of("theirs", config)
+
+
+def test_a_list_of_one_equal_value_for_each_layer_is_that_value() -> None:
+    shape = shape_of("theirs", HUNYUAN_A13B)
+    assert (shape.experts_active, shape.intermediate, shape.shared_intermediate) == (8, 3072, 3072)
+    # 80,393,183,232 with the norms of queries and keys, in transformers 5.23.0.
+    assert counted(shape).params_total == pytest.approx(80_393_183_232, rel=1e-6)
+    assert counted(shape).params_active == pytest.approx(13e9, rel=0.02)
+    # Saved by transformers, whose class always has one shared expert.
+    assert shape_of("theirs", without(HUNYUAN_A13B, "num_shared_expert")) == shape
+
+
+@pytest.mark.parametrize("values", [[8] * 31 + [4], [8] * 31, [], [[8]] * 32])
+def test_a_list_with_other_values_is_refused(values: list[Any]) -> None:
+    with pytest.raises(ConfigError, match=r"moe_topk is .*(not a whole number|one equal value)"):
+        shape_of("theirs", HUNYUAN_A13B | {"moe_topk": values})
+
+
+@pytest.mark.parametrize(
     ("config", "words"),
     [
         (without(LLAMA, "model_type"), "model_type '' is not one whose layers are known"),
         (LLAMA | {"model_type": "bert"}, "model_type 'bert' is not one"),
-        (without(LLAMA, "hidden_size"), "has none of hidden_size"),
-        (without(LLAMA, "vocab_size"), "has none of vocab_size"),
+        (without(LLAMA, "hidden_size"), "it has no hidden_size"),
+        (without(LLAMA, "vocab_size"), "it has no vocab_size"),
+        (without(LLAMA, "intermediate_size"), "it has no intermediate_size"),
         (LLAMA | {"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, not a whole number"),
+        (HUNYUAN_A13B | {"use_cla": True}, "use_cla means keys and values that layers share"),
         (LLAMA | {"altup_num_inputs": 4}, "altup_num_inputs means several residual streams"),
         (NEMOTRON_H | {"moe_latent_size": 1024}, "moe_latent_size means experts in a latent space"),
         (NEMOTRON_H | {"hybrid_override_pattern": "M-E*X"}, "hybrid_override_pattern"),
@@ -145,6 +263,7 @@ def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
         (DEEPSEEK_V3 | {"first_k_dense_replace": 62}, "dense_layers is 62, not from 0 to 61"),
         (LLAMA | {"is_encoder_decoder": True}, "encoder-decoders of type 'llama'"),
         (LLAMA | {"text_config": [1]}, "text_config is"),
+        (LLAMA | {"quantization_config": "fp8"}, "quantization_config is 'fp8', not an object"),
     ],
 )
 def test_unknown_fields_are_refused_by_name(config: dict[str, Any], words: str) -> None:
@@ -170,7 +289,7 @@ FIELDS = sorted(
         "max_position_embeddings", "sliding_window_pattern", "max_window_layers", "moe_layer_freq",
         "moe_layers", "mlp_layer_types", "mlp_only_layers", "decoder_sparse_step", "index_n_heads",
         "full_attention_interval", "indexer_types", "index_head_dim", "tie_word_embeddings",
-        "linear_num_value_heads", "text_config",
+        "linear_num_value_heads", "text_config", "quantization_config", "moe_topk", "num_shared_expert",
         "global_head_dim", "per_layer_config", "num_kv_shared_layers", "hidden_size_per_layer_input",
         "num_local_experts", "layers_block_type", "is_encoder_decoder", "feed_forward_proj", "thinker_config",
         "expansion_ratio", "block_ffn_dim_multiplier", "n_positions", "mamba_d_head", "vision_config",

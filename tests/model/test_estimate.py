@@ -317,8 +317,8 @@ def test_groups_that_gpus_cannot_form_are_refused(estimator: Estimator) -> None:
 def test_rows_with_which_the_model_fails_do_not_stop_the_others() -> None:
     with closing(Estimator()) as estimator:
         estimator.connection.execute(
-            "CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, intermediate, experts) "
-            "AS CASE WHEN hidden = 3072 THEN error('the model\x1b failed') ELSE [hidden, intermediate] END"
+            "CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, width, mlps, fused) "
+            "AS CASE WHEN hidden = 3072 THEN error('the model\x1b failed') ELSE [hidden, width] END"
         )
         names = ["llama-3-8b", "llama-3.2-3b", "llama-3.2-3b"]
         rows = [

@@ -220,7 +220,7 @@ def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
         ({"architectures": ["LlamaForSequenceClassification"]}, "m", "not a class that predicts tokens"),
         ({"architectures": ["LlamaModel"]}, "m", "not a class that predicts tokens"),
         ({"architectures": "LlamaForCausalLM"}, "m", "not a class that predicts tokens"),
-        ({"quantization_config": {"quant_method": "awq"}}, "m", "quantization_config is not read"),
+        ({"quantization_config": "awq"}, "m", "quantization_config is 'awq', not an object"),
         (
             {"model_type": "mixtral", "num_local_experts": 1 << 24},
             "m",
@@ -339,8 +339,10 @@ def _published(home: Home) -> tuple[Any, Any]:
 
 def test_the_cheapest_gpu_of_a_config(tmp_path: Path, sample_home: Home) -> None:
     job = ("--method", "qlora", "--tokens", "1M", "--limit", "1", "--format", "jsonl")
-    given = gpufare("cheapest", "--config", str(config_file(tmp_path)), *job, home=sample_home)
+    config = config_file(tmp_path, quantization_config={"quant_method": "fp8"})
+    given = gpufare("cheapest", "--config", str(config), *job, home=sample_home)
     assert given.returncode == 0, given.stderr
+    assert "mine-1b.json: its weights are published quantized ('fp8')" in given.stderr
     best = json.loads(given.stdout.splitlines()[0])
     assert best["model"] == "mine-1b"
     neither = gpufare("cheapest", *job, home=sample_home)

@@ -1,4 +1,4 @@
-"""The page of the sample home, written once for all workers, and one browser for each worker."""
+"""One browser for each worker, and pages opened in it."""
 
 import os
 import shutil
@@ -8,19 +8,15 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from filelock import FileLock
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from pipeline.home.paths import Home
-from pipeline.page.write import write_report
-from tests.conftest import shared_folder
 
 BROWSER_VARIABLE = "GPUFARE_BROWSER"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
-WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
 VIEWED = datetime(2026, 8, 23, 12, tzinfo=UTC)
-"""The morning after the sample prices."""
+"""The day after the sample prices."""
 
 WIDE, PHONE = 1440, 390
 
@@ -32,16 +28,6 @@ def browser_path() -> str:
     if found is None:
         pytest.skip(f"no browser found; {BROWSER_VARIABLE} names one: {', '.join(BROWSERS)} were looked for")
     return found
-
-
-@pytest.fixture(scope="session")
-def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The report of the sample home, written once for all workers."""
-    folder = shared_folder(tmp_path_factory) / "sample-report"
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
-            write_report(sample_home, folder, WRITTEN)
-    return folder / "index.html"
 
 
 FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")

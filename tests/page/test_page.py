@@ -1,8 +1,5 @@
 """The report in a real browser: its answers are SQL's for every choice, and it is accessible."""
 
-import base64
-import gzip
-import json
 import re
 import shlex
 from datetime import UTC, date, datetime, timedelta
@@ -22,7 +19,8 @@ from pipeline.page.html import page as page_of
 from pipeline.page.write import write_report
 from pipeline.questions.session import Session
 from pipeline.warehouse.query import ask, reader
-from tests.page.conftest import PHONE, VIEWED, WIDE, WRITTEN, OpenPage
+from tests.conftest import WRITTEN, facts_of
+from tests.page.conftest import PHONE, VIEWED, WIDE, OpenPage
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 2'>"
 
@@ -302,14 +300,6 @@ def test_a_table_stands_behind_every_chart(opened: OpenPage) -> None:
         section.wait_for_selector("details[open] tbody tr")
         rows = section.query_selector_all("details[open] tbody tr")
         assert len(rows) == int(said[1].replace(",", "")) > 0
-
-
-def facts_of(page_file: Path) -> dict[str, Any]:
-    """The data of a page."""
-    packed = re.search(r'id="data">([^<]*)<', page_file.read_text(encoding="utf-8"))
-    assert packed is not None
-    facts: dict[str, Any] = json.loads(gzip.decompress(base64.b64decode(packed[1])))
-    return facts
 
 
 def test_text_of_a_providers_page_stays_text(opened: OpenPage, page_file: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import duckdb
 import pytest
 
+from pipeline.cli.lake import PACKAGES
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, blocks
@@ -110,9 +111,8 @@ def test_the_queries_read_what_the_pointer_names(sample_home: Home, tmp_path: Pa
 
 def test_the_queries_read_it_on_s3(server: S3, sample_home: Home) -> None:
     """By the DuckDB of the lake, whose extension is a package, with the address in place of the variable."""
-    python = PROJECT / ".venv-lake" / "bin" / "python"
-    if not python.exists():
-        pytest.skip("DuckDB's extension for S3 is not installed (make .venv-lake/.ready)")
+    if not (PACKAGES / ".ready").exists():
+        pytest.skip("DuckDB's extension for S3 is not installed (make .venv/lake/.ready)")
     assert gpufare("store", "publish", home=sample_home).returncode == 0
     newest = json.loads(gpufare("store", "newest", "--format", "json").stdout)
     (row,) = (each for each in newest if each["part"] == "database")
@@ -120,7 +120,9 @@ def test_the_queries_read_it_on_s3(server: S3, sample_home: Home) -> None:
     queries = QUERIES.replace("getvariable('newest')", f"'{row['url']}'")
     queries = queries.replace("KEY_ID '...', SECRET '...'", f"KEY_ID 'k', SECRET 's', {endpoint}")
     code = (
-        "import sys, duckdb, duckdb_extension_httpfs as package, pathlib\n"
+        "import sys\n"
+        "sys.path.insert(0, sys.argv[2])\n"
+        "import duckdb, duckdb_extension_httpfs as package, pathlib\n"
         "(file,) = pathlib.Path(package.__file__).parent.glob('extensions/*/httpfs.duckdb_extension')\n"
         "queries = sys.argv[1].replace('INSTALL httpfs; LOAD httpfs;', f\"LOAD '{file}';\")\n"
         "*first, last = queries.strip().removesuffix(';').split(';\\n')\n"
@@ -129,9 +131,8 @@ def test_the_queries_read_it_on_s3(server: S3, sample_home: Home) -> None:
         "print(connection.sql(last).count('*').fetchall())\n"
         "print(connection.sql('SELECT getvariable($name)', params={'name': 'newest'}).fetchall())\n"
     )
-    found = subprocess.run(
-        [python, "-c", code, queries], capture_output=True, text=True, timeout=120, check=False
-    )
+    command = [sys.executable, "-c", code, queries, PACKAGES]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert found.stdout.splitlines()[-2:] == ["[(10,)]", f"[({row['url']!r},)]"], found.stderr
 
 

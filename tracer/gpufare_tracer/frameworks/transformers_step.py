@@ -9,6 +9,7 @@ import peft
 import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
 import torch
 from accelerate.utils.operations import convert_outputs_to_fp32
+from peft.utils import transformers_weight_conversion as conversion
 from transformers.pytorch_utils import Conv1D
 
 from gpufare_tracer.architectures import architecture_of
@@ -39,11 +40,11 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 OTHER_NAMES = {
     **dict.fromkeys(("q_proj", "k_proj", "v_proj"), ("qkv_proj", "c_attn", "query_key_value", "Wqkv")),
     "o_proj": ("attn.c_proj", "self_attention.dense", "dense", "out_proj"),
-    "gate_proj": ("gate_up_proj", "w2", "fc1", "mlp.c_fc", "dense_h_to_4h"),
-    "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h"),
-    "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h"),
+    "gate_proj": ("gate_up_proj", "w2", "fc1", "mlp.c_fc", "dense_h_to_4h", "input_linear"),
+    "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h", "input_linear"),
+    "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h", "output_linear"),
 }  # fmt: skip
-"""Llama's layers in models that fuse them or name them otherwise: Phi-3, GPT-2, Falcon, MPT, Qwen 1."""
+"""Llama's layers in models that fuse or rename them: Phi-3, GPT-2, Falcon, MPT, Qwen 1, Granite 4."""
 LATENT_NAMES = {
     "q_proj": ("q_a_proj", "q_b_proj"),
     **dict.fromkeys(("k_proj", "v_proj"), ("kv_a_proj_with_mqa", "kv_b_proj")),
@@ -119,13 +120,7 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
     if recipe.kbit_upcast:
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     if recipe.method != "full":
-        adapters = peft.LoraConfig(
-            r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
-            task_type="CAUSAL_LM",
-        )  # fmt: skip
-        if recipe.quantization == "gptq":
-            adapters = gptq.adapted_by_peft(adapters)
-        model = peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
+        model = _adapted(model, recipe)
         _cast_adapters(model, DTYPES[recipe.adapter_dtype])
     if recipe.kbit_casts_back:
         for module in (model.get_input_embeddings(), model.get_output_embeddings()):
@@ -141,18 +136,40 @@ def with_adapters(model: Any, recipe: Recipe) -> Any:
     return model
 
 
-def targets_of(model: Any, recipe: Recipe) -> list[str]:
-    """The model's own names of the recipe's LoRA targets.
+def _adapted(model: Any, recipe: Recipe) -> Any:
+    adapters = peft.LoraConfig(
+        r=recipe.lora_rank, lora_dropout=recipe.lora_dropout, target_modules=targets_of(model, recipe),
+        task_type="CAUSAL_LM",
+    )  # fmt: skip
+    if recipe.quantization == "gptq":
+        adapters = gptq.adapted_by_peft(adapters)
+    try:
+        return peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
+    except ValueError as error:  # of fused experts: dropout, or gate without up projection
+        raise CannotTraceError(f"recipe {recipe.name!r}: PEFT refuses its adapters: {error}") from error
 
-    Where the experts of a mixture are one parameter, PEFT leaves them out (it adapts such by their
-    parameters' names only), and so do these. Raises ``CannotTraceError`` naming the target that the model has
-    under no name known here.
+
+def targets_of(model: Any, recipe: Recipe) -> list[str]:
+    """The model's own names of the recipe's LoRA targets, as PEFT takes them.
+
+    transformers 5 keeps the experts of a mixture in one tensor. PEFT adapts it where it knows the names that
+    its layers had in transformers 4, and then nothing else of the MLPs; in other mixtures the shared experts
+    and dense layers. Macro ``adapts_experts`` of sql/model says the same of the catalogue's models. Raises
+    ``CannotTraceError`` naming the target that the model has under no name known here.
     """
     linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
-    experts = [name for name, _ in model.named_parameters() if name.endswith("experts.down_proj")]
-    has_plain_mlp = not experts or any(linear.endswith(".down_proj") for linear in linears)
-    wanted = [name for name in recipe.lora_targets if has_plain_mlp or name not in MLP_TARGETS]
-    return sorted({each for name in wanted for each in _targets(name, linears, recipe)})
+    fused = any(name.endswith("experts.down_proj") for name, _ in model.named_parameters())
+    has_mlp = not fused or any(linear.endswith((".down_proj", ".output_linear")) for linear in linears)
+    experts = names_of_experts(model.config.model_type) if fused else {}
+    wanted = [name for name in recipe.lora_targets if has_mlp or name in experts or name not in MLP_TARGETS]
+    return sorted({each for name in wanted for each in experts.get(name) or _targets(name, linears, recipe)})
+
+
+def names_of_experts(model_type: str) -> dict[str, tuple[str]]:
+    """The names by which PEFT adapts a fused tensor of experts, by Llama's; empty where it does not."""
+    kind = conversion._MODEL_TO_CONVERSION_PATTERN.get(model_type)
+    names = [name for name in conversion._MOE_TARGET_MODULE_MAPPING.get(kind, {}) if name != "gate"]
+    return {target: (name,) for target, name in zip(MLP_TARGETS, names, strict=False)}
 
 
 def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:

@@ -138,3 +138,23 @@ def test_a_config_has_the_parameters_of_its_class(kind: str) -> None:
         made = auto.from_config(config)
     shape = shape_of(kind, json.loads(config.to_json_string(use_diff=False)))
     assert counted(shape).params_total == pytest.approx(sum(p.numel() for p in made.parameters()), rel=0.003)
+
+
+@pytest.mark.parametrize("kind", sorted(layouts().class_defaults))
+def test_class_defaults_are_those_of_transformers(kind: str) -> None:
+    known, config = layouts().class_defaults[kind], transformers.CONFIG_MAPPING[kind]()
+    assert {name: getattr(config, name) for name in known} == known
+
+
+def test_a_config_with_a_list_for_each_layer_has_the_parameters_of_its_class() -> None:
+    given: dict[str, Any] = {
+        "hidden_size": 256, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "num_key_value_heads": 2, "head_dim": 64, "vocab_size": 512, "num_experts": 8, "moe_topk": [2, 2],
+        "tie_word_embeddings": True,
+    }  # fmt: skip
+    with torch.device("meta"):
+        made = transformers.AutoModelForCausalLM.from_config(
+            transformers.CONFIG_MAPPING["hunyuan_v1_moe"].from_dict(given)
+        )
+    shape = shape_of("hunyuan", given | {"model_type": "hunyuan_v1_moe"})
+    assert counted(shape).params_total == pytest.approx(sum(p.numel() for p in made.parameters()), rel=0.003)
