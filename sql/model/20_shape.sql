@@ -83,9 +83,9 @@ _settings_shape AS (
         CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END AS experts_active,
         coalesce(m.shared_intermediate, 0) AS shared_width,
         m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
-        -- PEFT adds the adapters of a tensor of experts to it before each product.
+        -- PEFT adds the adapters of an expert tensor to the tensor before each product.
         coalesce(adapts_experts AND s.is_trainer AND s.adapts_mlp = 1, FALSE)::INTEGER AS folds_adapters,
-        -- MLPs of a layer that lora_targets may name, on average, and their widths together.
+        -- The MLPs of a layer that lora_targets can name, averaged over the layers, and their total width.
         CASE
             WHEN adapts_experts THEN of_all_layers(m.layers, m.dense_layers, m.experts, 0e0)
             WHEN m.experts > 1 THEN of_all_layers(m.layers, m.dense_layers, (shared_width > 0)::INTEGER, 1e0)
@@ -95,7 +95,7 @@ _settings_shape AS (
             WHEN adapts_experts OR m.experts = 1 THEN adapted_mlps * m.intermediate
             ELSE of_all_layers(m.layers, m.dense_layers, shared_width, m.dense_intermediate)
         END AS adapted_mlp_width,
-        -- The part of them whose adapters compute with a token.
+        -- The share of them whose adapters process a token.
         (1 - folds_adapters)
         * CASE WHEN adapts_experts THEN m.experts_active / m.experts ELSE 1e0 END AS token_share,
         CASE WHEN s.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
@@ -173,7 +173,7 @@ SELECT
     END AS adapter_params,
     coalesce(list_sum(list_transform(adapted, lambda sides: sides[1]))::DOUBLE, 0e0) AS adapted_in,
     coalesce(list_sum(list_transform(adapted, lambda sides: sides[2]))::DOUBLE, 0e0) AS adapted_out,
-    -- The experts once more, their adapters added.
+    -- A second copy of the experts, with their adapters added.
     folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
     -- Adapters with dropout keep each input, in the type they compute in, and a mask of a byte per element.

@@ -122,7 +122,7 @@ SELECT
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
     END
-    -- Folded adapters get their gradients from those of all weights.
+    -- Gradients of folded adapters are computed from those of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
     -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks are pooled.
