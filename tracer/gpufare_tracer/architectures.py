@@ -65,12 +65,6 @@ def catalogue_configs() -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in map(json.loads, text.splitlines())}
 
 
-def hugging_face_id(shape: TraceShape) -> str:
-    """The checkpoint that a catalogue model is, as organisation/name; its own id where a config was given."""
-    row = {} if shape.config else _catalogue().get(shape.model, {})
-    return row.get("hf_id") or shape.model
-
-
 def _of_config(model: str, config: dict[str, Any]) -> Architecture:
     check_config(model, config)
     try:

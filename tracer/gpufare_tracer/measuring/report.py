@@ -98,16 +98,9 @@ class Report:
 
 
 def report(
-    request: Request,
-    measured: Measured,
-    before: dict[str, Card],
-    estimator: Estimator,
-    home: Home,
-    now: datetime,
-    *,
-    gpu: str | None = None,
-    notes: Sequence[str] = (),
-) -> Report:
+    request: Request, measured: Measured, before: dict[str, Card], estimator: Estimator, home: Home,
+    now: datetime, *, gpu: str | None = None, notes: Sequence[str] = (),
+) -> Report:  # fmt: skip
     """The estimate beside what was measured, and the row, which is added to the user's own runs.
 
     ``before`` are the cards as they were before the run. ``estimator`` has the model of a config.json as
