@@ -176,6 +176,14 @@ SELECT
     -- A second copy of the experts, with their adapters added.
     folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
+    -- transformers 5.23 quantizes linear layers only (replace_with_bnb_linear): its experts, fused in one
+    -- tensor, stay in 16 bits. Measured runs of hf had transformers 4, whose experts are linear layers.
+    CASE
+        WHEN NOT is_quantized THEN 0e0
+        WHEN stack = 'liger' THEN params_linear - expert_params
+        ELSE params_linear
+    END AS params_quantized,
+    params_quantized * quantized_bytes + (params_linear - params_quantized) * bytes_16bit() AS linear_bytes,
     -- Adapters with dropout keep each input, in the type they compute in, and a mask of a byte per element.
     CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,

@@ -1,4 +1,4 @@
-"""Training code that runs every expert of a mixture on every token."""
+"""Training code that treats the experts of a mixture differently from linear layers."""
 
 import duckdb
 
@@ -17,3 +17,16 @@ def test_llama_4_costs_all_its_experts_in_transformers_and_its_active_ones_elsew
         seconds[stack], experts = model.execute(query).fetchall()[0]
         assert experts == (16 if stack == "hf" else 1)
     assert seconds["hf"] > 3 * max(seconds[stack] for stack in ("te", "torchtune", "litgpt"))
+
+
+def test_qlora_quantizes_experts_that_are_linear_layers_only(model: duckdb.DuckDBPyConnection) -> None:
+    """The experts of Mixtral 8x7B are 45.1 billion of its 46.7 billion parameters."""
+    gib = {}
+    for stack in ("foak", "hf", "liger"):
+        query = (
+            "WITH job AS (SELECT 'mixtral-8x7b' AS model, 'h100-sxm-80gb' AS gpu, 'qlora' AS method, "
+            f"'{stack}' AS stack) SELECT weights_gib FROM memory_of('job')"
+        )
+        ((gib[stack],),) = model.execute(query).fetchall()
+    assert 22 < gib["foak"] < gib["hf"] < 27
+    assert 84 < gib["liger"] < 87

@@ -65,12 +65,6 @@ def catalogue_configs() -> dict[str, dict[str, Any]]:
     return {row["model"]: row for row in map(json.loads, text.splitlines())}
 
 
-def hugging_face_id(shape: TraceShape) -> str:
-    """Return a catalogue model's checkpoint as organisation/name, or the id of a given config's model."""
-    row = {} if shape.config else _catalogue().get(shape.model, {})
-    return row.get("hf_id") or shape.model
-
-
 def _from_config(model: str, config: dict[str, Any]) -> Architecture:
     check_config(model, config)
     try:

@@ -50,15 +50,9 @@ class Card:
 
 
 COMPUTE_CAPABILITIES = {
-    "Pascal": (6, 0),
-    "Volta": (7, 0),
-    "Turing": (7, 5),
-    "Ampere": (8, 0),
-    "Ada": (8, 9),
-    "Hopper": (9, 0),
-    "Blackwell": (10, 0),
-    "Blackwell Ultra": (10, 3),
-}
+    "Pascal": (6, 0), "Volta": (7, 0), "Turing": (7, 5), "Ampere": (8, 0), "Ada": (8, 9), "Hopper": (9, 0),
+    "Blackwell": (10, 0), "Blackwell Ultra": (10, 3),
+}  # fmt: skip
 """By generation, for data-centre cards: NVIDIA's CUDA C++ programming guide."""
 
 

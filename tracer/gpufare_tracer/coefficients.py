@@ -88,8 +88,7 @@ def insert_runs(
         for index, name in enumerate(names, start=1)
     )
     connection.execute(
-        f"INSERT INTO traced_settings SELECT {unnested}",
-        [[row.get(name) for row in rows] for name in names],
+        f"INSERT INTO traced_settings SELECT {unnested}", [[row.get(name) for row in rows] for name in names]
     )
 
 

@@ -82,6 +82,8 @@ def trace(
         click.echo(json.dumps(_as_json(traced, card, search() if fit else None), indent=2))
         return
     _show(traced, card)
+    if not step:
+        tell(_agreement(connection, recipe_name))
     if not step and not config and not layers:
         _show_estimate(connection, recipe, shape, gpu)
     if fit:
@@ -271,6 +273,13 @@ def _verdict(traced: "Trace", card: "Card") -> str:
         f"{fits} {cards}: {card.needed_gib(traced):.2f} GiB needed{each} with context and fragmentation, "
         f"{card.usable_gib:.2f} usable"
     )
+
+
+def _agreement(connection: "duckdb.DuckDBPyConnection", recipe: str) -> str:
+    """Return a sentence on how many measured runs agree with the traces of a preset."""
+    query = "SELECT agreeing_runs FROM main.recipe_settings WHERE recipe = $recipe"
+    ((runs,),) = connection.execute(query, {"recipe": recipe}).fetchall()
+    return f"measured runs that agree with traces of {recipe}: {runs or 'none, so no GPU has confirmed them'}"
 
 
 def _show_estimate(

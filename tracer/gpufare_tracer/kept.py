@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpufare_tracer.processes import in_processes
 from gpufare_tracer.recipes import Recipe
@@ -25,15 +25,9 @@ NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
 """Fields of a recipe that name it and change nothing in its trace."""
 
 
-class Revision(NamedTuple):
-    """A change of the tracer's own code, and the recipes whose traces it changed."""
-
-    name: str
-    applies: Callable[[Recipe], bool]
-
-
-REVISIONS: tuple[Revision, ...] = ()
-"""Parts of the digests of the recipes that they apply to, so that only these are traced again.
+REVISIONS: dict[str, Callable[[Recipe], bool]] = {}
+"""Changes of the tracer's own code, each with the recipes whose traces it changed: part of their digests, so
+that only they are traced again.
 
 A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` finds that out.
 """
@@ -47,7 +41,7 @@ def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
     traced: list[Any] = [recipe.model_dump(mode="json", exclude_defaults=True, exclude=set(NOT_TRACED))]
     if shape is not None:
         traced.append(shape.model_dump(mode="json", exclude_defaults=True))
-    traced += [revision.name for revision in REVISIONS if revision.applies(recipe)]
+    traced += [name for name, applies in REVISIONS.items() if applies(recipe)]
     return hashlib.sha256(json.dumps(traced, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,10 +21,12 @@ from gpufare_tracer.steps import Step
 from gpufare_tracer.timeline import Phase
 
 CONTRACT = (
-    "it must return (model, optimizer, loss): a torch module on cuda, a torch optimizer, several "
-    "or None, and a "
-    "function of no arguments that runs one micro-batch and returns its loss"
+    "it must return a transformers.Trainer, or (model, optimizer, loss): a torch module on cuda, a torch "
+    "optimizer, several or None, and a function without arguments that returns the loss"
 )
+
+STEPS_OF_A_TRAINER = 2
+"""Optimizer steps of a trace: the second has the optimizer's state in memory."""
 
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
 """The device that a user's module sees on import; its function sees the card's."""
@@ -77,6 +80,8 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
         sizes = {"micro_batch": shape.micro_batch, "seq_len": shape.seq_len}
         with _code_of(reference):
             made = function(**{name: size for name, size in sizes.items() if name in taken})
+        if hasattr(made, "training_step") and hasattr(made, "accelerator"):
+            return _of_trainer(reference, recipe, made)
         if not (isinstance(made, tuple) and len(made) == 3 and hasattr(made[0], "parameters")):
             raise CannotTraceError(f"--step {reference} returned {type(made).__name__}: {CONTRACT}")
         model, optimizer, loss = made
@@ -110,6 +115,63 @@ class OwnStep(Step):
         """Run the step; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
         with _code_of(self.reference):
             super().run(begin)
+
+
+@dataclass
+class TrainerStep(OwnStep):
+    """The optimizer steps of a transformers Trainer, which its own ``train`` takes in the first run."""
+
+    trainer: Any = None
+
+    def run(self, begin: Callable[[Phase], None]) -> None:
+        """Train; later runs have nothing to do."""
+        if self.trainer is None:
+            return
+        from torch.utils._python_dispatch import _disable_current_modes
+
+        trainer, self.trainer = self.trainer, None
+        accelerator, load = trainer.accelerator, trainer.get_batch_samples
+
+        def beginning(phase: Phase, function: Callable[..., Any]) -> Callable[..., Any]:
+            return lambda *arguments, **named: (begin(phase), function(*arguments, **named))[1]  # type: ignore[func-returns-value]
+
+        def loading(batches: Iterator[Any], count: int, device: Any) -> Any:
+            with _disable_current_modes():  # a batch on the CPU has values, such as lengths
+                loaded = list(islice(batches, count))
+            return load(map(trainer._prepare_inputs, loaded), len(loaded), device)
+
+        trainer.training_step = beginning(Phase.FORWARD, trainer.training_step)
+        accelerator.backward = beginning(Phase.BACKWARD, accelerator.backward)
+        accelerator.clip_grad_norm_ = beginning(Phase.OPTIMIZER, accelerator.clip_grad_norm_)
+        trainer.get_batch_samples = loading
+        with _code_of(self.reference):
+            trainer.train()
+        self.optimizer = trainer.optimizer
+
+
+def _of_trainer(reference: str, recipe: Recipe, trainer: Any) -> Step:
+    """Return the steps of a Trainer on one GPU, without its callbacks, logs, checkpoints and evaluation."""
+    from transformers.trainer_callback import DefaultFlowCallback
+
+    advice = ""
+    if trainer.args.deepspeed or trainer.is_fsdp_enabled:
+        advice = "its Trainer is for several GPUs: return one for a single GPU, or trace a recipe with sharding=fsdp"
+    elif recipe.gradient_accumulation or recipe.gradient_clipping:
+        advice = "its TrainingArguments decide how gradients are accumulated and clipped: omit --set"
+    if advice:
+        raise CannotTraceError(f"--step {reference}: {advice}")
+    vars(trainer.args).update(
+        dataloader_pin_memory=False, dataloader_num_workers=0, dataloader_prefetch_factor=None,
+        dataloader_persistent_workers=False, logging_nan_inf_filter=False, eval_on_start=False,
+        max_steps=STEPS_OF_A_TRAINER,
+    )  # fmt: skip
+    trainer.accelerator.device_placement = False  # of batches: they are loaded without the fake device
+    trainer.model_init = None  # the model exists already
+    trainer.callback_handler.callbacks = [DefaultFlowCallback()]
+    trainer._maybe_log_save_evaluate = trainer._finalize_training = lambda *_, **__: None
+    _check_on_the_device(reference, trainer.model, trainer.optimizer)
+    packages = ("transformers", "accelerate")
+    return TrainerStep(trainer.model, None, lambda: None, packages, reference=reference, trainer=trainer)
 
 
 class SeveralOptimizers:

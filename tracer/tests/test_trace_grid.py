@@ -8,7 +8,7 @@ import pytest
 
 from gpufare_tracer import grid, kept
 from gpufare_tracer.grid import Cell, differences, job_of
-from gpufare_tracer.kept import Kept, Revision, Row, digest_of
+from gpufare_tracer.kept import Kept, Row, digest_of
 from gpufare_tracer.recipes import Recipe, read_recipes
 from gpufare_tracer.result import TraceShape
 from gpufare_tracer.table import KEYS, columns
@@ -82,8 +82,7 @@ def test_a_revision_of_the_tracer_makes_stale_what_it_applies_to_and_nothing_els
     recipes = [(LORA, None), (LORA, shape), (ddp, None), (ddp, shape)]
     before = [kept.digest_of(*each) for each in recipes]
     assert len(set(before)) == len(recipes)
-    revision = Revision("DDP's buckets", lambda recipe: recipe.sharding == "ddp")
-    monkeypatch.setattr(kept, "REVISIONS", (revision,))
+    monkeypatch.setattr(kept, "REVISIONS", {"DDP's buckets": lambda recipe: recipe.sharding == "ddp"})
     changed = [kept.digest_of(*each) != was for each, was in zip(recipes, before, strict=True)]
     assert changed == [False, False, True, True]
 

@@ -9,25 +9,12 @@ import peft
 import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
 import torch
 from accelerate.utils.operations import convert_outputs_to_fp32
-from peft.utils import transformers_weight_conversion as conversion
 from transformers.pytorch_utils import Conv1D
 
 from gpufare_tracer.architectures import architecture_of
 from gpufare_tracer.errors import CannotTraceError
-from gpufare_tracer.frameworks import (
-    activation_offload,
-    fused_kernels,
-    gptq,
-    liger,
-    quantized,
-    sharding,
-)
-from gpufare_tracer.frameworks.architecture_configs import (
-    config_of,
-    empty_model,
-    note_of,
-    tie_weights,
-)
+from gpufare_tracer.frameworks import activation_offload, fused_kernels, gptq, liger, quantized, sharding
+from gpufare_tracer.frameworks.architecture_configs import config_of, empty_model, note_of, tie_weights
 from gpufare_tracer.frameworks.optimizers import optimizer_of
 from gpufare_tracer.frameworks.surroundings import here
 from gpufare_tracer.recipes import Recipe
@@ -167,6 +154,10 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
 
 def names_of_experts(model_type: str) -> dict[str, tuple[str]]:
     """The names by which PEFT adapts a fused tensor of experts, by Llama's; empty where it does not."""
+    try:
+        from peft.utils import transformers_weight_conversion as conversion
+    except ImportError:  # PEFT 0.18, or transformers 4
+        return {}
     kind = conversion._MODEL_TO_CONVERSION_PATTERN.get(model_type)
     names = [name for name in conversion._MOE_TARGET_MODULE_MAPPING.get(kind, {}) if name != "gate"]
     return {target: (name,) for target, name in zip(MLP_TARGETS, names, strict=False)}

@@ -73,6 +73,17 @@ def test_the_experts_with_their_adapters_added_are_there_once_more(
     assert experts - attention == pytest.approx(layers * folded, rel=0.02)
 
 
+def test_fused_experts_stay_in_16_bits_under_qlora(model: duckdb.DuckDBPyConnection) -> None:
+    changes = {"method": "qlora", "quantization": "nf4dq", "kernels": "liger"}
+    weights = traced("mixtral-8x7b", **changes).phase(Phase.FORWARD).by_category[Category.WEIGHTS]
+    ((per_layer, others),) = model.execute(
+        "WITH _job AS (SELECT 'mixtral-8x7b' AS model, 'h100-sxm-80gb' AS gpu, 'qlora' AS method, "
+        "'liger' AS stack, 'nf4dq' AS quantization) "
+        "SELECT linear_bytes / layers, 2 * params_unquantized FROM settings_of('_job')"
+    ).fetchall()
+    assert weights == pytest.approx(LAYERS * per_layer + others, rel=1e-3)
+
+
 def test_adapters_of_experts_that_peft_refuses_are_refused() -> None:
     with pytest.raises(CannotTraceError, match=r"PEFT refuses its adapters: .*lora_dropout != 0"):
         traced("mixtral-8x7b", lora_dropout=0.1)

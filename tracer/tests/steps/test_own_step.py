@@ -1,10 +1,12 @@
 """A user's own step: what is shared, where it is, what is refused, and that nothing is counted otherwise."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM, Trainer, TrainerCallback, TrainingArguments
 
 from gpufare_tracer import own_step
 from gpufare_tracer.errors import CannotTraceError
@@ -12,7 +14,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.result import Trace, TraceShape
 from gpufare_tracer.timeline import Category, Phase
 from gpufare_tracer.trace import trace
-from tests.shapes import attention_kernels
+from tests.shapes import ALL_WEIGHTS, attention_kernels, tiny
 
 RECIPE = Recipe(name="mine", framework="own", method="full", gradient_clipping=False)
 WIDTH = 64
@@ -211,3 +213,65 @@ def test_a_batch_may_be_pinned_before_it_is_copied() -> None:
         return model, optimizer, lambda: model(torch.randn(4, WIDTH).pin_memory().to("cuda")).sum()
 
     assert traced(make).trainable_parameters == WIDTH * WIDTH
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Trainer makes its output folder where it runs."""
+    monkeypatch.chdir(tmp_path)
+
+
+class Refused(TrainerCallback):
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        raise AssertionError("a trace runs no callback of the user's")
+
+
+def trainer_of(rows_of: Callable[[int], int] = lambda index: 64, **settings: Any) -> Callable[[], Any]:
+    """A Trainer of a tiny Llama in fp32; ``rows_of`` gives the tokens of each row."""
+
+    def make() -> Any:
+        model = LlamaForCausalLM(LlamaConfig.from_dict(tiny().config))
+        rows = [{"input_ids": [1] * rows_of(index), "labels": [1] * rows_of(index)} for index in range(64)]
+        values = TrainingArguments(
+            per_device_train_batch_size=1, dataloader_num_workers=2, logging_steps=1, **settings
+        )
+        return Trainer(model, values, train_dataset=rows, callbacks=[Refused()])
+
+    return make
+
+
+def test_a_trainer_takes_its_own_steps() -> None:
+    once, twice = (traced(trainer_of(gradient_accumulation_steps=count)) for count in (1, 2))
+    for found in (once, twice):
+        assert found.trainable_parameters == ALL_WEIGHTS
+        assert found.phase(Phase.OPTIMIZER).by_category[Category.OPTIMIZER] == pytest.approx(
+            8 * ALL_WEIGHTS, rel=0.02
+        )
+    kept = [found.phase(Phase.FORWARD).by_category.get(Category.GRADIENTS, 0) for found in (once, twice)]
+    assert kept == [0, once.phase(Phase.OPTIMIZER).by_category[Category.GRADIENTS]]
+
+
+def test_a_trainers_batches_are_those_of_its_data() -> None:
+    """Activations grow with the longest row of the data, whose lengths a collator reads."""
+    short, long = (
+        traced(trainer_of(lambda _, tokens=tokens: tokens, bf16=True)).phase(Phase.FORWARD).allocated_bytes
+        for tokens in (64, 512)
+    )
+    assert long > short
+
+
+def test_a_trainer_has_its_own_accumulation() -> None:
+    recipe = RECIPE.model_copy(update={"gradient_accumulation": True})
+    with pytest.raises(CannotTraceError, match="TrainingArguments say how gradients are accumulated"):
+        trace(recipe, TraceShape(model="mine"), build=own_step.builder("mine:make", trainer_of()))
+
+
+def test_a_trainer_whose_loss_reads_a_value_is_refused_by_its_line() -> None:
+    def make() -> Any:
+        trainer = trainer_of()()
+        loss = trainer.compute_loss
+        trainer.compute_loss = lambda *a, **k: loss(*a, **k) if loss(*a, **k).item() > 0 else None
+        return trainer
+
+    with pytest.raises(CannotTraceError, match=r"_local_scalar_dense.*test_own_step.py:\d+"):
+        traced(make)
