@@ -346,7 +346,7 @@ def test_rows_that_were_changed_or_are_of_an_unknown_source_are_not_written(
     done, *skipped = run.stderr.splitlines()
     assert done.startswith("pulled 1 days; 0 are the same")
     assert len(skipped) == 2
-    assert f"skipped {source} {DAY}: its rows in the lake are not what was pushed" in run.stderr
+    assert f"skipped {source} {DAY}: its rows in the lake differ from those pushed" in run.stderr
     assert not Records(other).accepted_days(source)
     sql(f"DELETE FROM lake.days WHERE source IN ({quoted(source)}, '../../x')")
     assert push(home) == (2, 1, 0)
