@@ -85,11 +85,6 @@ def check_config(model: str, config: dict[str, Any]) -> None:
 
     Raises ``CannotTraceError`` naming the wrong field.
     """
-    if config.get("quantization_config") is not None:
-        raise CannotTraceError(
-            f"config of {model!r}: quantization_config is not read; remove it and choose a recipe with "
-            "quantization, e.g. --recipe hf-qlora"
-        )
     try:
         with architectures.named(model):
             architectures.check_config(config)

@@ -155,7 +155,7 @@ def _of_trainer(reference: str, recipe: Recipe, trainer: Any) -> Step:
 
     advice = ""
     if trainer.args.deepspeed or trainer.is_fsdp_enabled:
-        advice = "its Trainer is for several GPUs: return one for a single GPU, or trace a recipe with sharding=fsdp"
+        advice = "its Trainer uses several GPUs: return one for one GPU, or trace a recipe with sharding=fsdp"
     elif recipe.gradient_accumulation or recipe.gradient_clipping:
         advice = "its TrainingArguments decide how gradients are accumulated and clipped: omit --set"
     if advice:

@@ -29,7 +29,7 @@ GOOD: dict[str, Any] = {
         ({"kv_lora_rank": -1}, "kv_lora_rank is -1"),
         ({"text_config": [1]}, r"text_config is \[1\], not an object"),
         ({"model_type": ["llama"]}, r"model_type is \['llama'\], not text"),
-        ({"quantization_config": {"bits": 4}}, "quantization_config.*--recipe hf-qlora"),
+        ({"quantization_config": 4}, "quantization_config is 4, not an object"),
     ],
 )
 def test_a_wrong_field_is_named(changes: dict[str, Any], words: str) -> None:

@@ -77,7 +77,8 @@ def config_of(shape: TraceShape) -> Any:
             f"config of {shape.model!r}: transformers {transformers.__version__} knows no model_type "
             f"{kind!r}; trace a model of the same sizes whose code is in transformers"
         )
-    raw = cut(given, layers) if layers else given
+    raw = dict(cut(given, layers) if layers else given)
+    raw.pop("quantization_config", None)  # the recipe decides whether weights are quantized
     try:
         config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
     except Exception as error:  # any check of any model's config

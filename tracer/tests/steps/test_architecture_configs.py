@@ -158,3 +158,17 @@ def test_a_config_with_a_list_for_each_layer_has_the_parameters_of_its_class() -
         )
     shape = shape_of("hunyuan", given | {"model_type": "hunyuan_v1_moe"})
     assert counted(shape).params_total == pytest.approx(sum(p.numel() for p in made.parameters()), rel=0.003)
+
+
+def test_a_config_published_quantized_is_traced_as_the_recipe_says() -> None:
+    config = {
+        "model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "vocab_size": 256,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    }  # fmt: skip
+    stored = {"quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]}}
+    recipe = Recipe(name="full", framework="transformers", method="full")
+    plain, quantized = (
+        trace(recipe, TraceShape(model="theirs", config=each, micro_batch=1, seq_len=32))
+        for each in (config, config | stored)
+    )
+    assert plain.phases == quantized.phases

@@ -262,7 +262,7 @@ def test_a_trainers_batches_are_those_of_its_data() -> None:
 
 def test_a_trainer_has_its_own_accumulation() -> None:
     recipe = RECIPE.model_copy(update={"gradient_accumulation": True})
-    with pytest.raises(CannotTraceError, match="TrainingArguments say how gradients are accumulated"):
+    with pytest.raises(CannotTraceError, match="TrainingArguments decide how gradients are accumulated"):
         trace(recipe, TraceShape(model="mine"), build=own_step.builder("mine:make", trainer_of()))
 
 
