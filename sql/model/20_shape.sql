@@ -178,12 +178,11 @@ SELECT
     quantized_weight_bytes(quantization) AS quantized_bytes,
     -- transformers 5.23 quantizes linear layers only (replace_with_bnb_linear): its experts, fused in one
     -- tensor, stay in 16 bits. Measured runs of hf had transformers 4, whose experts are linear layers.
+    CASE WHEN stack = 'liger' THEN expert_params / params_linear ELSE 0e0 END AS unquantized_share,
     CASE
-        WHEN NOT is_quantized THEN 0e0
-        WHEN stack = 'liger' THEN params_linear - expert_params
-        ELSE params_linear
-    END AS params_quantized,
-    params_quantized * quantized_bytes + (params_linear - params_quantized) * bytes_16bit() AS linear_bytes,
+        WHEN is_quantized THEN quantized_bytes + (bytes_16bit() - quantized_bytes) * unquantized_share
+        ELSE bytes_16bit()
+    END AS linear_width,
     -- Adapters with dropout keep each input, in the type they compute in, and a mask of a byte per element.
     CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,

@@ -23,7 +23,7 @@ SELECT
     }::MAP (VARCHAR, DOUBLE) AS token_features,
     MAP {
         'linear parameters': params_linear,
-        'quantized linear bytes': params_quantized * quantized_bytes,
+        'quantized linear bytes': params_linear * CASE WHEN is_quantized THEN quantized_bytes ELSE 0e0 END,
         'embedding parameters': vocab * hidden::DOUBLE,
         'head parameters': vocab * hidden::DOUBLE * (1 - tied_embeddings),
         'norm parameters': layers * hidden,

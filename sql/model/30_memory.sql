@@ -9,7 +9,7 @@ SELECT
     s.*,
     CASE
         WHEN is_full THEN (params_total + untied_params) * full_weight_bytes
-        WHEN is_quantized THEN linear_bytes + (params_unquantized + untied_params)
+        WHEN is_quantized THEN params_linear * linear_width + (params_unquantized + untied_params)
             * CASE WHEN kbit_upcast = 1 THEN bytes_fp32() ELSE weight_bytes END
         ELSE (params_total + untied_params) * weight_bytes
     END AS weight_total_bytes,
@@ -77,7 +77,7 @@ SELECT
     vocab * logit_bytes AS logits_bytes_per_token,
     -- Unsharded parts of a sharded run: the root unit (embeddings and head) and a few layers.
     params_unquantized * bytes_16bit() AS root_unit_bytes,
-    k.fsdp_layers * linear_bytes / layers AS layer_units_bytes,
+    k.fsdp_layers * params_linear / layers * linear_width AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
     -- Embeddings, or a head of their size.
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,

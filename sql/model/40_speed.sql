@@ -174,7 +174,8 @@ SELECT
                             / (quantized_weight_bytes('nf4') + bytes_16bit())
                     ELSE 1e0
                 END
-        WHEN is_quantized THEN params_quantized * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
+        WHEN is_quantized THEN params_linear * (quantized_bytes + bytes_16bit()) * (2e0 + recompute_passes)
+            * (1 - unquantized_share)
             * CASE WHEN quantization = 'gptq' THEN k.dequantization_gptq ELSE k.dequantization_nf4 END
             / memory_bytes_per_second
         ELSE 0e0
@@ -213,7 +214,7 @@ SELECT
                 + CASE WHEN is_8bit_optimizer THEN 4e0 ELSE 4e0 * full_weight_bytes END
         END
         * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
-    linear_bytes + params_unquantized * bytes_16bit() AS gathered_bytes,
+    params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
     -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
     -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. Tokens whose

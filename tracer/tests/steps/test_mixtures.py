@@ -79,7 +79,7 @@ def test_fused_experts_stay_in_16_bits_under_qlora(model: duckdb.DuckDBPyConnect
     ((per_layer, others),) = model.execute(
         "WITH _job AS (SELECT 'mixtral-8x7b' AS model, 'h100-sxm-80gb' AS gpu, 'qlora' AS method, "
         "'liger' AS stack, 'nf4dq' AS quantization) "
-        "SELECT linear_bytes / layers, 2 * params_unquantized FROM settings_of('_job')"
+        "SELECT params_linear * linear_width / layers, 2 * params_unquantized FROM settings_of('_job')"
     ).fetchall()
     assert weights == pytest.approx(LAYERS * per_layer + others, rel=1e-3)
 
