@@ -146,8 +146,9 @@ def doctor(
 ) -> None:
     """Check the home: disk, clock, archive, record, litter. Exit code 1 if something fails.
 
-    With --live, check the sources instead: a refresh into a temporary home, with the pauses and terms of
-    every refresh, judged as on a first day. Exit code 1 if a source gave no prices when asked.
+    With --live, check the sources instead, by a refresh into a temporary home: it keeps to the same pauses
+    and terms as any other, and its results are judged as on a first day. Exit code 1 if a source gave no
+    prices when asked.
     """
     if live:
         if every:
@@ -204,8 +205,8 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> 
 def sources(context: click.Context, form: str) -> None:
     """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
 
-    The state is the current one, by the newest attempt in the record; the table source_health explains it.
-    A source whose terms forbid automated reading is off until you enable it or set your own key.
+    The state is the current one, decided by the newest attempt on record; the table source_health explains
+    it. A source whose terms forbid automated reading is off until you enable it or set your own key.
     """
     if context.invoked_subcommand is None:
         _show_sources(form)

@@ -22,7 +22,8 @@ from pipeline.home import paths
 def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     """Run an SQL QUERY on the published file, read-only; - reads it from stdin.
 
-    Several statements are run in turn, and the last one answers. A pipe gets every row, as it arrives.
+    Several statements are run in turn, and the result of the last is printed. A pipe gets every row, as it
+    arrives.
     """
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import age_note, reader, stream
@@ -122,8 +123,9 @@ def report(folder: Path) -> None:
 def rebuild(file: Path, day: datetime) -> None:
     """Build the database of a past day from the record into FILE, with that day's whole rankings.
 
-    It has no later days, and only the offers of the 30 days up to its own. The published file is not changed.
-    Today's readers, model and catalogue apply; ranking_history has the best answers published that day.
+    It contains no later days, and offers only from the 30 days up to that day. The published file is not
+    changed. Today's readers, model and catalogue apply; ranking_history has the best answers published that
+    day.
     """
     from pipeline.warehouse.publish import rebuild as build_again
 

@@ -29,8 +29,8 @@ SHOWN_REJECTS = 10
 def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
-    They are read like those of a source, "imported", and published in price_history, never in a ranking. What
-    cannot be read for sure is skipped and named. Importing a file again changes nothing.
+    They are read like those of a source, "imported", and published in price_history, never in a ranking. Rows
+    that cannot be read with certainty are skipped and named. Importing a file again changes nothing.
     docs/how-to/import.md has the layout.
     """
     from pipeline.parsing.printable import printable

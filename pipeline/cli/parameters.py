@@ -10,7 +10,7 @@ FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
 
 FORMAT = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 ALL_ROWS = click.option(
-    "--all", "every", is_flag=True, help="Show all rows; a terminal gets the first 40 of a table."
+    "--all", "every", is_flag=True, help="Show all rows; by default a terminal shows the first 40 of a table."
 )
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -318,7 +318,7 @@ def _padded(text: str, column: _Column) -> str:
 
 
 def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
-    """Return the number of columns that have room, at least ``always``."""
+    """Return the number of columns that fit, but at least ``always``."""
     ends = accumulate(column.least + len(GAP) for column in columns)
     return max(always, sum(end <= terminal_cells + len(GAP) for end in ends))
 

@@ -63,7 +63,7 @@ class RejectReason(CodeWithSentence):
     )
     UNKNOWN_UNIT = auto(), "What the price is per (hour, second, GPU, machine) is not known."
     UNEXPECTED_CURRENCY = auto(), "The price is in a currency that the source is not known to ask."
-    UNKNOWN_CURRENCY = auto(), "The currency of the price is not known for sure."
+    UNKNOWN_CURRENCY = auto(), "The currency of the price is not known with certainty."
     UNKNOWN_TERMS = auto(), "The price depends on conditions that the reader does not know."
     UNKNOWN_TERM_LENGTH = auto(), "The length of the commitment is not a known duration."
     UNKNOWN_GPU_COUNT = (

@@ -1,5 +1,5 @@
-"""Writes an export: the published tables, or the catalogue of another tool; checks whether it may be
-republished, as far as the terms of its sources are known."""
+"""Writes an export: the published tables, or a catalogue in another tool's format. Checks, as far as the
+terms of its sources are known, whether it may be republished."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -34,8 +34,8 @@ def write(
 ) -> list[str]:
     """Write an export and return lines for the user. Raises ExportError and QueryError.
 
-    A tool's layout takes no form, tables or days. ``republishable`` rejects prices whose source is known to
-    forbid republishing them, and omits rows of the sources' pages.
+    ``form``, ``tables`` and ``since`` do not apply to a tool's layout. ``republishable`` rejects prices whose
+    source is known to forbid republishing them, and omits rows of the sources' pages.
     """
     if republishable:
         check_republishable(connection)

@@ -93,7 +93,7 @@ def _identify(
             return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
             # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
-            # "1x A10" beside a machine with a share of one is that share.
+            # "1x A10" beside a machine that has a fraction of an A10 means that fraction.
             stated = counts if named_beside else frozenset[float]()
             if machine.gpu_count is not None:
                 stated = (stated - {1} if machine.gpu_count < 1 else stated) | {machine.gpu_count}
@@ -160,7 +160,7 @@ def _decide(
     )
     identity = _choose(evidence, rules)
     if not count_matters and count is not None and count > 1 and identity.rule.endswith("contradicts"):
-        # A memory that fits no card may be that of all GPUs together.
+        # A memory size that fits no card may be the total of all GPUs.
         identity = _choose(replace(evidence, gpu_count=count), rules)
     if is_contradicted and identity.status == "matched":
         card = catalogue.card_by_id()[identity.gpu_id or ""]
@@ -248,7 +248,8 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
 def _single_card(
     cards: list[Card], steps: list[str], evidence: Evidence, rules: Iterable[ProviderRule]
 ) -> Identity:
-    """Return the only card left, possibly by the provider's meaning or the usual memory; else ambiguous."""
+    """Return the one card left, decided if necessary by what the provider means or by the usual memory;
+    otherwise an ambiguous identity."""
     confidence: MatchConfidence = "certain"
     if len(cards) > 1:
         meant = _meant_by_provider(cards, rules)

@@ -210,7 +210,8 @@ def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
 
 
 def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple[Token, ...] | None:
-    """Return the word from ``start`` as tokens after ``tokens``, or None if a rest remains."""
+    """Return ``tokens`` and the tokens of the word from ``start``, or None if part of the word is left
+    over."""
     if start == len(word):
         return tokens
     if tokens:

@@ -77,7 +77,7 @@ def _in_words(states: Result, found: Sequence[Replay]) -> Result:
         if day := observed.get(row["source"]):
             parts.append(f"its prices were replayed from saved pages (observed on {day})")
         row["why"] = "; ".join(filter(None, parts)) or None
-    shown = states.columns.index("kind")  # the columns from here on are for the words
+    shown = states.columns.index("kind")  # the columns from here on are only for why_text
     return Result(states.columns[:shown], states.types[:shown], [tuple(row.values())[:shown] for row in rows])
 
 

@@ -25,10 +25,10 @@ COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ra
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
-"""Logarithms of the band that the widest group is mixed with: the parent of all groups."""
+"""The band, as logarithms, that is mixed into the widest group's: the parent of all groups."""
 PARENT_FAMILIES = 4
-"""Weight of the parent group, where a group of n families weighs n: with two, bands of few families were too
-narrow for unseen ones."""
+"""Weight of the parent group, where a group of n families weighs n. At a weight of 2, the bands of groups
+with few families were too narrow for unseen families."""
 LEAST_FAMILIES = 3
 """If an evidence level has fewer families, the widening of all levels is used."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)

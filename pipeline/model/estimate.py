@@ -289,7 +289,7 @@ class Estimator:
         return read
 
     def _shape(self, read: RunRow) -> None:
-        """Add a model of unknown shape as its likeness, with layers and experts scaled to its size."""
+        """Add a model of unknown shape: its likeness, with layers and experts scaled to the model's size."""
         if read.scaled_to is None:
             return
         size = read.scaled_to

@@ -84,7 +84,7 @@ def named_size(name: str) -> tuple[float | None, float | None]:
     return float(total[1]) * _UNITS[total[2]] if total else None, active_b
 
 
-# Models that are not text decoders, or whose layers are unlike those of every model in the catalogue.
+# Models that are not text decoders, or whose layers are unlike those of any model in the catalogue.
 _NO_LIKENESS = re.compile(
     r"(?<![a-z0-9])(flux|sdxl|sd-?[1-4](?:\.\d)?|stable-?diffusion|diffusion|pixart|kandinsky|cogvideo\w*|ltx\w*|wan2\w*"
     r"|hunyuan-?(?:video|image|dit)|image|video|dalle?|clip|siglip\d?|vit|dinov?\d?|llada|whisper|wav2vec\d?|hubert"

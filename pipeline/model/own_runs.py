@@ -57,7 +57,7 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
     Raises UnwritableError, and CsvError for a file that is too large.
     """
     path, note = home.own_runs, ""
-    # printable's own sign would make the line look like one that is not UTF-8.
+    # The replacement character that printable inserts would make the line look as if it were not UTF-8.
     values = {name: printable(value).replace("\N{REPLACEMENT CHARACTER}", "?") for name, value in row.items()}
     try:
         home.root.mkdir(parents=True, exist_ok=True)

@@ -193,7 +193,7 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
     kinds={"duckdb"},
 )
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Compute plans for frequent jobs, which the next publication has in plan_grid.
+    """Compute plans for common jobs; the next publication includes the plans in plan_grid.
 
     It takes some minutes once for each state of the catalogue and the model. It is a separate job, so that
     neither the publication nor the report waits for it.

@@ -15,7 +15,7 @@ FILE = "index.html"
 
 
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
-    """Write the report of the home's published file as ``index.html`` of a folder; a former one is replaced
+    """Write the report on the home's published file to ``index.html`` in a folder; an earlier one is replaced
     once the new one is complete. ``now`` (UTC) is the time that the page gives for itself.
 
     Raises GpufareError if the file is missing, damaged or of another version, and UnwritableError.

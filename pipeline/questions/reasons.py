@@ -37,7 +37,7 @@ _WHY_NOT = {
     "no_price": "no source has a ranked price for it",
     "not_asked_for": "the job leaves it out",
     "not_offered_so": "no offer of it meets what is asked of price kind, place, provider, tier and age; the "
-    "cheapest of any is {cheapest[usd]:.2f} USD per GPU and hour at {cheapest_at}",
+    "cheapest of any is {cheapest[usd]:.2f} USD per GPU-hour at {cheapest_at}",
     "not_rented_in_that_number": "fits on {fits_on}, and is rented in {rented_in}",
     "network_too_slow": "several machines of it are planned with {planned_gbps:,.0f} Gbit/s between them, "
     "the fastest that can be rented have {network_gbps:,.0f}",

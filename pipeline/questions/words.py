@@ -288,8 +288,8 @@ def assumptions(row: Mapping[str, Any]) -> list[str]:
 
 
 def assumed(taken: Mapping[str, Any], method: str) -> str | None:
-    """Return the parts of the recipe that the question left open, in one line, from its assumptions; csv and
-    json have all of them."""
+    """Return in one line the parts of the recipe that the question left open, from the answer's assumptions;
+    csv and json list every assumption."""
     named = {name: _IN_WORDS.get(value, value) for name, value in taken.items() if isinstance(value, str)}
     packed = "packed " if taken.get("is_packed") else ""
     parts = (

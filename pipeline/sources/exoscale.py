@@ -9,7 +9,7 @@ from pipeline.sources import kit
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per type with GPUs and zone; a type or a price without its counterpart is a reject.
+    """One listing per GPU instance type and zone; a type or a price without its counterpart is a reject.
 
     Raises SourceChangedError without both lists, and when no type has GPUs.
     """

@@ -73,8 +73,8 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
-    """Yield the rows of both, except those of the price page for which the documentation has a whole price of
-    the same GPU and kind. Prices of today on which they disagree are flagged on both sides."""
+    """Yield the rows of both, except rows of the price page whose GPU and kind also have an exact price in
+    the documentation. Prices of today on which they disagree are flagged on both sides."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:

@@ -103,8 +103,8 @@ def _read_asks(searches: _Searches) -> kit.Rows:
 
 
 def _cut_off(searches: _Searches, config: kit.SourceConfig) -> Iterator[kit.Reject]:
-    """Yield a reject for each search whose cheapest and dearest asks are full replies without a common
-    ask."""
+    """Yield a reject for each search whose two replies, cheapest first and dearest first, are full and have
+    no ask in common."""
     ids = {answer.url: {str(ask.peek("id")) for ask in found} for answer, found in searches}
     for answer, found in searches:
         query = _query_of(answer)

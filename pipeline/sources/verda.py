@@ -113,7 +113,8 @@ def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
 
 
 def _read_periods(items: list[kit.JsonObject]) -> tuple[list[tuple[int, Decimal]], list[kit.Reject]]:
-    """Return the periods on sale, in days, with the remaining share of the hourly price, and the rejects."""
+    """Return the periods on sale, in days, each with the share of the hourly price left after its discount;
+    and the rejects."""
     periods, refused = list[tuple[int, Decimal]](), list[kit.Reject]()
     for item in items:
         try:

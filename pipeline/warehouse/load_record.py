@@ -220,7 +220,7 @@ _STANDS = """accepted AND row_number() OVER (
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load what each source's state on ``day`` depends on: its last accepted offers, and all outcomes and
-    exchange rates. Return the damaged files, each replaced by the month before."""
+    exchange rates. Return the damaged files; for each, the month before is loaded."""
     damages, known = [], {"", *configs()}
     for kind in JOURNAL_KINDS:
         damages += _load_entries(

@@ -59,7 +59,8 @@ def fill(connection: duckdb.DuckDBPyConnection, table: str) -> None:
 
 
 def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[str, int]]:
-    """Return the keys that divide a query, in order, each with the most rows that it works on."""
+    """Return the keys by which a query is divided, in order, each with the most rows that its part works
+    on."""
     return connection.execute(_PARTS[by]).fetchall()
 
 

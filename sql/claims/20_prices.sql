@@ -29,7 +29,7 @@ JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.pr
 WHERE c.kind = 'price'
 GROUP BY ALL;
 COMMENT ON MACRO TABLE claim_prices IS
-    'For each day and provider, the range of prices in USD per GPU and hour of a claim''s card in a relation of offers. A claim without a form factor covers all of them.';
+    'For each day and provider in a relation of offers, the range of the prices of a claim''s card, in USD per GPU-hour. A claim without a form factor covers all of them.';
 
 CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
 SELECT
@@ -40,4 +40,4 @@ FROM claim_evidence(offers)
 GROUP BY ALL
 HAVING spot_usd IS NOT NULL OR on_demand_usd IS NOT NULL;
 COMMENT ON MACRO TABLE spot_prices IS
-    'The cheapest spot and on-demand price of each provider and card on each day in a relation of offers, in USD per GPU and hour.';
+    'The cheapest spot and on-demand price of each provider and card on each day in a relation of offers, in USD per GPU-hour.';

@@ -75,7 +75,7 @@ CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     )
 );
 COMMENT ON FUNCTION machines_in IS
-    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU and hour), as text, empty if missing.';
+    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU-hour), as text, empty if missing.';
 
 CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transform(
     list_zip(machines, gpu_ids),
@@ -201,8 +201,8 @@ SELECT
         lambda q: coalesce(try_cast(q.gpus AS INTEGER) < 1, TRUE)
             OR (try_cast(q.usd AS DOUBLE) IS NULL AND (q.usd <> '' OR setting = 'quote'))
     )[1].text || ' is not like ' || CASE setting
-        WHEN 'quote' THEN '8 x h100-sxm-80gb at 1.50 (USD per GPU and hour)'
-        ELSE '2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU and hour)'
+        WHEN 'quote' THEN '8 x h100-sxm-80gb at 1.50 (USD per GPU-hour)'
+        ELSE '2 x rtx-4090 or 2 x rtx-4090 at 0.12 (USD of electricity per GPU-hour)'
     END AS refusal
 FROM (
     SELECT g._row, g.setting, machines_in(g.text) AS machines

@@ -4,7 +4,7 @@
 
 CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 'reserved', 'serverless'];
 COMMENT ON FUNCTION price_kinds IS
-    'Every price kind: on_demand, flex_start (starts when there is capacity, is not interrupted, limited in time), spot (may be interrupted), reserved (for a term), serverless (per second).';
+    'Every price kind: on_demand, flex_start (starts when there is capacity, is not interrupted, is limited in time), spot (may be interrupted), reserved (for a term), serverless (per second).';
 
 CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'community', 'marketplace', 'serverless'];
 COMMENT ON FUNCTION tier_classes IS

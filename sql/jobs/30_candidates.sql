@@ -10,8 +10,8 @@ CREATE OR REPLACE MACRO has_host_memory(
 ) AS
     -- Every machine loads the weights through its host memory; one that states none is not judged.
     coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
-    -- It must also have room for offloaded tensors: the training state and gradients as large as 16-bit
-    -- weights, or adapters and the frozen weights.
+    -- It must also have room for offloaded tensors: the training state, and gradients the size of the 16-bit
+    -- weights; or the adapters and the frozen weights.
     AND (
         coalesce(offload, '') = ''
         OR host_ram_gib >= training_state_gib + host_weights_gib(model_download_gib, quantization)
@@ -176,7 +176,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
         )
     );
 COMMENT ON MACRO TABLE job_candidates IS
-    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. Opened jobs skip the constraints on plans, or all. See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
+    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. For opened jobs, the constraints on plans are skipped (plans), or all constraints (all). See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
 
 CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
 WITH _each_speed AS (

@@ -22,7 +22,7 @@ _rankings AS (
     SELECT
         job, ranked_kind,
         bool_or(hours <= max_hours) AS meets_deadline,
-        -- The answers kept if none is in time: the fastest, and those that take little longer.
+        -- The answers kept if none is in time: the fastest, and those that take only a little longer.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
             ELSE any_value(missed_deadline_factor) * min(hours)
@@ -62,7 +62,8 @@ _late AS (
     GROUP BY ALL
 ),
 
--- One offer, the cheapest, for each way to rent, and those that take less time: all others are beaten.
+-- For each way to rent, the cheapest offer and the offers that take less time: the rest are dearer and no
+-- faster.
 _ways AS (
     SELECT
         *,
@@ -176,7 +177,7 @@ _ranked AS MATERIALIZED (
 
 SELECT a.*, p.as_of_day AS day
 FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
--- Before anything is published there is none.
+-- Before the first publication there is no such row.
 LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
     'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with the wanted constraints; objectives: one ranking for each; ranks_each_kind: price kinds are ranked separately; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or dropped (see job_candidates, ranked_candidates). If nothing finishes within max_hours, meets_deadline is false and the rows are the fastest one and those that take up to missed_deadline_factor (cost_parameters) times as long; no row if the deadline is strict.';

@@ -158,10 +158,10 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'The parts of the memory, in GiB per GPU to the hundredth, which add up to the peak, and the memory needed at least: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits and everything else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond the memory in use: lost between tensors), needed (peak and margin, minus kept). plans: rows of job_plans, or of plans with a column job.';
+    'The parts of the memory, in GiB per GPU to the hundredth, which add up to the peak, and the least memory needed: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits and everything else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond the memory in use: lost between tensors), needed (peak and margin, minus kept). plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO micro_batches_tried() AS range(1, 257);
-COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches of which the largest that fits is sought. Assumed.';
+COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches tried in the search for the largest that fits. Assumed.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (
@@ -215,7 +215,7 @@ FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
 COMMENT ON MACRO TABLE largest_micro_batches IS
-    'For each kind of checkpointing, the largest micro-batch (sequences per GPU and step, of micro_batches_tried) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
+    'For each kind of checkpointing, the largest micro-batch (sequences per GPU per step, of micro_batches_tried) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (

@@ -53,7 +53,7 @@ _not_offers AS (
     CROSS JOIN main.rentals AS r
 ),
 
--- Offers within the constraints, in numbers in which the job fits, with the needs of the plan.
+-- Offers within the constraints, with as many GPUs as the job fits on, and what the plan needs.
 _not_usable AS (
     SELECT
         o.job, o.gpu_id,
@@ -131,4 +131,4 @@ LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for a job, or why it has none: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned: its specifications are incomplete, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive), and what that rests on: gpu_count and provider of the best answer; infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU, on the largest number of GPUs planned; fit_probability (the highest) and min_fit_probability (asked for); fits_from_gpus and max_gpus; counts on which it fits, sold_counts in which it is rented; cheapest, the cheapest offer of any kind (usd per GPU and hour, provider, price_kind, country); planned_gbps and network_gbps between machines; planned_host_gib and host_gib of memory in each. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';
+    'The rank of each GPU for a job, or why it has none: job, gpu_id, rank (its best), total_usd, hours, reason (ranked, not_planned: its specifications are incomplete, does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive), and what that rests on: gpu_count and provider of the best answer; infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU, on the largest number of GPUs planned; fit_probability (the highest) and min_fit_probability (asked for); fits_from_gpus and max_gpus; counts on which it fits, sold_counts in which it is rented; cheapest, the cheapest offer of any kind (usd per GPU-hour, provider, price_kind, country); planned_gbps and network_gbps between machines; planned_host_gib and host_gib of memory in each. jobs: rows of completed_jobs; plans: of job_plans; ranked: of cheapest_for.';

@@ -13,7 +13,7 @@ WHERE match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_
     AND flag_reason IS NULL AND coalesce(available, TRUE) AND coalesce(effective_from <= day, TRUE)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE comparable_prices IS
-    'The cheapest price in USD per GPU and hour for each day, source, GPU, price kind, term, tier and place, among available offers whose GPU is identified and whose price is not in doubt. offers: a relation with the columns of main.offers.';
+    'The cheapest price in USD per GPU-hour for each day, source, GPU, price kind, term, tier and place, among available offers whose GPU is identified and whose price is not in doubt. offers: a relation with the columns of main.offers.';
 
 CREATE OR REPLACE MACRO recorded_prices() AS TABLE
 WITH _recorded_offers AS (

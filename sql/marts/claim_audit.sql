@@ -1,11 +1,11 @@
 -- Each check that applies to a claim gives a finding, and the first of these counts:
 --   1 arithmetic wrong: the document's own operands give another number
---   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, or prices then
+--   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, prices of the day
 --   3 holds with conditions, by the same evidence
 --   4 holds, by the same evidence
 --   5 contradicted by another claim that is not itself refuted: neither is preferred
 --   6 holds: the arithmetic is right, and there is no other evidence
---   7 cannot be checked, with the prices of another time
+--   7 cannot be checked: the prices are from another time
 -- Without any finding a claim cannot be checked.
 WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()

@@ -169,7 +169,7 @@ _by_size AS (
     WHERE c.quantity IN ('adapter_mb', 'activations_gb')
 ),
 
--- Speeds, and times and costs as the speeds that they imply.
+-- Speeds, and times and costs converted to the speeds that they imply.
 _speed AS (
     SELECT
         c.*, r.slowest_run, r.fastest_run,

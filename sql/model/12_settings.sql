@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO run_columns() AS (
     LIMIT 1
 );
 COMMENT ON FUNCTION run_columns IS
-    'The columns of a relation of runs that are read, or that are known not to be settings.';
+    'The columns that are read from a relation of runs, or that are known not to be settings.';
 
 CREATE OR REPLACE MACRO stacks() AS TABLE
 FROM (VALUES

@@ -8,7 +8,7 @@ CREATE OR REPLACE MACRO recipe_named(recipe) AS
             || (SELECT string_agg(s.recipe, ', ' ORDER BY s.recipe) FROM main.recipe_settings AS s)
         )
     END;
-COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; raises an error that lists the recipes for an unknown one.';
+COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; for an unknown name, raises an error that lists the recipes.';
 
 CREATE OR REPLACE MACRO least_agreeing_runs() AS 3;
 COMMENT ON FUNCTION least_agreeing_runs IS

@@ -177,7 +177,7 @@ SELECT
     folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
     -- transformers 5.23 quantizes linear layers only (replace_with_bnb_linear): its experts, fused in one
-    -- tensor, stay in 16 bits. Measured runs of hf had transformers 4, whose experts are linear layers.
+    -- tensor, stay in 16 bits. The measured hf runs used transformers 4, whose experts are linear layers.
     CASE WHEN stack = 'liger' THEN expert_params / params_linear ELSE 0e0 END AS unquantized_share,
     CASE
         WHEN is_quantized THEN quantized_bytes + (bytes_16bit() - quantized_bytes) * unquantized_share
@@ -198,9 +198,10 @@ SELECT
     END AS fp32_residual,
     -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
     is_trainer AND sharding = 'fsdp' AND has_adapters AS doubles_checkpoints,
-    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention
-    -- 3 x query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al.
-    -- 2022, arXiv 2205.05198. A mixture has its hidden states once more for each chosen expert, in and out.
+    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention 3 x
+    -- query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al. 2022,
+    -- arXiv 2205.05198. A mixture holds another copy of the hidden states for each chosen expert, going in
+    -- and coming out.
     bytes_16bit() * (
         (8e0 + CASE WHEN experts > 1 THEN 2e0 * experts_active ELSE 0e0 END) * hidden
         + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate

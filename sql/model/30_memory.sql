@@ -252,7 +252,7 @@ SELECT
     *,
     gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
     -- The caching allocator keeps more than is in use, above all after large transient tensors; when memory
-    -- runs short, it returns it.
+    -- runs short, it gives the surplus back.
     least(
         greatest(usable_memory_gib - process_gib, allocated_gib),
         allocated_gib * k.reserved_ratio
@@ -274,4 +274,4 @@ SELECT
     )) * k.fit_reserved_ratio + process_gib + k.fit_margin_gib AS needed_gib
 FROM _memory_peak;
 COMMENT ON MACRO TABLE memory_terms IS
-    'Peak memory of each setting, GiB per GPU: the larger of loss, start of backward, end of backward and optimizer step; allocated, reserved and of the whole process.';
+    'Peak memory of each setting, GiB per GPU: the largest of loss, start of backward, end of backward and optimizer step; allocated, reserved and of the whole process.';

@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs and of sequences per micro-batch that the planner tries: machines come in powers of two; the largest is assumed.';
+    'The numbers of GPUs, and of sequences per micro-batch, that the planner tries: powers of two, because machines come in those sizes. The largest is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -30,7 +30,7 @@ CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
     )));
 COMMENT ON FUNCTION fit_probability IS
-    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) if it fits and over -ln(low_ratio) if not; so 50% at the limit, 90% when the high end of the band just fits. Held-out residuals are likelier under it than under a log-normal distribution with the same p10 and p90.';
+    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) if it fits and over -ln(low_ratio) if not; so 50% at the limit, 90% when the high end of the band just fits. Held-out residuals are likelier under this distribution than under a log-normal one with the same p10 and p90.';
 
 CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
@@ -277,8 +277,9 @@ FROM (
     SELECT
         *,
         -- Candidates that fit with the wanted probability come first, by speed; of the rest, the one with the
-        -- least memory is likeliest to fit. Compared to 1/1024, then by lower variant and micro-batch, each
-        -- below 100. Aggregates compare one integer faster than a struct.
+        -- least memory is likeliest to fit. Speed and memory are compared to within 1/1024; ties go to the
+        -- lower variant, then to the lower micro-batch, both below 100. Aggregates compare one integer faster
+        -- than a struct.
         ((1024e0 * CASE
             WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
                 THEN 1e9 + tokens_per_second_per_gpu * gpu_count

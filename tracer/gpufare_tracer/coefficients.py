@@ -33,7 +33,7 @@ GPU = "a100-sxm-80gb"
 """The catalogue's card of compute capability 8.0, on which recipes are traced."""
 
 EXACT_SHARE = 5e-4
-"""A category is explained well enough up to this error (root mean square), as a share of all allocated."""
+"""A category is explained well enough up to this error (root mean square), as a share of all bytes."""
 LEAST_GAIN = 0.1
 """A further feature must remove this share of the remaining error."""
 MOST_FEATURES = 8

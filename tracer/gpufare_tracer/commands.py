@@ -165,7 +165,7 @@ def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, 
 @click.command("learn-traces")
 @click.option("--output", type=OUTPUT_FOLDER, help="Write to this folder instead of the catalogue.")
 def learn_traces(output: Path | None) -> None:
-    """Learn coefficients of memory from catalog/traces.csv, and map measured runs to recipes.
+    """Learn memory coefficients from catalog/traces.csv, and map measured runs to recipes.
 
     Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
     """

@@ -57,7 +57,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.utils.checkpoint, "get_device_states", always(([], []))),
         (torch.utils.checkpoint, "set_device_states", always(None)),
         (torch.version, "cuda", "12.8"),
-        # Multi-tensor kernels are used only for plain tensors, which these stand for.
+        # Multi-tensor kernels are used only for plain tensors, for which fake tensors stand in.
         (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
         (torch.nn.Module, "_apply", _replacing_tensors()),
     ]

@@ -221,7 +221,7 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
 
 COMPILED = "torch.compile is not traced: this is its eager code"
 _compiled_at_import: set[str] = set()
-"""Modules that called torch.compile when imported, which they are once."""
+"""Modules that called torch.compile while being imported, which happens once."""
 
 
 @contextmanager
@@ -239,7 +239,7 @@ def _eager(notes: list[str]) -> Iterator[None]:
 
 
 def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:
-    """Refuse what would be traced as less than it is: a model on the CPU, a stale optimizer."""
+    """Refuse a step whose memory would be traced too low: a model on the CPU, a stale optimizer."""
     parameters = list(model.parameters())
     if not any(p.device.type == "cuda" for p in parameters):
         raise CannotTraceError(

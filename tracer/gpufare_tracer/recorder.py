@@ -253,7 +253,7 @@ def _known(argument: Any) -> Any:
 
 
 def _reader() -> str:
-    """Return file:line of the code that reads a value: of torch itself only if its optimizers do."""
+    """Return file:line of the code that reads a value, skipping the tracer, and torch but its optimizers."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename

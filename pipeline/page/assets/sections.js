@@ -213,7 +213,7 @@ function showCompare(state, numbers) {
   });
   const priceColumns = [{ title: "Provider", head: true }, { title: "Price" }, { title: gpus[0].name, n: true }, { title: gpus[1].name, n: true }];
   show("compare-body", tableOf(caption, columns, rows),
-    el("h3", {}, "Prices"), priceRows.length ? tableOf("USD per GPU and hour, the cheapest that is ranked.", priceColumns, priceRows) : el("p", {}, "No price of either is ranked."));
+    el("h3", {}, "Prices"), priceRows.length ? tableOf("USD per GPU-hour, the cheapest that is ranked.", priceColumns, priceRows) : el("p", {}, "No price of either is ranked."));
 }
 
 function showHistory(state) {
@@ -234,7 +234,7 @@ function showHistory(state) {
   const shown = found.slice(0, SERIES);
   const values = shown.map(valuesOf);
   const xs = numbers.map((n) => (begin + n * DAY) / 1000);
-  const name = `${gpuName(state.historyGpu)}, ${kindWords(state.historyKind)}: USD per GPU and hour by day and provider`;
+  const name = `${gpuName(state.historyGpu)}, ${kindWords(state.historyKind)}: USD per GPU-hour by day and provider`;
   const make = () => ({
     scales: { x: { time: true } }, tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "UTC"),
     axes: axes({ size: 48 }, { values: (u, splits) => splits.map((usd) => `$${usd.toFixed(2)}`) }),

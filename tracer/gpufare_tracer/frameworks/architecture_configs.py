@@ -19,7 +19,7 @@ DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder
 """Names of the number of layers in a config.json."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
-"""Errors of transformers for inconsistent sizes; fake tensors raise a RuntimeError."""
+"""Errors that transformers raises for inconsistent sizes; fake tensors raise a RuntimeError instead."""
 
 
 def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:

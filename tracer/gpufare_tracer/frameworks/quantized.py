@@ -116,7 +116,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
-    """Return a model from the meta device with random weights on ``device``, quantized one by one."""
+    """Return a model moved from the meta device to ``device``, random weights quantized layer by layer."""
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)

@@ -132,7 +132,7 @@ def _adapted(model: Any, recipe: Recipe) -> Any:
         adapters = gptq.adapted_by_peft(adapters)
     try:
         return peft.get_peft_model(model, adapters, autocast_adapter_dtype=recipe.adapter_dtype == "fp32")
-    except ValueError as error:  # of fused experts: dropout, or gate without up projection
+    except ValueError as error:  # fused experts with dropout, or with a gate but no up projection
         raise CannotTraceError(f"recipe {recipe.name!r}: PEFT refuses its adapters: {error}") from error
 
 

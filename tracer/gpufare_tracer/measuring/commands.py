@@ -39,7 +39,7 @@ GIB = 1 << 30
     "--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Number of timed steps."
 )
 @click.option(
-    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Number of steps before them."
+    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Number of untimed steps."
 )
 @click.option(
     "--layers", type=click.IntRange(min=1), help="Cut the model to this many layers; such a run adds no row."

@@ -31,7 +31,7 @@ MEMORY_TOLERANCE = 0.08
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One quantity, measured and estimated; GiB, or tokens per second and GPU."""
+    """One quantity, measured and estimated; GiB, or tokens per second per GPU."""
 
     quantity: str
     measured: float | None

@@ -112,7 +112,7 @@ def run_steps(
 
 @contextmanager
 def _running_out_of_memory(seen: dict[str, Any], peaks: PhasePeaks) -> Iterator[None]:
-    """End the steps on torch's errors for exhausted memory, and note in which phase."""
+    """End the steps when an error says that memory is exhausted, and note the current phase."""
     import torch
 
     try:
