@@ -2,9 +2,9 @@
 
     python -m benchmarks [PART ...] [--days 730] [--write docs/reference/speed.md]
 
-Each part runs in a separate process, so that its peak memory is its own, and is stopped after LIMIT_SECONDS.
-Compare ratios within one run, since times are longer on a machine that does other work. Without gpuhunt
-(pip install -r benchmarks/requirements.txt) the comparison with it is skipped, with a note.
+Each part runs in its own process, so that its peak memory is measured alone, and is stopped after
+LIMIT_SECONDS. Compare ratios within one run, since times are longer on a machine that does other work.
+Without gpuhunt (pip install -r benchmarks/requirements.txt) the comparison with it is skipped, with a note.
 """
 
 import argparse
@@ -68,7 +68,7 @@ PARTS: Mapping[str, tuple[str, Part]] = {
 }
 NEEDS = {"demo": {"first"}, "large": {"first"}, "history": {"first"}, "questions": {"first", "demo"},
          "others": {"first", "large"}}  # fmt: skip
-"""The parts whose homes a part starts from."""
+"""For each part, the parts whose homes it starts from."""
 
 
 def run(part: str, work: Path, days: int) -> list[Line]:
@@ -88,7 +88,7 @@ def run(part: str, work: Path, days: int) -> list[Line]:
 
 
 def chosen(asked: Sequence[str]) -> list[str]:
-    """Return the requested parts, or all, with those that they need, in order."""
+    """Return the requested parts, by default all, and the parts that they need, in order."""
     wanted = set(asked or PARTS)
     return [part for part in PARTS if part in wanted.union(*(NEEDS.get(each, set()) for each in wanted))]
 

@@ -1,4 +1,4 @@
-"""Time, memory and disk of a publication by phase, for small and large markets, long and short histories."""
+"""Time, memory and disk space of publishing, by phase: small and large markets, long and short histories."""
 
 import shutil
 import subprocess
@@ -134,7 +134,7 @@ def demo(work: Path, pages: Path) -> list[Line]:
 
 
 def _write(home: Home, size: str, days: int) -> None:
-    """Write a market in a separate process, so that its memory does not count."""
+    """Write a market in a separate process, so that the memory this takes does not count."""
     command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
     subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
 

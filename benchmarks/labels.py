@@ -1,7 +1,7 @@
-"""Labels per second that one core matches.
+"""How many labels one core matches per second.
 
 The labels are all different, and the caches are empty at the start, as in a refresh. A second pass over the
-same labels shows the effect of repetition, and a pass with every cache emptied before each label the worst
+same labels shows the effect of repetition; a pass with every cache emptied before each label shows the worst
 case, in which every word is new.
 """
 
@@ -44,7 +44,7 @@ ROUNDS = 3
 
 
 def clear_caches() -> None:
-    """Empty the caches of labels, but not those of the catalogue."""
+    """Empty the caches for labels, but not those for the catalogue."""
     for module in (tokens, label, match):
         for each in vars(module).values():
             if hasattr(each, "cache_clear") and each.cache_info().maxsize == tokens.CACHE_SIZE:
@@ -98,7 +98,7 @@ def _match(labels: Sequence[str]) -> None:
 
 
 def _without_caches(labels: Sequence[str]) -> Taken:
-    """Return the time of matching each label with empty caches; emptying them is not timed."""
+    """Return the time taken to match each label with empty caches; emptying them is not timed."""
     processor = wall = 0.0
     for text in labels:
         clear_caches()

@@ -1,4 +1,4 @@
-"""Lines of the benchmarks' tables, and the timers of all parts."""
+"""Lines of the benchmarks' tables, and the timers that all parts use."""
 
 import re
 import resource
@@ -27,18 +27,18 @@ class Line(NamedTuple):
 
 
 def together(*taken: Taken) -> Taken:
-    """Return the sums of both times."""
+    """Return the totals of both times."""
     return Taken(sum(each.processor for each in taken), sum(each.wall for each in taken))
 
 
 def processor_seconds() -> float:
-    """Return the processor seconds of this process and of the children that it waited for."""
+    """Return the processor seconds used by this process and by the children that it waited for."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def timed(question: Callable[[int], object], repeats: int = 1) -> Taken:
-    """Return the least time of the repeats; ``question`` gets the number of the repeat."""
+    """Return the shortest time of the repeats; ``question`` is called with the number of the repeat."""
     taken = []
     for repeat in range(repeats):
         with clock() as read:
@@ -71,12 +71,12 @@ def peak_megabytes() -> float:
 
 
 def below(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """Return the line of a value with an upper goal."""
+    """Return the line for a value that should be at most ``goal``."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at most {_short(goal)} {unit}", value <= goal)
 
 
 def above(what: str, taken: Taken | None, value: float, goal: float, unit: str) -> Line:
-    """Return the line of a value with a lower goal."""
+    """Return the line for a value that should be at least ``goal``."""
     return Line(what, taken, f"{_short(value)} {unit}", f"at least {_short(goal)} {unit}", value >= goal)
 
 

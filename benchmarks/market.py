@@ -1,10 +1,10 @@
-"""A made-up market, written as a record: a home after days of many offers.
+"""A made-up market, written as the record of a home after days with many offers.
 
     python -m benchmarks.market HOME --sources 60 --gpus 90 --regions 5 --kinds 3 --days 1
 
-The same seed gives the same prices. Sellers beyond the catalogue's sources are other providers that these
-list. List prices stand still for weeks and then move by some percent, spot prices every few days, and all
-fall over the years.
+The same seed gives the same prices. Sellers beyond the catalogue's sources are further providers that those
+sources list. List prices stand still for weeks and then move by a few percent; spot prices move every few
+days; all prices fall over the years.
 """
 
 import argparse
@@ -35,7 +35,7 @@ MOVES_PER_DAY = {"on_demand": 0.02, "spot": 0.3, "reserved": 0.01}
 MOVE = 0.03
 """The standard deviation of the logarithm of a price's move."""
 PULL = 0.05
-"""The share of its distance to the market by which a price returns with each move."""
+"""With each move, a price closes this share of its distance to the market."""
 YEARLY_DECLINE = 0.2
 
 REGIONS = (
@@ -54,8 +54,8 @@ EUR_IN_USD = "1.1699"
 class Market:
     """The size of a market: every seller offers every GPU in every region and price kind.
 
-    ``most_offers`` cuts a day's offers to so many. ``same_country``: all regions are of one country, whose
-    offers with the same terms are one rental.
+    ``most_offers`` limits a day's offers. With ``same_country``, all regions are in one country, whose offers
+    with the same terms are one rental.
     """
 
     sellers: int
@@ -68,7 +68,7 @@ class Market:
 
     @property
     def offers_per_day(self) -> int:
-        """Return the offers in each day's record."""
+        """Return the number of offers in each day's record."""
         every = self.sellers * self.gpus * self.regions * self.kinds
         return min(every, self.most_offers or every)
 
@@ -101,7 +101,7 @@ class _Record:
 
 
 def write_market(home: Home, market: Market, first_day: date, days: int) -> int:
-    """Write the record of some days into a home. Returns the number of offers in all."""
+    """Write the record of some days into a home. Returns the total number of offers."""
     record = _Record(home)
     rng = np.random.default_rng(market.seed)
     frame = _offers(market, rng)
@@ -146,7 +146,7 @@ def _levels(frame: pl.DataFrame, rng: np.random.Generator, days: int) -> Iterato
 
 
 def _offers(market: Market, rng: np.random.Generator) -> pl.DataFrame:
-    """Return a day's offers without prices; a price is that of its ``series`` times ``region_factor``."""
+    """Return a day's offers without prices; prices are those of the ``series`` times ``region_factor``."""
     sellers = pl.DataFrame(_sellers(market.sellers)).with_columns(
         seller_factor=pl.Series(np.exp(rng.normal(0, 0.15, market.sellers))),
         billing_increment_seconds=pl.Series(rng.choice([1, 60, 3600], market.sellers)).cast(pl.Int32),
@@ -195,7 +195,7 @@ def _places(count: int) -> list[tuple[str, str, str]]:
 
 
 def _sellers(count: int) -> list[dict[str, str]]:
-    """Return sellers: the catalogue's sources, then further providers that these list."""
+    """Return sellers: the catalogue's sources, then further providers that those sources list."""
     found = []
     sources = _price_sources()
     for n in range(count):
@@ -224,7 +224,7 @@ def _price_sources() -> list[SourceConfig]:
 
 @cache
 def _gpus() -> pl.DataFrame:
-    """Return the GPUs with plans, newest data-centre cards first, with a list price by memory and speed."""
+    """Return the GPUs with plans, newest data-centre cards first, priced by their memory and speed."""
     file = paths.CATALOG_DIR / "gpus.csv"
     with duckdb.connect() as connection:
         rows = connection.execute(_GPUS, [str(file)]).fetchall()

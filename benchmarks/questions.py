@@ -1,7 +1,7 @@
 """Times of questions, compared with gpuhunt, DuckDB alone and polars on the same offers.
 
 gpuhunt is looked for among the installed packages, then in data/bench, where `make bench` puts it. Without it
-the comparison is left out, and said to be.
+the comparison is left out, with a note.
 """
 
 import os
@@ -93,7 +93,7 @@ def _against(question: str, taken: Taken, goal: float) -> Line:
 
 
 def plans(models: int = 8) -> list[Line]:
-    """Measure the candidates that the planner evaluates per second on two threads, without pruning.
+    """Measure how many candidates the planner evaluates per second on two threads, without pruning.
 
     A candidate is a model, method, sequence length, GPU, count, micro-batch, checkpointing and sharding.
     """
@@ -198,7 +198,7 @@ ORDER BY ALL
 
 
 def _gpuhunt(offers: Sequence[tuple[str, str, float, str, int, bool]]) -> object | None:
-    """Return gpuhunt's catalogue with the same offers, spread over its providers; None without gpuhunt."""
+    """Return gpuhunt's catalogue with the same offers, spread over its providers; None if it is missing."""
     site.addsitedir(str(GPUHUNT))
     try:
         from gpuhunt._internal import catalog as theirs

@@ -1,4 +1,4 @@
-"""Times of reading each source's saved answers, and of refreshing all of them up to the record."""
+"""Times for reading each source's saved answers, and for refreshing all sources as far as the record."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -39,7 +39,7 @@ class Replay(NamedTuple):
 
 
 def replay(home: Home, pages: Path) -> Replay:
-    """Run the daily job for every source, without HTTP, up to the record."""
+    """Run the daily job for every source, without HTTP, as far as the record."""
     found = [
         config for config in configs().values() if config.disabled is None and (pages / config.name).is_dir()
     ]
@@ -79,7 +79,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
 
 
 def readers(work: Path, pages: Path) -> list[Line]:
-    """Time all sources step by step, and each reader's rate."""
+    """Time all sources step by step, and measure each reader's rate."""
     found = replay(Home(work / "readers"), pages).sources
     steps: dict[str, Taken] = defaultdict(lambda: Taken(0, 0))
     for read in found:

@@ -32,7 +32,7 @@ Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
-    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, also of an empty answer;
+    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, even in an empty answer;
     ``assumptions`` are the values taken for settings that the question left open, by name; ``notes`` are for
     people: the main assumptions in a line, offers skipped because their place is unknown, sequences too long
     for the model, the ranks of quotes and own machines, the reason for an empty answer and what would have to
@@ -67,8 +67,8 @@ class Answer(Sequence[Row]):
 class Prices:
     """The published file, opened: a context manager, or closed with ``close``.
 
-    It keeps the file that was newest when it was opened, and the plans of each job: asking a job again with
-    other tokens, deadlines or filters is fast. Not thread-safe.
+    It keeps the file that was newest when it was opened, and the plans of each job: asking about a job again
+    with other tokens, deadlines or filters is fast. Not thread-safe.
     """
 
     def __init__(self, home: str | Path | None = None) -> None:
@@ -103,9 +103,9 @@ class Prices:
         """Rank the ways to run a job by US dollars for the finished job, or by ``objective``.
 
         ``job`` takes the settings of a job: the options of ``gpufare cheapest`` and the columns that the
-        macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``.
-        The answer has the columns of ``cheapest_for`` and the first ``limit`` rows, or all; for an empty one,
-        ``notes`` say why. Raises JobError for an invalid job.
+        macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``. The answer
+        has the columns of ``cheapest_for`` and the first ``limit`` rows, or all; if it is empty, ``notes``
+        say why. Raises JobError for an invalid job.
         """
         if limit is not None:
             limit = whole("limit", limit, least=1)
@@ -120,16 +120,16 @@ class Prices:
         return Answer(result, notes)
 
     def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:
-        """Return the fit of a job on exactly ``gpus`` (1) of the card ``gpu``: P(fits), memory in GiB part by
-        part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
+        """Return the fit of a job on exactly ``gpus`` (by default 1) of the card ``gpu``: P(fits), memory in
+        GiB part by part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
 
-        Raises JobError if that cannot be planned.
+        Raises JobError if such a run cannot be planned.
         """
         return fitting.fit(*self._asked(config, job))
 
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
         """List the models that can be trained on ``gpus`` GPUs of a kind, by method, with sequences of
-        ``seq_len`` tokens (the default of a job). Raises JobError for an unknown GPU."""
+        ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
@@ -158,15 +158,15 @@ class Prices:
         return Answer(found, [*notes, *self._notes(session)])
 
     def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
-        """Compare a job's lowest cost with ``below`` US dollars: ``below`` (True or False), ``limit_usd``,
-        the cheapest answer's columns, and without an answer, ``reason``. Raises JobError for an invalid job,
-        and for a limit that is not an amount of money."""
+        """Compare a job's lowest cost with ``below`` US dollars. Return ``below`` (True or False),
+        ``limit_usd``, the cheapest answer's columns and, without an answer, ``reason``. Raises JobError for
+        an invalid job, and for a limit that is not an amount of money."""
         session, asked = self._asked(config, job)
         return why.watched(session, asked, number("below", below))
 
     def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
         """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, its
-        lowest cost on each comes first. Raises JobError for an unknown GPU."""
+        lowest cost on each GPU comes first. Raises JobError for an unknown GPU."""
         if config is None and not job:
             return Answer(fitting.compare(self._session(), one, other))
         session, asked = self._asked(config, job)
@@ -210,7 +210,7 @@ def open(home: str | Path | None = None) -> Prices:
 
 
 def _ask_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
-    """Make a method of Prices a function that asks the newest published file."""
+    """Turn a method of Prices into a function that asks the newest published file."""
 
     @wraps(method)
     def ask(*args: Asked.args, **kwargs: Asked.kwargs) -> Answered:

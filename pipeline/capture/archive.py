@@ -96,8 +96,8 @@ class CaptureWriter:
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
         """Finish the capture, which is then final, and return it as read from the archive.
 
-        Without a status, the entries give it. With an error of the source itself, which is appended to that
-        of the requests, it is at most partial.
+        If no status is given, it follows from the entries. An error of the source itself is appended to that
+        of the requests; the status is then at most partial.
         """
         status = status or capture_status(self._entries)
         header = {
@@ -186,8 +186,8 @@ class Archive:
     def captures(
         self, source: str, day: date | None = None, *, without: Container[str] = ()
     ) -> list[Capture]:
-        """Return the source's captures (of one day), oldest first, including interrupted and damaged ones,
-        except those whose id is in ``without``."""
+        """Return the source's captures (of one day, if given), oldest first, including interrupted and
+        damaged ones, except those whose id is in ``without``."""
         days = self.days(source) if day is None else [day]
         return [
             _read_capture(path)

@@ -14,7 +14,7 @@ from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):
-    """A user's choice and its day (UTC): to ask a source despite its terms, or never to ask it."""
+    """A user's choice, and its day (UTC): to ask a source despite the source's terms, or never to ask it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 

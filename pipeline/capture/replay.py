@@ -39,8 +39,8 @@ def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
 def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
     """Archive a folder's saved answers of one source under ``day``, as a capture.
 
-    An answer without an observation time gets the beginning of the day (UTC). Errors in the folder's
-    content are the capture's. Raises OSError when the archive cannot be written.
+    An answer without an observation time gets the beginning of the day (UTC). An error in the folder's
+    content becomes the capture's error. Raises OSError when the archive cannot be written.
     """
     folder = directory / config.name
     writer = archive.start(config.name, day, replayed_from=str(directory))

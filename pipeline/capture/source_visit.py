@@ -64,8 +64,8 @@ class SourceVisit:
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
-        """Send requests until none is left. Those that follow from an answer or a failure come next, and
-        optional ones last: their failures never end a visit before the others were sent."""
+        """Send requests until none is left. Requests that follow from an answer or a failure come next, and
+        optional ones last: their failures never end a visit before the others are sent."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
         seen: set[str] = set()
         failures_in_a_row = 0
@@ -264,8 +264,8 @@ class SourceVisit:
 
 
 def _following(request: Request, following: Request) -> Request:
-    """Return a request that follows from another: optional if that one is, with its keys on the same
-    origin."""
+    """Return a request that follows from another: optional if the other is, and with the other's keys on the
+    same origin."""
     keyed: dict[str, str] = {}
     if same_origin(following.url, request.url):
         keyed = {name: value for name, value in request.headers.items() if Secrets.names_in(value)}
@@ -274,7 +274,7 @@ def _following(request: Request, following: Request) -> Request:
 
 
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
-    """Return the yaml's request that describes this one: the same address, else the one on the same host
-    with the longest common prefix (a further page, a query per GPU)."""
+    """Return the yaml's request that describes this one: the one with the same address, else the one on the
+    same host with the longest common prefix (a further page, a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
     return max(same_host, key=lambda facts: len(commonprefix([facts.url, request.url])), default=None)  # noqa: RUF071

@@ -1,4 +1,4 @@
-"""Visits to all sources: which may be asked, which at the same time, and their first requests."""
+"""Visits to all sources: which sources may be asked, which at the same time, and their first requests."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -81,7 +81,7 @@ def check_day(day: date, client: Client) -> None:
 def _environment_to_send(
     environment: Mapping[str, str], configs: list[SourceConfig], client: Client, progress: Progress
 ) -> Mapping[str, str]:
-    """Return the environment, with placeholders for keys that others on the way could read."""
+    """Return the environment, with placeholders for keys that others on the network could read."""
     if client.replay is None or client.replay.may_have_keys:
         return environment
     names = {name for config in configs for name in config.key_variables}

@@ -30,7 +30,7 @@ class JobSetting:
 
     @property
     def option(self) -> str:
-        """The option of the commands."""
+        """The command-line option."""
         return f"--{self.setting.replace('_', '-')}"
 
 
@@ -42,7 +42,7 @@ def job_settings() -> dict[str, JobSetting]:
 
 
 def default_count(name: str) -> int:
-    """Return the default of a whole number."""
+    """Return the default of a setting that is a whole number."""
     return int(job_settings()[name].default_value)
 
 

@@ -1,7 +1,7 @@
 """Numbers of GPUs per machine, for sources whose prices do not state them: catalog/machine_sizes.csv.
 
-One row per source, card and tier. A row without a card applies to the source's cards without a row, a row
-without a tier to every tier.
+One row per source, card and tier. A row without a card applies to the source's cards that have no row of
+their own, a row without a tier to every tier.
 """
 
 from collections import Counter

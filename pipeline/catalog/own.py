@@ -37,7 +37,7 @@ class OwnRowError(GpufareError):
 
 class OwnGpu(BaseModel):
     """A row of gpus.csv: specifications of one GPU, with dense peaks in 10^12 operations per second, and the
-    ``labels`` that offers name it by, separated by |."""
+    ``labels`` by which offers name it, separated by |."""
 
     model_config = ConfigDict(frozen=True)
     noun: ClassVar = "GPU"
@@ -175,7 +175,7 @@ ignored, so that catalogue rows can be copied."""
 
 @dataclass(slots=True)
 class OwnCatalogue:
-    """The usable rows; ``problems`` has a file and a line of text for each problem."""
+    """The usable rows; ``problems`` gives a file and a line of text for each problem."""
 
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)
@@ -196,7 +196,7 @@ class OwnCatalogue:
         return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
 
     def state(self) -> str:
-        """Return a hash of the rows and labels; '' without any."""
+        """Return a hash of the rows and labels; '' if there are none."""
         decides = (self.rows(), self.labels())
         return hashlib.sha256(repr(decides).encode()).hexdigest()[:16] if any(decides) else ""
 

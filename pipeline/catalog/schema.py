@@ -32,9 +32,9 @@ class Column(NamedTuple):
 
 
 class Table(BaseModel):
-    """A table of sql/schema. ``columns`` are names, in order. ``types`` replace those of columns.csv, and
-    ``meanings`` and ``allowed`` together both of these. ``checks`` are SQL conditions, or the name of a
-    column for its allowed values; ``defaults`` and ``generated`` are SQL expressions by column."""
+    """A table of sql/schema. ``columns`` are names, in order. ``types`` replace those in columns.csv;
+    ``meanings`` or ``allowed`` replace both a column's meaning and its values. ``checks`` are SQL conditions,
+    or columns whose values are checked; ``defaults`` and ``generated`` are SQL expressions by column."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -89,7 +89,7 @@ class Table(BaseModel):
 
 @cache
 def column_rows() -> Mapping[str, Mapping[str, str]]:
-    """Return the rows of sql/schema/columns.csv by column. Raises CatalogError, and CsvError."""
+    """Return the rows of sql/schema/columns.csv by column. Raises CatalogError or CsvError."""
     path = paths.SQL_DIR / "schema" / "columns.csv"
     rows = {}
     for row in read_csv(path).rows:

@@ -52,8 +52,8 @@ class Evidence(_Facts):
 
 
 class _Reading(_Facts):
-    """The provider's terms on one question; ``unknown`` if no reading is known. ``read_on`` is the day they
-    were read, by us or by the person named in ``note``."""
+    """The provider's terms on one question; ``unknown`` if nobody is known to have read them. ``read_on`` is
+    the day they were read, by us or by the person named in ``note``."""
 
     url: str | None = None
     read_on: date | None = None
@@ -146,7 +146,7 @@ Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
-    """Charges for running time. None if not stated: catalog/cost_parameters.csv then has the default."""
+    """Charges for running time. None if not stated: catalog/cost_parameters.csv then gives the default."""
 
     increment_seconds: int | None = Field(default=None, gt=0)
     minimum_seconds: int | None = Field(default=None, ge=0)
@@ -155,7 +155,7 @@ class Billing(_Facts):
 
 
 class Attributes(_Facts):
-    """Defaults for every offer of the source. ``country`` is for a source that states that all its machines
+    """Defaults for every offer of the source. ``country`` is set if the source states that all its machines
     are there; ``tier_class`` is for tiers that do not imply one. ``serverless_training`` is True if training
     jobs can run on its serverless offers; otherwise these are not ranked. ``max_run_hours`` is the longest
     time that a machine runs at a stretch."""
@@ -240,7 +240,7 @@ class SourceConfig(_Facts):
     fields that some answers lack: neither gives a warning. ``columns`` are the captions of the tables that it
     reads. Warnings are given for other captions, for missing ones that are not in ``optional_fields``, and
     for a skipped table with all but one of its captions in ``columns`` and none in ``ignored_fields``. If
-    prices come in several currencies, ``currencies`` has the host of each.
+    prices come in several currencies, ``currencies`` gives the host of each.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]

@@ -22,7 +22,7 @@ _PARTS = ("examples", "tokens_per_example", "epochs")
 
 
 def _count(name: str, default: int | None) -> Any:
-    """A field with the bounds of a setting of a job."""
+    """A field with the bounds of a job's setting."""
     setting = job_settings()[name]
     return Field(default=default, ge=setting.least, le=setting.most)
 
@@ -32,8 +32,8 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """A row of the table ``workloads``. ``tokens`` pass through the model, all epochs together; ``max_hours``
-    is its own deadline."""
+    """A row of the table ``workloads``. ``tokens`` is the number that pass through the model in all epochs;
+    ``max_hours`` is the job's own deadline."""
 
     workload: str
     title: str

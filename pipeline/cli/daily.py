@@ -27,7 +27,7 @@ FINDING_INDENT = " " * 16
 SOURCES = (
     "source", "state", "last_accepted_day", "age_days", "terms", "evidence", "last_attempt_day", "title",
 )  # fmt: skip
-"""The columns of the table for people, by importance."""
+"""The columns of the table for people, most important first."""
 
 
 @click.command()
@@ -61,7 +61,7 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
-    # The first publication is fast; later ones compute ahead for the next.
+    # The first publication is fast; later ones compute plans ahead for the next one.
     if pages is None and published_before:
         plan_ahead(home)
 
@@ -110,8 +110,8 @@ def demo(pages: Path) -> None:
 
 
 def _command_here() -> str:
-    """Return the command that runs gpufare in this folder like this process: with its home, and with its path
-    unless the shell finds it."""
+    """Return the command that runs gpufare in this folder as this process does: with the same home, and with
+    the program's path unless the shell finds it."""
     this = Path(sys.argv[0])
     found = shutil.which(this.name)
     if this.name == "__main__.py":

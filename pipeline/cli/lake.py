@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pipeline.record.records import Records
 
 PACKAGES = Path(sys.prefix) / "lake"
-"""Folder of this environment with the packages of requirements-lake.lock."""
+"""The folder in this environment that holds the packages of requirements-lake.lock."""
 
 SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC); all by default.")
 
@@ -73,8 +73,8 @@ def _since(since: datetime | None) -> list[str]:
 
 
 def _need_extensions(*arguments: str) -> None:
-    """Run the command in a process that has the lake's packages in front and exit with its code, unless this
-    one has them. Raises click.ClickException where they are not installed.
+    """Unless this process has the lake's packages, run the command in one that puts them first on its path,
+    and exit with its code. Raises click.ClickException if they are not installed.
     """
     if find_spec("duckdb_extension_ducklake") is not None:
         return

@@ -1,4 +1,4 @@
-"""The command ``gpufare``: each command a few lines over the rooms below.
+"""The command ``gpufare``: each of its commands is a few lines on top of the rooms below.
 
 Heavy rooms are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _EXTRA_OF = {"numpy": "calibrate", "scipy": "calibrate"}
-"""Packages that a default install lacks, and the extra with them."""
+"""Packages that a default install lacks, each with the extra that installs it."""
 
 
 _IN_TRACER = ("measure", "trace")
@@ -91,7 +91,7 @@ class _Commands(click.Group):
         except click.ClickException as error:
             raise _Problem(error.format_message()) from error
         except BrokenPipeError:
-            # The reader of our output closed it (`gpufare ... | head`): no error.
+            # The program that reads our output closed the pipe (`gpufare ... | head`): not an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
         except ModuleNotFoundError as error:
@@ -120,7 +120,7 @@ def _loaded(plugin: str) -> click.Command:
 
 
 def _package(error: ModuleNotFoundError) -> str | None:
-    """Return the package that is not installed; None if it is a part of gpufare, which is a defect."""
+    """Return the package that is not installed; None if it is part of gpufare itself: a defect."""
     package = (error.name or "").partition(".")[0]
     return None if package in ("", "gpufare", "pipeline") else package
 

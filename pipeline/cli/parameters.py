@@ -1,4 +1,4 @@
-"""Types of options and arguments that several commands share, and the day."""
+"""Types of options and arguments that several commands share, and the current day."""
 
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ def today() -> date:
 
 
 def moment(text: str) -> datetime:
-    """Return a day or time in ISO 8601 in UTC, which it is in if it has no offset."""
+    """Return an ISO 8601 day or time in UTC; one without an offset is taken to be in UTC."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

@@ -36,17 +36,17 @@ ROWS_SHOWN = 40
 """Rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""Rows that are measured together. A pipe's columns fit the first of them, and a longer cell further down
-shifts its own line; a terminal gets a table with headings for each such batch."""
+"""Rows that are measured together. In a pipe, columns fit the first such batch, and a longer cell further
+down shifts its own line; a terminal gets a table with headings for each batch."""
 
 NAMED = 8
-"""Hidden columns that are named in a note."""
+"""The number of hidden columns that a note names."""
 
 LEAST_TEXT = 18
-"""Letters that a text column keeps when it is cut to make room for the next one."""
+"""Letters that a text column keeps when it is cut to make room for the next column."""
 
 FIRST_TEXT = 36
-"""Letters of the first column, which identifies the rows, that must fit before others are shown."""
+"""Letters of the first column, which identifies the rows, that must fit before other columns are shown."""
 
 SHORT_HEADING = 10
 """Longest heading, in letters, that stays on one line above narrower values."""
@@ -84,14 +84,14 @@ HEADINGS = {
     "usd_per_gpu_hour": "USD/GPU hour",
     "usd_per_hour": "USD/hour",
 }
-"""Columns whose heading is not their name, in tables for people."""
+"""The headings, in tables for people, of columns that are not headed by their name."""
 
 CHEAPEST = (
     "rank", "total_usd", "hours", "gpu", "gpu_count", "provider", "fit_probability", "usd_per_hour",
     "price_kind", "country", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day",
     "size_evidence", "memory_gib",
 )  # fmt: skip
-"""The columns of ``cheapest_for`` in a table for people, by importance; csv and json give every column."""
+"""The columns of ``cheapest_for`` in a table for people, the most important first; csv and json give all."""
 
 
 def columns_of_cheapest(ranking: Result) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def show(
     """Print an answer as a "table" for people, "csv", "json" (one array), "jsonl" (an object per line) or
     "record" (a line per value).
 
-    Text of the columns ``in_lines`` of a table is wrapped and not cut, and its first ``always`` columns are
+    In a table, text in the columns ``in_lines`` is wrapped, not cut, and the first ``always`` columns are
     never hidden. Unless ``every``, a terminal gets the first ROWS_SHOWN rows.
     """
     if form == "json":
@@ -145,8 +145,8 @@ def show(
 
 
 def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str, Any]], Any]) -> Result:
-    """Return some columns of an answer under their headings. ``texts`` make other cells of a row, aligned as
-    before; P(fits) is in words."""
+    """Return some columns of an answer under their headings. ``texts`` make a column's cells from the row
+    instead, aligned as before; P(fits) is in words."""
     texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
     rows = [
         tuple(texts[name](row) if name in texts else row[name] for name in names) for row in answer.dicts()
@@ -157,7 +157,7 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
 
 
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
-    """Return rows by column as a result of texts."""
+    """Return the ``columns`` of rows, whose values are texts, as a result."""
     cells = [tuple(row[name] for name in columns) for row in rows]
     return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
 
@@ -175,7 +175,7 @@ def _json_objects(answer: Result | Stream) -> Iterator[str]:
 
 
 def show_object(value: dict[str, Any]) -> None:
-    """Print one JSON object: in one line, but on a terminal a line per member."""
+    """Print one JSON object: on a terminal with a line per member, otherwise in one line."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(_finite(value), default=plain, ensure_ascii=False, indent=indent))
 
@@ -244,7 +244,7 @@ class _Column:
 
 
 class _NameWrapper(textwrap.TextWrapper):
-    """Breaks text at blanks and names after underscores, never within a word."""
+    """Breaks text at blanks, and names after underscores; never elsewhere within a word."""
 
     wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
 
@@ -282,7 +282,7 @@ def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bo
 def _show_table(
     answer: Result | Stream, shown: Iterable[tuple[Any, ...]], in_lines: Collection[str], always: int
 ) -> bool:
-    """Print every row as it comes, measured with its neighbours. True if there was one."""
+    """Print every row as it arrives, measured with its neighbours. True if there was a row."""
     rows = ([_cell(value) for value in row] for row in shown)
     begin = list(islice(rows, ROWS_LAID_OUT))
     headings = [printable(heading) for heading in answer.columns]
@@ -312,7 +312,7 @@ def _show_table(
 
 
 def _padded(text: str, column: _Column) -> str:
-    """Return a cell as wide as its column needs to be."""
+    """Return a cell padded to the width of its column."""
     blanks = " " * (column.whole - cell_len(text))
     return blanks + text if column.is_number else text + blanks
 

@@ -119,7 +119,7 @@ def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
-            # Rounded to cents they would not add up.
+            # Rounded to cents, the parts would not add up.
             parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
@@ -164,7 +164,7 @@ def history(form: str, **settings: Any) -> None:
 
 
 def _all_digits(usd: float) -> Decimal:
-    """Return money as a decimal, which keeps all its digits."""
+    """Return an amount of money as a decimal, which keeps all of its digits."""
     return Decimal(f"{usd:.6f}")
 
 
@@ -222,7 +222,7 @@ def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
 
 
 def _names_a_model(settings: dict[str, Any], allowed: Collection[str] = ()) -> bool:
-    """Return True if the settings name a model; without one, reject settings that are not ``allowed``."""
+    """Return True if the settings name a model; if not, reject settings that are not ``allowed``."""
     given = [name for name, value in settings.items() if value not in (None, ())]
     if "model" in given or "config" in given:
         return True
@@ -302,7 +302,7 @@ def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
 
 
 def _four_digits(value: str | None) -> str | None:
-    """Return a number with a fraction in four digits; other text unchanged."""
+    """Round a number that has a fraction to four digits; return other text unchanged."""
     if value is None or not re.fullmatch(r"-?\d+\.\d+", value):
         return value
     number = float(value)

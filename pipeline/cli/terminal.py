@@ -18,8 +18,8 @@ LEAST_WIDTH = 20
 
 
 def width(stream: TextIO | None = None) -> int | None:
-    """Return the width for layout: the variable COLUMNS if it is a number above 0, else the terminal's; None
-    for a pipe or a file without it. ``stream`` is stdout by default."""
+    """Return the width for layout: the variable COLUMNS if it is a number above 0, else the terminal's width,
+    or None for a pipe or a file. ``stream`` is stdout by default."""
     columns, stream = os.environ.get("COLUMNS", ""), stream or sys.stdout
     if not (columns.isdecimal() and int(columns)) and not stream.isatty():
         return None
@@ -27,12 +27,12 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def is_styled() -> bool:
-    """True if bold and colour go to stdout: a terminal that knows them, and no NO_COLOR."""
+    """True if stdout takes bold and colour: it is a terminal that supports them, and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def bold(text: str) -> str:
-    """Return the text for stdout, in bold where styles go there."""
+    """Return the text for stdout, in bold if stdout takes styles."""
     return click.style(text, bold=True) if is_styled() else text
 
 

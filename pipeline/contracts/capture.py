@@ -20,10 +20,10 @@ class Capture:
     """One visit to a source on a day (UTC).
 
     ``captured``: every request was answered, except optional ones; ``partial``: some were; ``failed``: none
-    was; ``needs_permission``: it was not asked, by its terms or by the user's choice; None: the visit was
-    interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder; None if the
-    archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the archive's index
-    of it cannot be read.
+    was; ``needs_permission``: the source was not asked, because of its terms or the user's choice; None: the
+    visit was interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder;
+    None if the archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the
+    capture's index in the archive cannot be read.
     """
 
     source: str
@@ -48,7 +48,7 @@ class Capture:
 
     @property
     def code(self) -> OutcomeCode | None:
-        """The outcome of the failed request that decides; None if none failed, or without requests."""
+        """The outcome of the failed request that decides; None if none failed or there were no requests."""
         return next((entry.outcome for entry in _failures(self.entries)), None)
 
     @property
@@ -59,7 +59,7 @@ class Capture:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings on optional requests that failed, on failures that others made up for, and on odd
+        """Warnings about optional requests that failed, failures that other requests made up for, and odd
         answers."""
         return request_warnings(self.entries)
 
@@ -102,7 +102,7 @@ def _unanswered(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
 
 
 def _is_counted(entry: Entry) -> bool:
-    """True if a capture is incomplete without the answer."""
+    """True if a capture is incomplete without an answer to this request."""
     return not entry.optional and entry.outcome is not OutcomeCode.NEEDS_KEY
 
 

@@ -21,7 +21,7 @@ def host_of(url: str) -> str:
 
 def same_origin(one: str, other: str) -> bool:
     """True if two addresses have the same scheme, name and port: only then may a key follow from one to the
-    other. A name with ``www.`` is another one here."""
+    other. Here, a name with ``www.`` is a different name."""
     origin = _origin(one)
     return origin is not None and origin == _origin(other)
 

@@ -1,4 +1,4 @@
-"""Problems outside of a source's answer: with a file, the disk or a run.
+"""Problems outside a source's answer: with a file, the disk or a run.
 
 Problems of a source are in its outcome. Incidents are published as the table ``incidents``.
 """

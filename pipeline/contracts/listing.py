@@ -22,8 +22,8 @@ if other requests can replace a failed one,
 
 which is called for each failed request: ``answer`` has its address, the status (0 without an answer) and the
 beginning of the body. The returned requests are asked next, each once. If all of them are answered, the
-failure is made up for, and a warning names it. A replacement that fails is passed in again, so a chain of
-addresses returns the one after ``answer.url``, [] after the last;
+failure is made up for, and a warning names it. A replacement that fails is passed in again, so for a chain of
+addresses, return the one after ``answer.url``, [] after the last;
 
 if an answer contains data that must not be stored, a function that removes it before archiving
 
@@ -74,8 +74,8 @@ class SourceChangedError(GpufareError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request to a provider. ``body`` is sent unchanged. Without the answer to an ``optional`` one
-    the others can still be read."""
+    """One HTTP request to a provider. ``body`` is sent unchanged. Without the answer to an ``optional``
+    request, the others can still be read."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -161,13 +161,13 @@ class Listing:
     """One price as the source states it.
 
     ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
-    slice). ``gpu_counts`` has the sizes of machines, ascending, that are rented at a price per GPU, if the
-    answer states them; the price of a whole machine has none. ``context`` has other columns that identify the
-    GPU, under keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib``
-    / ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that the source does not state
-    are None; values that its yaml states for all offers are filled in later. An aggregator names the owner of
-    the machine in ``upstream_provider``, so that the machine is not counted twice. ``country`` is stated by
-    the source, besides its region.
+    slice). ``gpu_counts`` are the sizes, ascending, of machines rented at a price per GPU, if the answer
+    states them; the price of a whole machine has none. ``context`` has other columns that identify the GPU,
+    under keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` /
+    ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that the source does not state are
+    None; values that its yaml states for all offers are filled in later. An aggregator names the owner of the
+    machine in ``upstream_provider``, so that the machine is not counted twice. ``country`` is stated by the
+    source in addition to the region.
     """
 
     raw_label: str

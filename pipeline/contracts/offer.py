@@ -22,7 +22,7 @@ Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
-"""Smallest price above zero, and smallest amount too large, for DECIMAL(18, 8)."""
+"""Smallest price above zero, and smallest amount that is too large, for DECIMAL(18, 8)."""
 
 MAX_INTEGER = 2**31 - 1
 """Largest value of an INTEGER column."""

@@ -99,7 +99,7 @@ NOT_ASKED: Mapping[str, SourceResult] = {
     "needs_key": SourceResult.NEEDS_KEY,
     "needs_permission": SourceResult.NEEDS_PERMISSION,
 }
-"""The results by the statuses of captures for which nothing was requested; none of them is a failure."""
+"""The results of captures for which nothing was requested, by status; none of them is a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

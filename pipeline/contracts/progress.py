@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
-"""Takes one line of text for each note and each Step; from several threads while sources are captured in
-parallel."""
+"""Called with one line of text for each note and each Step, from several threads while sources are captured
+in parallel."""
 
 
 class Step(str):

@@ -1,7 +1,7 @@
 """Reasons for rejecting a row of an answer, and for doubting an offer's price.
 
-``RejectReason`` is published with its sentences as the table ``reject_reasons``; each reject has a ``detail``
-besides. Reasons that are ``held`` are for prices that were read and are not yet believed.
+``RejectReason`` is published with its sentences as the table ``reject_reasons``; each reject also has a
+``detail``. Reasons that are ``held`` are for prices that were read and are not yet believed.
 """
 
 from enum import StrEnum, auto

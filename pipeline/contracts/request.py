@@ -16,9 +16,9 @@ class Entry(BaseModel):
     belong to the stored body, ``body_sha256`` to the request's body. ``sent`` is False for a request that was
     never sent: disallowed by robots.txt, refused, without its key, given up.
 
-    Without the answer to an ``optional`` request the others can still be read. ``instead`` has the keys of
+    Without the answer to an ``optional`` request, the others can still be read. ``instead`` has the keys of
     the requests that replaced this one after it failed; if all are answered, they make up for it. ``warning``
-    tells what was odd about a usable answer. ``more_unsent`` is the number of further requests that were not
+    says what was odd about a usable answer. ``more_unsent`` is the number of further requests that were not
     sent for the same reason and have no entry.
     """
 

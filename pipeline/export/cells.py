@@ -12,7 +12,7 @@ _BLANK = (
 """Spaces, controls and invisible characters. Spelled out: ``\\s`` is ASCII in DuckDB but not in Python."""
 
 FORMULA_START = rf"^(?:[{_BLANK}]*[=+\-@＝＋－＠]|[\t\r\n])"
-"""Start of a cell that a spreadsheet would run, also in wide letters or after blanks; such text gets an
+"""Start of a cell that a spreadsheet would run, even in wide letters or after blanks; such text gets an
 apostrophe in front. The pattern means the same in Python and DuckDB."""
 
 DATETIME = "%Y-%m-%dT%H:%M:%S.%fZ"

@@ -22,10 +22,10 @@ class ExportError(GpufareError):
 
 @contextmanager
 def replaced(target: Path) -> Iterator[Path]:
-    """Yield an empty folder beside the target, which replaces the target on leaving.
+    """Yield an empty folder beside the target; it replaces the target on leaving.
 
-    On failure the former export stays. Raises ExportError if the target has files that no export wrote, or if
-    another export is writing to it.
+    On failure the earlier export stays. Raises ExportError if the target has files that no export wrote, or
+    if another export is writing to it.
     """
     target = target.resolve()
     if Path.cwd().is_relative_to(target):
@@ -57,7 +57,7 @@ def _beside(target: Path, name: str) -> Path:
 
 
 def _locked(target: Path) -> FileLock:
-    """Return the target's lock, held; a killed process releases it. Raises ExportError if it is taken."""
+    """Take and return the target's lock; a killed process releases it. Raises ExportError if it is taken."""
     lock = FileLock(_beside(target, "lock"), timeout=0)
     try:
         lock.acquire()
@@ -92,8 +92,8 @@ def _swap(new: Path, target: Path, former: Path) -> None:
 
 
 def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
-    """Remove leftovers of an interrupted export while holding the lock. If it ended between the two renames,
-    the former export is renamed back."""
+    """Remove leftovers of an interrupted export while holding the lock. If that export ended between the two
+    renames, the former one is renamed back."""
     if target.exists():
         shutil.rmtree(former, ignore_errors=True)
     elif former.exists():
@@ -102,7 +102,7 @@ def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
 
 
 def check_ours(target: Path) -> None:
-    """Raise ExportError unless the target is missing, empty, or has only files that an export wrote."""
+    """Raise ExportError unless the target is missing, empty, or contains only an export's files."""
     if not target.exists():
         return
     found = {str(path.relative_to(target)) for path in target.rglob("*") if _is_leaf(path)}

@@ -1,7 +1,7 @@
 """gpuhunt's catalogue (its version 2): ``<provider>.csv``.
 
 The columns are those that gpuhunt 0.1.34 reads (gpuhunt/_internal/storage.py). Its query reads the files of
-READ_FROM_FILES and asks the other providers live.
+the providers in READ_FROM_FILES and asks the others live.
 """
 
 from operator import itemgetter

@@ -39,7 +39,7 @@ LACKS = {
 LEFT_OUT = "left_out.csv"
 
 Machine = Mapping[str, Any]
-"""A machine in a region: its first offer, the tool's names of its ``cloud`` and ``accelerator``, and its
+"""A machine in a region: its first offer, the tool's names for its ``cloud`` and ``accelerator``, and its
 prices in USD per hour of the whole machine, ``on_demand`` and ``spot`` (None if not offered). ``memory_gb``
 is per GPU."""
 
@@ -51,9 +51,9 @@ Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
 class Layout:
     """A tool's catalogue and its columns.
 
-    ``file`` is the path of a cloud's machines, with {cloud} in it. Clouds ``always_written`` have a file even
-    without machines. With ``row_per_price``, on-demand and spot prices have separate rows with ``price`` and
-    ``is_spot``.
+    ``file`` is the path of a cloud's machines, with {cloud} in it. Clouds in ``always_written`` get a file
+    even without machines. With ``row_per_price``, on-demand and spot prices have separate rows with ``price``
+    and ``is_spot``.
     """
 
     tool: str
@@ -95,12 +95,12 @@ LEFT_OUT_COLUMNS: Columns = {
 
 
 def clouds(tool: str) -> dict[str, str]:
-    """Return a tool's names of the sources that it can list."""
+    """Return a tool's names for the sources that it can list."""
     return _tool_names(tool, "clouds.csv", "source", "name")
 
 
 def accelerators(tool: str) -> dict[str, str]:
-    """Return a tool's names of GPUs."""
+    """Return a tool's names for GPUs."""
     return _tool_names(tool, "accelerator_names.csv", "gpu_id", "name")
 
 

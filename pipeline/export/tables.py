@@ -38,7 +38,7 @@ def resource_name(table: str) -> str:
 
 
 def field_type(kind: str) -> str:
-    """Return the Table Schema type of a DuckDB type. Raises KeyError for a type without one."""
+    """Return the Table Schema type of a DuckDB type. Raises KeyError for a type that has none."""
     if kind.endswith("[]"):
         return "array"
     if kind.startswith("DECIMAL"):
@@ -56,8 +56,8 @@ def described(
 ) -> Table:
     """Describe a published table: all columns or ``only`` some, without those ``omitted``.
 
-    Foreign keys lead into tables that are ``resources`` of the package. A column is required, and a foreign
-    key given, only if the rows satisfy it.
+    Foreign keys lead only to tables that are ``resources`` of the package. A column is marked as required,
+    and a foreign key is given, only if the rows satisfy that constraint.
     """
     declared = read_table(table)
     columns = [
@@ -109,7 +109,7 @@ def _bounds(checks: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> set[str]:
-    """Return the columns that have an empty text, which other tools read as a missing value."""
+    """Return the columns that contain an empty text, which other tools read as a missing value."""
     if not names:
         return set()
     found = ", ".join(f"coalesce(bool_or(\"{name}\" = ''), FALSE)" for name in names)
@@ -118,7 +118,7 @@ def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: lis
 
 
 def _foreign_key(connection: duckdb.DuckDBPyConnection, table: str, column: Column) -> dict[str, Any] | None:
-    """Return the foreign key of a column; None unless a single column is the key and has all its values."""
+    """Return a column's foreign key; None unless that key is a single column with all of its values."""
     into, name = column.key_into, column.name
     if len(read_table(into).key) != 1:
         return None

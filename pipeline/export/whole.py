@@ -23,7 +23,7 @@ Form = Literal["csv", "parquet"]
 TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
 
 ROWS_OF_PAGES = {"rejects": ("raw",)}
-"""Columns, by table, with verbatim rows of the sources' pages, which a republished export omits."""
+"""By table, the columns that quote rows of the sources' pages verbatim; a republished export omits them."""
 
 LATEST = "latest"
 """The folder, and the name for ``--tables``, of the small set."""

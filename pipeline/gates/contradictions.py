@@ -142,7 +142,7 @@ def _one_price_for_all(offers: Sequence[Offer]) -> Found:
 
 
 def _spread(offers: Sequence[Offer]) -> Found:
-    """Flag prices of a card that are far from its others, except a price that was seen at the source."""
+    """Flag prices far from the others of the same card, except a price that was seen at the source."""
     for group in _groups(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
         prices = [usd_of(offer) for offer in group]
         middle = median(prices)
@@ -170,8 +170,8 @@ def _successors(offers: Sequence[Offer]) -> Found:
 def succeeds(successor: str, older: str) -> bool:
     """True if a card is the successor of another by catalog/gpu_order.csv.
 
-    Cards on boards of eight (SXM) cost more than single ones, so an older SXM card is compared with its
-    successor on boards only; an aftermarket board with more memory is neither card.
+    Cards on boards of eight (SXM) cost more than single ones, so an older SXM card is compared only with a
+    successor on such boards; an aftermarket board with more memory is neither card.
     """
     one, other = card_by_id().get(older), card_by_id().get(successor)
     if one is None or other is None or (one.model, other.model) not in _order():

@@ -81,7 +81,7 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
 
 
 def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
-    """Return a held price from its reject of a ``day``, in view of those of ``earlier`` days."""
+    """Return a held price from its reject on ``day``, in view of how it was held on ``earlier`` days."""
     reason, price = HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
     before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
     if earlier and is_same_price(earlier.native_price, price):

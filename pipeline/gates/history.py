@@ -35,7 +35,7 @@ def read_history(records: Records, source: str, day: date) -> History:
         for row in records.rejects(source, each):
             if row["reason"] in HELD_REASONS:
                 key = tuple(row["raw"]["price_key"])
-                # An offer that is held and accepted on one day shares its key with another.
+                # If a key is held and accepted on the same day, two offers share it.
                 if key not in accepted or (last_day and each >= last_day):
                     held[key] = held_again(row, each, held.get(key))
     return History(offers, last_day, held)
@@ -58,7 +58,7 @@ def moves_at_other_sources(
     """Yield the logarithm of each other source's change of a card's median USD per GPU-hour, from its last
     accepted reading up to ``since`` to its newest one up to ``day``.
 
-    Marketplaces do not count, since a few hosts make their median.
+    Marketplaces do not count, since a few hosts determine their median.
     """
     for source in asked_configs():
         days = [each for each in records.accepted_days(source) if each <= day]

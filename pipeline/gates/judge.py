@@ -32,7 +32,7 @@ from pipeline.record.records import Records
 
 @dataclass(frozen=True)
 class Screened:
-    """A reading's believed offers, and its held prices as rejects; ``failure`` if these are too many."""
+    """A reading's believed offers, and its held prices as rejects; ``failure`` if too many are held."""
 
     offers: list[Offer]
     rejects: list[RejectedRow]
@@ -74,13 +74,13 @@ def judge(
     screened = screen(built.offers, history, config, day, moves_elsewhere)
     built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
     if missing := missing_cards(built.offers, config):
-        # They were read, so the page is as usual and its other prices are not in doubt.
+        # These cards were read, so the page is as usual and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
     return built, Acceptance(screened.failure is None, screened.failure, warnings)
 
 
 def _flagged_as_imported(built: Built) -> Built:
-    """Return a reading whose offers have a flag each: that of a contradiction, else ``imported``."""
+    """Return the reading with a flag on every offer: that of a contradiction, or else ``imported``."""
     offers = [
         offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
         for offer in built.offers
@@ -95,7 +95,7 @@ def screen(
     day: date,
     moves_elsewhere: Moves = lambda *_: (),
 ) -> Screened:
-    """Split a day's offers into those whose prices are believed, and the rejects of held ones.
+    """Split a day's offers into those whose prices are believed, and the rejects that hold the others.
 
     ``moves_elsewhere`` gives the changes of a card's price at other sources since a day.
     """

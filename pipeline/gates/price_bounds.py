@@ -1,7 +1,7 @@
 """Checks of first prices, for cards and price kinds without an accepted price at the source: they are
 compared with dated prices from public files.
 
-catalog/gpu_price_bounds.csv has the lowest and the highest price of each card and price kind: of one source
+catalog/gpu_price_bounds.csv gives the lowest and the highest price of each card and price kind: at one source
 (``source``), and over all sources with list prices (``source`` empty).
 """
 
@@ -33,7 +33,7 @@ class PriceBounds:
     basis: str
 
     def contains(self, usd_per_gpu_hour: Decimal) -> bool:
-        """True if a price is within; both ends are."""
+        """True if a price is in the range, ends included."""
         return self.low <= usd_per_gpu_hour <= self.high
 
 
@@ -78,16 +78,16 @@ class OtherPrices:
                 self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
 
     def lack_kind(self, kind: str, beside: Offer) -> bool:
-        """True if the card has no price of this kind, or one on the wrong side: on-demand belongs above."""
+        """True if the card has no price of this kind, or one on the wrong side (on-demand must be dearer)."""
         usd, prices = usd_of(beside), self._prices.get((beside.gpu_id or "", kind), [])
         if beside.price_kind == "on_demand":
             return not prices or max(prices) >= usd
         return not prices or (kind == "on_demand" and min(prices) <= usd)
 
     def lack_card(self, gpu_id: str, beside: Offer) -> bool:
-        """True if another card lacks this price, which it had before: the reading has it at other prices
-        only, or lacks it and it is the same model as this card, so that their labels are easily confused.
-        Cards that differ only in a missing form factor may be the same card."""
+        """True if another card, which had this price before, no longer has it: the reading has that card only
+        at other prices, or lacks that card and both are of one model, so that their labels are easily
+        confused. Cards that differ only in a missing form factor may be the same card."""
         other, own = card_by_id().get(gpu_id), card_by_id().get(beside.gpu_id or "")
         if other is None or own is None:
             return False
@@ -112,8 +112,8 @@ def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | 
 
 
 def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the plausible range of a card's price at a source, from prices seen there, else at several
-    others; None if too few were seen. Raises CatalogError."""
+    """Return the plausible range of a card's price at a source, from prices seen there, or else at several
+    other sources; None if too few were seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
     for kind in kinds:
         discount = Decimal(1) if kind == price_kind else THRESHOLDS.discount
@@ -137,7 +137,7 @@ def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | N
 
 
 def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
-    """Return a doubt about a price that was seen at the source for something else and not for this: for
+    """Return a doubt about a price that was seen at the source not for this, but for something else: for
     another price kind of the card, or for another card if this card's price is known.
 
     Equal prices are common, so the reading itself must agree: a price read in the wrong place is missing in

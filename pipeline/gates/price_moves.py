@@ -61,8 +61,8 @@ class EarlierPrices:
         return (found[0], found[-1]) if found else None
 
     def still_held(self, offer: Offer) -> Doubt | None:
-        """Return an earlier reading's doubt about the same price, whose comparison may be gone by now. A
-        price that was out of line is compared again instead."""
+        """Return an earlier reading's doubt about the same price: what it was compared with may be gone by
+        now. A price that was out of line is compared again instead."""
         held = self._held.get(price_key(offer))
         if held is None or held.reason == RejectReason.PRICE_OUT_OF_LINE:
             return None
@@ -126,7 +126,7 @@ def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceC
 
 
 def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[int, Doubt]:
-    """Return doubts about all moved prices if most of them moved, by their place in ``offers``.
+    """Return doubts, by place in ``offers``, about all moved prices if most prices moved.
 
     Spot prices follow demand: only a single factor for all of them is suspicious.
     """

@@ -1,4 +1,4 @@
-"""An offer's price as the gates compare it: its key across days, its dollars, and how far two are apart."""
+"""An offer's price as the gates compare it: key across days, dollars, and how far apart two prices are."""
 
 from decimal import Decimal
 from typing import Any

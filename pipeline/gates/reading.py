@@ -114,13 +114,13 @@ def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None
 
 
 def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
-    """Return the cards of the yaml's ``must_have`` without an offer."""
+    """Return the cards in the yaml's ``must_have`` that have no offer."""
     return sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
 
 
 def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:
-    """Return why a page does not seem to be in the yaml's currency, by the currency marks in its text; None
-    if it does, or has too few marks. A reader that ignores the mark reads such a page without noticing."""
+    """Return why a page seems to be in a currency other than the yaml's, by the marks in its text; None if it
+    does not, or has too few marks. A reader that ignores the mark reads such a page without noticing."""
     for answer in answers:
         own = config.currencies_of(answer.url)
         foreign, count = max(
@@ -146,7 +146,7 @@ def _marks(body: bytes, currency: str) -> int:
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None otherwise, or if the source has been refused for held_days: its list has really grown then."""
+    None otherwise, or if the source has been refused for held_days: then its list has really grown."""
     if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)

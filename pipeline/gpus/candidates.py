@@ -8,7 +8,7 @@ from pipeline.gpus.catalogue import EXPLICIT_FORM_FACTORS, Card
 from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel
 
 # A card reports less memory than its name says (ECC, firmware), and sellers write GiB, GB, or the physical
-# size: an H100 80GB reports 81,559 MiB = 79.6, a B300 of 288 GB 262, an A10G of 24 GB 22.0.
+# size: an 80 GB H100 reports 79.6 GiB (81,559 MiB), a 288 GB B300 262, a 24 GB A10G 22.0.
 _LOWEST_REPORTED_SHARE = 0.87
 _MEMORY_TOLERANCE = 0.08
 """Tolerance of a stated memory in each direction, relative to the larger of the two."""
@@ -41,7 +41,7 @@ class Evidence:
     is_instance_type: bool = False
 
     def per_gpu(self, total_gb: float | None) -> float | None:
-        """Return a memory of all GPUs per GPU; None without a memory or a count."""
+        """Return the memory per GPU, given that of all GPUs; None without a memory or a count."""
         return total_gb / self.gpu_count if total_gb is not None and self.gpu_count else None
 
 
@@ -62,7 +62,7 @@ def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_on
     """Return the form factors that a label asks for, in the catalogue's terms."""
     wanted = set(stated)
     if not has_one_model:
-        wanted -= {"Server", "Workstation"}  # ordinary words, too, which no single model confirms
+        wanted -= {"Server", "Workstation"}  # also ordinary words, unless a single model confirms them
     if "Max-Q" in wanted:
         wanted -= {"Workstation", "Max-Q"}
         wanted.add("Max-Q" if "Max-Q" in existing else "Laptop")
@@ -89,13 +89,13 @@ def _is_named_in_full(card: Card, cards: Sequence[Card]) -> bool:
 
 
 def by_architecture(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards of the architectures that the label names, or all."""
+    """Return the cards of the architectures that the label names, or all if it names none."""
     return [card for card in cards if card.architecture in label.architectures] or cards
 
 
 def by_memory_type(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or
-    all."""
+    """Return the cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or all
+    if it names none."""
     return [card for card in cards if card.memory_type in label.memory_types] or cards
 
 
@@ -112,7 +112,7 @@ def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
 
 
 def _mig_memory_share(card: Card, compute_slices: int) -> float:
-    """Return the share of a card's memory that a profile of ``compute_slices`` has; infinite without one."""
+    """Return the share of a card's memory that a profile of ``compute_slices`` has; infinite if unknown."""
     if card.model in _MODELS_OF_FOUR_SLICES:
         return compute_slices / 4
     return _MIG_MEMORY_SHARES.get(compute_slices, inf)
@@ -161,7 +161,7 @@ def _by_memory_columns(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
     """Return the cards that agree with the label's memories, per GPU or of all GPUs. A memory that fits no
-    card is a contradiction, unless it is a slice's or in a machine's name with one that fits."""
+    card is a contradiction, unless it is a slice's, or is in a machine's name beside one that fits."""
     label, rule, contradicted = evidence.label, "", False
     can_be_of_host = evidence.is_instance_type or label.mentions_host
     for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
@@ -180,7 +180,7 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """Return the cards whose memory is a number without a unit ("a100-80"). It is a memory only for a
+    """Return the cards whose memory is a number without a unit ("a100-80"). The number is a memory only for a
     data-centre model with several sizes, none of them usual: otherwise it may count CPUs."""
     if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
         return MemoryMatch(cards, "")
@@ -213,7 +213,7 @@ def _is_near(card: Card, size_gb: float) -> bool:
 
 
 def _with_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
-    """Return the cards of which a slice with this memory is sold: a column can state a slice's memory."""
+    """Return the cards that are sold in slices with this memory: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
         return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]

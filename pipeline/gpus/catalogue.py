@@ -35,12 +35,12 @@ class Card:
 
     @property
     def generic(self) -> bool:
-        """True if it represents a model and memory whose form factor is unknown."""
+        """True if the card represents a model and memory whose form factor is unknown."""
         return bool(self.derived_from)
 
     @property
     def is_modified(self) -> bool:
-        """True if it is an aftermarket board with more memory than the vendor's card."""
+        """True if the card is an aftermarket board with more memory than the vendor's."""
         return self.form_factor.endswith("-mod")
 
 
@@ -86,7 +86,7 @@ def card_by_id() -> Mapping[str, Card]:
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
-    "4090", "Grace Hopper"), which counts only in a label without a strong one."""
+    "4090", "Grace Hopper"), and counts only in a label without a strong spelling."""
 
     models: tuple[str, ...]
     weak: bool
@@ -156,8 +156,8 @@ def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
 @dataclass(frozen=True, slots=True, eq=False)
 class ProviderRule:
     """One row of provider_gpus.csv: an ambiguous name of these providers means ``gpu_id``, or a generic
-    card's model and memory. ``applies_to`` restricts it to labels with this form factor, or replaces the card
-    of this id; if empty, it applies to every ambiguous name."""
+    card's model and memory. ``applies_to`` restricts it to labels with this form factor, or makes ``gpu_id``
+    replace the card with this id; if empty, it applies to every ambiguous name."""
 
     provider: Annotated[frozenset[str], BeforeValidator(lambda text: text.split("|"))]
     gpu_id: str
@@ -185,8 +185,8 @@ def providers_with_rules() -> frozenset[str]:
 @cache
 def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
     """Return the rules for a label of ``provider``, in order of precedence. For a machine resold from
-    ``upstream``, the upstream's offers come first; its naming does not matter, since the reseller named
-    it."""
+    ``upstream``, the rules based on the upstream's offers come first; those on its naming do not apply: the
+    reseller named the machine."""
     own = tuple(rule for rule in _provider_rules() if provider in rule.provider)
     if upstream is None or upstream == provider:
         return own

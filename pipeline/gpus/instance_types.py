@@ -42,7 +42,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One row of instance_types.csv; ``provider`` names several, or none for every provider."""
+    """One row of instance_types.csv; ``provider`` names several providers; empty means every provider."""
 
     pattern: re.Pattern[str]
     provider: str = ""
@@ -68,7 +68,7 @@ class Family:
             return self.sizes.get(groups["size"])
         name, _, divisor = rule.partition("/")
         count = float(groups.get(name, name) or "1") / float(divisor or 1)
-        # Any other count shows that the divisor is not that of this machine.
+        # Any other count shows that the divisor is not for this machine.
         is_part = 0 < count < 1 and isclose(1 / count, round(1 / count))
         return count if is_part or count.is_integer() else None
 
@@ -80,8 +80,8 @@ def _rows() -> list[Family]:
 
 @cache
 def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return the families of one provider, or ("") those of every provider, after a pattern that matches all
-    of their names, so that one match rejects most labels."""
+    """Return a pattern for all names in a provider's families, so that one match rejects most labels; and the
+    families. The provider "" stands for every provider."""
     families = [row for row in _rows() if provider in row.provider.split("|")]
     return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
 
@@ -97,8 +97,8 @@ def _find(name: str, provider: str) -> InstanceType | None:
 
 
 def find_instance_type(name: str, provider: str) -> InstanceType | None:
-    """Return the instance type of that name, or None. ``provider`` is a key of the tables, or "". Prefixes
-    such as Azure's "Standard_" are optional, except in the names of some CPU machines."""
+    """Return the instance type with the given name, or None. ``provider`` is a key of the tables, or "".
+    Prefixes such as Azure's "Standard_" are optional, except in the names of some CPU machines."""
     canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
     if "--" in canonical:
         canonical = "-".join(filter(None, canonical.split("-")))

@@ -235,7 +235,7 @@ _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 @lru_cache(maxsize=CACHE_SIZE)
 def _canonical_word(word: str) -> str:
     """Return a word as a cache key: itself, "" for filler, "?" for an unknown word, "#8" for a count, "~ram"
-    for one that makes the number before it the host's."""
+    for a word that makes the number before it the host's."""
     tokens = tokens_of_word(word)
     if len(tokens) == 1 and tokens[0].kind is Kind.COUNT:
         return f"#{tokens[0].value:g}"

@@ -1,4 +1,4 @@
-"""The decision on a label: the only card that it can be, or ambiguous, unknown or not a GPU."""
+"""The decision on a label: the only card that it can be; or that it is ambiguous, unknown or not a GPU."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
 class Identity:
     """The GPU of a label.
 
-    ``memory_gb`` is of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is
+    ``memory_gb`` is that of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is
     ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs; slices and shares count as fractions. ``rule``
     names the deciding evidence, ``candidates`` the possible gpu_ids. ``confidence`` is "usual" if no memory
     is stated and the model's usual one is assumed."""
@@ -92,7 +92,7 @@ def _identify(
             cards = _cards_of(*of_machine.models, *parsed.models)
             return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
-            # "4x H100 (p5.48xlarge)": two counts leave it open; "2x p5.48xlarge" counts machines;
+            # "4x H100 (p5.48xlarge)": two counts leave the number open; "2x p5.48xlarge" counts machines;
             # "1x A10" beside a machine that has a fraction of an A10 means that fraction.
             stated = counts if named_beside else frozenset[float]()
             if machine.gpu_count is not None:
@@ -170,8 +170,8 @@ def _decide(
 
 
 def _gpu_count(stated: frozenset[float], given: float | None) -> tuple[float | None, bool]:
-    """Return the number of GPUs, and whether the label's counts contradict it. A given 1 can be the share of
-    a GPU that the label states."""
+    """Return the number of GPUs, and whether the label's counts contradict it. A given count of 1 can stand
+    for the share of a GPU that the label states."""
     if given is None:
         return (next(iter(stated)), False) if len(stated) == 1 else (None, False)
     if given == 1 and stated and max(stated) < 1:
@@ -209,7 +209,7 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
-    """Return the card that agrees with all evidence, among the named models; without a count."""
+    """Return the identity, without a count, of the card of the named models that agrees with all evidence."""
     parsed, columns = evidence.label, evidence.columns
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
@@ -296,7 +296,7 @@ def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list
 
 
 def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """Return the cards of a provider that sells one under another's name, e.g. an SXM board as "NVLink"."""
+    """Return the cards, replacing any under whose name the provider sells another (an SXM as "NVLink")."""
     meant = {rule.applies_to: rule.gpu_id for rule in rules}
     if not any(card.gpu_id in meant for card in cards):
         return cards
@@ -349,8 +349,8 @@ def _with_name_columns(
     contradiction makes it ambiguous."""
     without_names = replace(columns, names=())
     for name in columns.names:
-        # Next to a settled label, a column often states only the model ("Nvidia A100"): the provider's usual
-        # meaning of it is no contradiction.
+        # Next to a settled label, a column often states only the model ("Nvidia A100"): what the provider
+        # usually means by it is no contradiction.
         named_by = "" if identity.status == "matched" else provider
         other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
         if other.status not in ("matched", "ambiguous"):
@@ -363,7 +363,7 @@ def _with_name_columns(
 
 
 def _agreed(identity: Identity, other: Identity) -> Identity:
-    """Return the common identity of two names of one GPU."""
+    """Return the identity that two names of one GPU have in common."""
     common = _with_siblings(identity.candidates) & _with_siblings(other.candidates)
     cards = [card for card in catalogue.cards() if card.gpu_id in common]
     if not cards:

@@ -140,7 +140,7 @@ def _fragments() -> tuple[tuple[str, Token], ...]:
 
 
 def gigabytes(number: float, unit: str) -> float:
-    """Return a memory in GB; one in MB or MiB in GiB."""
+    """Return a memory in GB, or in GiB if it is stated in MB or MiB."""
     return number / MIB_PER_GIB if unit.startswith("m") else number
 
 
@@ -186,8 +186,8 @@ def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
 
 
 def _is_shorter_name_with_count(text: str, rest: str) -> bool:
-    """True for "x" as part of a count: "a100x8" is eight A100, not an A100X, but "mi300x8" is eight
-    MI300X."""
+    """True for "x" as part of a count: "a100x8" is eight A100s, not an A100X, but "mi300x8" is eight
+    MI300Xs."""
     return (
         text.endswith("x")
         and not text.isalpha()

@@ -1,6 +1,6 @@
 """The morning's digest, about ten lines: the publication, price moves, failed sources, held prices.
 
-Text of price pages is made harmless first, since a chat may show a line as Markdown or HTML.
+Text from price pages is made harmless first, since a chat may show a line as Markdown or HTML.
 """
 
 import html
@@ -44,12 +44,12 @@ class Digest:
     lines: tuple[str, ...]
 
     def text(self) -> str:
-        """Return it as plain text, for a log or a chat."""
+        """Return the digest as plain text, for a log or a chat."""
         return "\n".join([f"gpufare {self.day}", *self.lines])
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return a text of a page or an error, shortened, without line breaks, markup, HTML, links or
+    """Return a text from a page or an error, shortened, without line breaks, markup, HTML, links or
     mentions."""
     shown = printable(str(text))
     cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"

@@ -21,16 +21,16 @@ TIMEOUT_SECONDS = 10.0
 MAX_CHARACTERS = 4_000
 """Chats cut or reject longer texts."""
 
-# These log whole addresses.
+# These loggers record whole addresses.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> str:
-    """Post a morning's digest unless that day's was posted, and return a line on it.
+    """Post a morning's digest unless that day's has been posted, and return a line on the outcome.
 
-    Never raises for the webhook or the disk: a failure is an incident. If the home cannot be written, the
-    digest is posted each time, as it is needed most then.
+    Never raises because of the webhook or the disk: a failure is an incident. If the home cannot be written,
+    the digest is posted each time, since it is most needed then.
     """
     posted = home.digests / f"{digest.day}.txt"
     if posted.exists():

@@ -17,7 +17,7 @@ from pipeline.home.disk import replacing
 MAX_FILE_BYTES = 50_000_000
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Possible separators; the one that divides the heading into the most columns is used."""
+"""Possible separators; a file's is the one that divides its heading into the most columns."""
 
 _REPLACED = "\ufffd"
 """Stands for a byte that is not UTF-8."""
@@ -30,7 +30,7 @@ class CsvError(GpufareError):
 @dataclass(frozen=True, slots=True)
 class CsvRow:
     """A row: the number of its first line, its values by column, its text with the line break, and its
-    problem ('' without one). A row with a problem has the values that can be read."""
+    problem ('' if it has none). A row with a problem keeps the values that can be read."""
 
     line: int
     values: dict[str, str]
@@ -98,7 +98,7 @@ def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> No
 
 
 def row_text(values: Iterable[Any], separator: str = ",") -> str:
-    """Return one line of CSV, with blanks for line breaks in texts."""
+    """Return one line of CSV, with blanks in place of line breaks in texts."""
     text = io.StringIO()
     csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
         [" ".join(str(value).split()) for value in values]

@@ -19,7 +19,7 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Stamp(NamedTuple):
-    """Size and modification time of a file; with the same stamp it need not be opened again."""
+    """Size and modification time of a file; while they are the same, it need not be opened again."""
 
     bytes: int
     mtime_ns: int
@@ -36,7 +36,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the path to an OSError raised within, if it has none."""
+    """Add the path to an OSError that is raised within and has none."""
     try:
         yield
     except OSError as error:
@@ -136,10 +136,10 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
 
 
 def set_aside(home: Home, path: Path, *, copies: bool = False) -> Path:
-    """Move a damaged file of the home under ``damaged``, or copy it there, over no earlier one; return its
-    new path.
+    """Move a damaged file of the home to ``damaged``, or copy it there, without replacing an earlier one;
+    return its new path.
 
-    Raises OSError if it cannot be moved, FileNotFoundError if it is gone.
+    Raises OSError if the file cannot be moved, and FileNotFoundError if it is gone.
     """
     place = home.damaged / path.relative_to(home.root)
     number = 1

@@ -13,13 +13,13 @@ OLD_SECONDS = 3600.0
 """No file takes this long to write: an older one is litter, even if its process id is in use again."""
 
 DAYS_LOOKED_AT = 31
-"""Newest days per source of the archive that are looked into; older ones were swept when they were new."""
+"""Newest days of each source in the archive that are searched; older ones were swept when they were new."""
 
 _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writing")
 
 
 def half_written(home: Home) -> list[Path]:
-    """Return files that no process will finish: theirs has ended, or they are older than OLD_SECONDS."""
+    """Return files that no process will finish: the writer has ended, or they are older than OLD_SECONDS."""
     old = time.time() - OLD_SECONDS
     left = []
     for path, pid in _candidates(home):
@@ -30,7 +30,7 @@ def half_written(home: Home) -> list[Path]:
 
 
 def sweep(home: Home) -> list[Path]:
-    """Delete those files and return them. Safe while other processes write; never raises."""
+    """Delete half-written files and return them. Safe while other processes write; never raises."""
     swept = []
     for path in half_written(home):
         try:
@@ -42,7 +42,7 @@ def sweep(home: Home) -> list[Path]:
 
 
 def _candidates(home: Home) -> Iterator[tuple[Path, int | None]]:
-    """Yield half-written files, with the id of the process that wrote each where its name has one."""
+    """Yield half-written files, each with the id of the process that wrote it, if its name has one."""
     for folder, subfolders, names in os.walk(home.root):
         if Path(folder).parent == home.archive:
             subfolders[:] = sorted(subfolders)[-DAYS_LOOKED_AT:]

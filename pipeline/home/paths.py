@@ -34,7 +34,7 @@ class _Place:
 class Home:
     """The files and folders under one GPUFARE_HOME.
 
-    ``archive`` and ``record`` cannot be made again; ``cache``, ``published`` and ``report`` are built from
+    ``archive`` and ``record`` cannot be recreated; ``cache``, ``published`` and ``report`` are built from
     them.
     """
 
@@ -49,11 +49,11 @@ class Home:
     damaged = _Place("damaged")
     """Files of the other folders that could not be read, under the same relative path."""
     cache = _Place("cache")
-    """Results that depend on the catalogue and the model only, by the hash of their inputs."""
+    """Results that depend only on the catalogue and the model, by the hash of their inputs."""
     models = _Place("models.csv")
-    """The user's own models, in the columns of catalog/models.csv."""
+    """The user's own models, with the columns of catalog/models.csv."""
     gpus = _Place("gpus.csv")
-    """The user's own GPUs, in the columns of catalog/gpus.csv."""
+    """The user's own GPUs, with the columns of catalog/gpus.csv."""
     workloads = _Place("workloads.csv")
     """The user's own workloads; see pipeline/catalog/own.py."""
     permissions = _Place("permissions.json")
@@ -69,7 +69,7 @@ class Home:
     report = _Place("report")
     """The page that Dagster writes after each publication."""
     demo = _Place("demo.json")
-    """The mark of a home of sample prices; see pipeline/refresh/demo.py."""
+    """Marks a home that holds sample prices; see pipeline/refresh/demo.py."""
     published = _Place("published", "gpufare.duckdb")
     """The read-only database that users query."""
 

@@ -49,7 +49,7 @@ def attached(data: str | None = None) -> Iterator[Lake]:
     catalogue, password = catalogue_and_password()
     if password:
         os.environ["PGPASSWORD"] = password  # libpq reads it; no statement contains it
-    # Only one process at a time may open a file; others wait.
+    # Only one process at a time may open a file; the others wait.
     turn = FileLock(f"{catalogue}.lock") if catalogue.startswith("/") else nullcontext()
     option = f"DATA_PATH {quoted(data)}" if data else "CREATE_IF_NOT_EXISTS false"
     try:

@@ -58,8 +58,8 @@ def content_of(rows: Rows) -> Content:
 def stands(content: Content, other: Content | None) -> bool:
     """True if a home's content of a day replaces the lake's (None if the lake has none).
 
-    Content with prices precedes content without, a newer attempt an older one, and a later reading of the
-    same attempt an earlier one.
+    Content with prices is preferred to content without, a newer attempt to an older one, and a later reading
+    of the same attempt to an earlier one.
     """
     if other is None:
         return True
@@ -100,7 +100,7 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
             there = next(_contents_in_lake(lake, place), None)
             if not stands(content, there):
                 return SAME if there and there.digest == content.digest else OTHER_SIDE
-            # Makes one of two simultaneous pushes fail and retry; both could find the day missing.
+            # Makes one of two simultaneous pushes fail and retry, since both could find the day missing.
             lake.execute("UPDATE lake.pushes SET number = number + 1")
             earlier = [*there.earlier, there.digest] if there else []
             new = {**rows, "days": [content._replace(earlier=earlier)._asdict()]}
@@ -123,7 +123,7 @@ def _insert(lake: Lake, table: str, place: SourceDay, rows: Sequence[Mapping[str
 
 
 def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Write days that the record lacks or has in an older form. Yields what ``push`` does. Raises LakeError
+    """Write days that the record lacks or has in an older form. Yields the same as ``push``. Raises LakeError
     and UnwritableError."""
     here = days_here(records, since)
     with attached() as lake:

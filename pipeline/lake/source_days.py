@@ -22,7 +22,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _columns(table: str) -> dict[str, str]:
-    """Return the types of a published table's columns except the day, by name, in order."""
+    """Return the types of a published table's columns, except the day, by name and in order."""
     return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
 
 

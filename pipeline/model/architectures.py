@@ -1,7 +1,7 @@
 """The shape of a model from its Hugging Face config.json: the columns of catalog/models.csv.
 
 The one reader of config.json, for estimates and traces alike. A field that changes the shape in a way that is
-not modelled is an error with its name.
+not modelled raises an error that names the field.
 """
 
 import re
@@ -31,7 +31,7 @@ EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token
 
 
 class ConfigError(GpufareError):
-    """A config.json that cannot be fetched or describes no model; names it and gives the reason."""
+    """A config.json cannot be fetched or describes no model; the message names it and gives the reason."""
 
 
 @contextmanager
@@ -45,7 +45,7 @@ def named(model: str) -> Iterator[None]:
 
 
 def shape_of(model: str, config: Config) -> Shape:
-    """Return a language model's shape. Raises ConfigError naming what is missing, wrong or not understood."""
+    """Return a language model's shape. Raises ConfigError naming a missing, wrong or unsupported field."""
     with named(model):
         check_config(config)
         _reject_other_heads(config)
@@ -191,7 +191,7 @@ _LINEAR = ("linear_attention", "mamba", "conv", "lightning")
 
 
 def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
-    """Number of layers that attend to all tokens, to a window, or have a mixer in linear time."""
+    """Count the layers that attend to all tokens or to a window, and those that have a linear-time mixer."""
     listed = text.get("layer_types") or text.get("layers_block_type")
     if listed is None:
         full = _full_among_linear(text, base.layers)
@@ -212,7 +212,7 @@ def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _full_among_linear(text: Config, layers: int) -> int | None:
-    """Return the number of attention layers among mixers in linear time, None if the config has no list."""
+    """Return the number of attention layers among linear-time mixers; None if the config has no list."""
     if isinstance(text.get("full_attn_idxs"), list):
         return len(text["full_attn_idxs"])
     interval = first(text, "full_attention_interval", default=0, least=0)
@@ -241,7 +241,7 @@ def _window(kind: str, text: Config, layers: int) -> Config:
 
 
 def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
-    """Return the parameters of one mixer in linear time."""
+    """Return the parameters of one linear-time mixer."""
     if not base.linear_attention_layers:
         return {}
     h = base.hidden
@@ -302,7 +302,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     of_local = 2 * base.heads * local + 2 * base.kv_heads * local
     extra = full * h * (of_full - of_local)
     if shared := first(text, "num_kv_shared_layers", default=0, least=0):
-        # Full layers come at the same rate among those that share; they compute no keys and values.
+        # Full layers are as frequent among the layers that share keys and values, which compute none.
         wide_shared = shared * full // base.layers
         own = wide_shared * (of_full - 2 * base.heads * wide)
         extra -= h * (own + (shared - wide_shared) * 2 * base.kv_heads * local)
@@ -314,7 +314,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
 
 
 def _blocks(text: Config, sizes: Config) -> Shape:
-    """Return Nemotron-H's shape: a block is a mixer or an MLP; a mixer and the MLP after it are one layer."""
+    """Return Nemotron-H's shape: a block is a mixer or an MLP; a mixer and the MLP after it form a layer."""
     names = {"M": "mamba", "*": "attention", "E": "moe", "-": "mlp"}
     listed = text.get("layers_block_type") or str(text.get("hybrid_override_pattern") or "")
     kinds = [names.get(str(each), str(each)) for each in listed]
@@ -344,7 +344,7 @@ _ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "mar
 
 
 def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
-    """Return the shape of an encoder with a decoder: layers counted together, the decoder's attend twice."""
+    """Return an encoder-decoder's shape: all layers are counted together, and the decoder's attend twice."""
     if kind not in _ENCODER_DECODERS:
         raise ValueError(f"model_type: encoder-decoders of type {shown(kind)} are not modelled")
     if kind == "t5":
@@ -368,15 +368,15 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """Return the fields of the language model, in a part with the sizes that the part leaves to its class."""
+    """Return the language model's fields; those of a part include the sizes that it leaves to its class."""
     part, whole = _language_part(config)
     tied = {"tie_word_embeddings": whole.get("tie_word_embeddings")}
     return part if part is whole else {**tied, **_given(part), **_class_defaults(part)}
 
 
 def _language_part(config: Config) -> tuple[Config, Config]:
-    """Return the part for the language model, beside vision and audio towers, and what it is a part of: twice
-    the same without towers."""
+    """Return the language model's part, which may stand beside vision and audio towers, and the whole that
+    contains it; without towers, both are the same."""
     for name in ("text_config", "language_config", "llm_config"):
         if isinstance(config.get(name), dict):
             return config[name], config
@@ -386,8 +386,8 @@ def _language_part(config: Config) -> tuple[Config, Config]:
 
 
 def _class_defaults(part: Config) -> Config:
-    """Return the sizes that a part leaves to its class: transformers saves a part, unlike a whole config,
-    without what equals the defaults."""
+    """Return the sizes that a part leaves to its class: unlike a whole config, transformers saves a part
+    without the values that equal the defaults."""
     known = layouts().class_defaults.get(str(part.get("model_type")), {})
     return {name: size for name, size in known.items() if name not in part}
 
@@ -397,7 +397,7 @@ def _given(config: Config) -> Config:
 
 
 def notes_on(config: Config) -> list[str]:
-    """Return a sentence for each thing in a readable config.json that is skipped, filled in or replaced."""
+    """Return a sentence for each part of a readable config.json that is skipped, filled in or replaced."""
     part, whole = _language_part(config)
     names = ("vision_config", "audio_config", "visual", "talker_config", "token2wav_config")
     towers = [name.removesuffix("_config") for name in names if config.get(name)]
@@ -430,7 +430,7 @@ def sizes_of(text: Config) -> Config:
 
 
 def check_config(config: Config) -> None:
-    """Raise ValueError naming a field that is not of its type: a config.json is untrusted."""
+    """Raise ValueError naming a field of the wrong type: a config.json is untrusted."""
     for part in (config, language_model_of(config)):
         for name in ("model_type", "text_config", "quantization_config"):
             kind, words = (str, "text") if name == "model_type" else (dict, "an object")
@@ -444,7 +444,7 @@ def check_config(config: Config) -> None:
 def first(
     config: Mapping[str, Any], *names: str, default: int | None = None, least: int = 1, most: int = MAX_SIZE
 ) -> int:
-    """Return the first given field of ``names``. Raises ValueError without one, and if it is not a size."""
+    """Return the first given field of ``names``. Raises ValueError if it is missing or not a size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, _of_all_layers(name, config), least, most)
@@ -454,7 +454,7 @@ def first(
 
 
 def _of_all_layers(name: str, config: Mapping[str, Any]) -> Any:
-    """Return a field's value, of a list the one of all layers. Raises ValueError where layers differ."""
+    """Return a field's value; for a list, the one that all layers share. Raises ValueError if they differ."""
     value = config[name]
     if not isinstance(value, list):
         return value
@@ -471,6 +471,6 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) ->
 
 
 def shown(value: Any) -> str:
-    """Return a value of an untrusted file, short and printable."""
+    """Return a value from an untrusted file as a short, printable text."""
     text = printable(repr(value))
     return text[:60] + "…" * (len(text) > 60)

@@ -1,8 +1,8 @@
 """Error bands, calibrated on predictions of runs whose family of sources was held out.
 
 A stranger's runs are of a family that the model has not seen, so a band must be right for families, not for
-runs: each counts alike, however many runs it published (conformal prediction over groups: Dunn, Wasserman and
-Ramdas 2018, arXiv 1809.07441).
+runs: each family counts alike, however many runs it published (conformal prediction over groups: Dunn,
+Wasserman and Ramdas 2018, arXiv 1809.07441).
 """
 
 import itertools
@@ -30,7 +30,7 @@ PARENT_FAMILIES = 4
 """Weight of the parent group, where a group of n families weighs n. At a weight of 2, the bands of groups
 with few families were too narrow for unseen families."""
 LEAST_FAMILIES = 3
-"""If an evidence level has fewer families, the widening of all levels is used."""
+"""If an evidence level has fewer families than this, the widening of all levels is used."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
 
 Names = npt.NDArray[np.str_]
@@ -43,7 +43,7 @@ Residuals = pl.DataFrame
 
 
 def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]]:
-    """Yield each family, its runs, and those of the other families."""
+    """Yield each family, its runs, and the runs of the other families."""
     for family in residuals["family"].unique().sort():
         is_of_family = pl.col("family") == family
         yield family, residuals.filter(is_of_family), residuals.filter(~is_of_family)
@@ -124,7 +124,7 @@ def coverage(inside: Mask, families: Names) -> float:
 
 
 def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
-    """Return the runs with ``low`` and ``high``, the ends of their group's band over the seen runs."""
+    """Return the runs with ``low`` and ``high``, the ends of the band that the seen runs give their group."""
     groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
     return runs.with_columns(
@@ -146,7 +146,7 @@ def _best_widening(runs: Residuals) -> float:
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
-    """Return, by evidence level, the widening with which bands hold 80% of unseen families' runs."""
+    """Return, by evidence level, the widening with which bands contain 80% of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
     everywhere = _best_widening(unseen)
     found = {}
@@ -162,7 +162,7 @@ def _band_rows(
 ) -> Iterator[list[Any]]:
     for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
         at = band(residuals, group).widened(stretched[group[2]])
-        # The estimate itself always lies within its band.
+        # An estimate always lies within its own band.
         ratios = f"{min(1.0, np.exp(at.low)):.4f}", f"{max(1.0, np.exp(at.high)):.4f}"
         yield [calibration, quantity, *group, *ratios, at.runs]
 
@@ -188,8 +188,8 @@ def calibrate_bands(
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
-    Each calibration without a family has bands without it, and their coverage of that family's runs is
-    recorded. Those runs' residuals are not used in them; the residuals of each other family come from
+    Each calibration without a family has bands without that family, and their coverage of its runs is
+    recorded. These bands do not use the family's residuals; the residuals of each other family come from
     constants fitted without that family alone. ``others`` are the calibrations other than all; those that
     hold out no runs of a quantity use the bands of all.
     """

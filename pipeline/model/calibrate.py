@@ -69,7 +69,7 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
     }
 
 
-# Inputs of the calibration; facts of other GPUs and models may change without a new one.
+# Inputs of the calibration; facts about other GPUs and models may change without a new calibration.
 _DATA_QUERIES = (
     "SELECT * FROM main.measured_runs ORDER BY run_id",
     "SELECT source, family FROM main.measured_sources ORDER BY source",
@@ -130,7 +130,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """Return the constants of each calibration; for a family without runs, those of all runs."""
+    """Return the constants of each calibration; for a family without runs, those fitted to all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

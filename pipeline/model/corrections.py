@@ -1,6 +1,6 @@
 """Corrections of the model's estimates by a user's measured runs: a factor per card, method and software.
 
-Applied on request only, and always shown beside the estimate; no published table has them.
+Applied on request only, and always shown beside the estimate; no published table contains them.
 """
 
 import math
@@ -18,7 +18,7 @@ from pipeline.model.run_settings import SETTINGS, number
 from pipeline.parsing.printable import printable
 
 PRIOR_RUNS = 2
-"""Weight of the model's own estimate, in runs of a user.
+"""Weight of the model's own estimate, expressed as a number of the user's runs.
 
 Among held-out runs the sources' mean errors are 12% apart in memory and 14% in speed, and the runs of one
 source scatter by 12 and 17% around its mean: the best weight of the estimate is the ratio of the variances, 1
@@ -66,7 +66,7 @@ def shrunken(ratios: Sequence[float]) -> Correction:
 
 
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return GPU, method and stack of the rows of the last estimate, in order."""
+    """Return the GPU, method and stack of each row of the last estimate, in order."""
     found = estimator.connection.execute(
         "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()
@@ -74,7 +74,7 @@ def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
 
 
 def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
-    """Learn the factors from the user's runs, without those that have a reason in ``not_ready``.
+    """Learn the factors from the user's runs, except those that have a reason in ``not_ready``.
 
     Runs with the same settings count as one, by their geometric mean: repetitions add no evidence. Runs
     that died for lack of memory have no ratio.
@@ -138,7 +138,7 @@ def corrected(
 
 
 def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """Return the estimator's last answers corrected by the user's own runs, and the problems with these."""
+    """Return the estimator's last answers corrected by the user's own runs, and problems with these runs."""
     kinds = kinds_of(estimator)
     found = learn(estimator, read_own_runs(home))
     return corrected(answers, kinds, found), found.problems

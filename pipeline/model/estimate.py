@@ -1,7 +1,7 @@
 """Estimates for a CSV of runs: peak memory, fit and tokens per second, row by row.
 
 Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of the published compilation;
-the answer for a row that cannot be estimated is the reason, and never stops the rest.
+a row that cannot be estimated is answered with the reason, and never stops the rest.
 """
 
 import json
@@ -195,7 +195,7 @@ class Estimator:
         self.connection.close()
 
     def gpu_of(self, label: str, read: RunRow) -> str:
-        """Return the catalogue's id of a GPU given by id or in free text. Raises RunError without one."""
+        """Return the catalogue's id of a GPU given by id or in free text. Raises RunError if none fits."""
         if label in self.gpus:
             return label
         identity = identify(label)
@@ -304,7 +304,7 @@ class Estimator:
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
         """Write the estimates of rows, or their errors, into their answers.
 
-        If the model fails, the rows are halved until the failing one is alone: it must not stop the others.
+        If the model fails, the rows are halved until the failing row is alone: it must not stop the others.
         """
         try:
             self._evaluate(answers, settings)
@@ -324,7 +324,7 @@ class Estimator:
         rows = [{name: row.get(name) for name in names} for row in settings]
         self.connection.execute(
             "CREATE OR REPLACE TEMP TABLE estimate_rows AS SELECT unnest($rows, recursive := TRUE)",
-            {"rows": rows or [dict.fromkeys(names)]},  # no rows have no columns
+            {"rows": rows or [dict.fromkeys(names)]},  # an empty list has no columns
         )
         if not rows:
             return

@@ -1,7 +1,7 @@
 """The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
 
-Few published runs ran out of memory, so a measured peak also counts as a verdict on other cards: the run dies
-on the next smaller one and fits on the next larger one.
+Few published runs ran out of memory, so a measured peak also counts as a verdict on other cards: the run is
+taken to die on the next smaller card and to fit on the next larger one.
 """
 
 import itertools
@@ -29,8 +29,8 @@ MOST_DEATHS = 0.05
 """Acceptable share of runs that die on their own card although predicted to fit, averaged over families."""
 
 GIVEN_BACK = 0.93
-"""When memory runs short, the caching allocator returns what it reserved and does not use: a run surely dies
-only if less than this share of its reserved peak is usable. Assumed."""
+"""When memory runs short, the caching allocator returns memory that it reserved but does not use: a run is
+certain to die only if less than this share of its reserved peak is usable. Assumed."""
 
 _RUNS = """
 WITH _given AS (
@@ -107,12 +107,12 @@ class _Verdicts:
 def calibrate_threshold(
     connection: duckdb.DuckDBPyConnection, sets: ConstantSets
 ) -> tuple[ConstantSets, dict[str, Any]]:
-    """Choose the threshold at which a predicted peak counts as fitting, for each calibration: its constants,
-    and a record of how well they decide.
+    """Choose, for each calibration, the threshold at which a predicted peak counts as fitting. Return the
+    chosen constants, and a record of how well they decide.
 
     Each trial threshold is a set of constants, so the macro itself computes the memory needed. A calibration
     without a family gets the best threshold on the other families, and the record is built from these: no run
-    in it helped to choose the threshold that judged it.
+    in the record helped to choose the threshold that judged it.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}

@@ -3,11 +3,11 @@
 The residuals are computed by the same macros that answer users: a set of trial constants is a row group of
 main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query. The
 constants stay close to a physical expectation unless the runs say otherwise: each has a prior and a relative
-width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run; those of a
-stack that only one source measured stay at their priors when that source is held out.
+width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run; if only one
+source measured a stack, that stack's constants stay at their priors when the source is held out.
 
-Sources of one lab, or that share figures, are a family (catalog/measured_sources.csv): a stranger's runs
-belong to no family that the model has seen, so whole families are held out.
+Sources that belong to one lab, or share figures, are a family (catalog/measured_sources.csv): a stranger's
+runs belong to no family that the model has seen, so whole families are held out.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ Mask = npt.NDArray[np.bool_]
 PARAMETERS_FILE = "model_parameters.csv"
 
 RESIDUAL_SCALE = 0.1
-"""A residual of this size (in the logarithm) still counts as a square; larger ones count linearly."""
+"""Residuals (of the logarithm) up to this size count as squares; larger ones count linearly."""
 
 RUN_WEIGHT = 0.1
 """Weight of all runs together against the priors."""
@@ -156,7 +156,7 @@ class Fitter:
 
     def predict(self, points: Array) -> Array:
         """Return the logarithm of each run's prediction at each point, points x runs, in one query."""
-        # Zero-padded names: their order is that of the points.
+        # The names are zero-padded, so that they sort in the order of the points.
         sets = {f"{index:04d}": self.constants_at(point) for index, point in enumerate(points)}
         insert_constants(self.connection, sets)
         answer = self.connection.execute(

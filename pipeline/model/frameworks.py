@@ -31,7 +31,7 @@ class Framework(BaseModel):
     """Precision policy if all weights train, in 16 bits."""
     kbit_upcast: float | None = None
     casts_back: bool = False
-    """True if, under bf16, embeddings and head of 4-bit models are cast back after their preparation."""
+    """True if, under bf16, a 4-bit model's embeddings and head are cast back after its preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
     """Form of frozen 4-bit weights."""
 
@@ -51,8 +51,8 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never has more logits than one
-# chunk.
+# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never holds more than one
+# chunk's logits.
 _LOSS_KERNELS = (
     (r"chunked (cross|ce)", "chunked"),
     (r"cut cross entropy|\bcce\b|liger|fused linear cross|chunked nll", "liger"),
@@ -72,7 +72,7 @@ def reject_other_methods(*texts: str) -> None:
 
 
 def find_framework(text: str, source: str = "") -> Framework | None:
-    """Return the framework in a free text, None if it is unknown. MLPerf's entries run fused engines."""
+    """Return the framework that a text names; None if it is unknown. MLPerf's entries run fused engines."""
     lowered = text.lower()
     for framework in frameworks():
         if framework.pattern.search(lowered):

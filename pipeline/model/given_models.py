@@ -1,4 +1,4 @@
-"""Models that a user gives: a config.json by path or hub id, and those of models.csv in the home."""
+"""Models that a user gives: a config.json by path or hub id, and the models in models.csv in the home."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,13 @@ from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
 MAX_BYTES = 1 << 20
-"""Size limit of a config.json; the longest published ones have some 100 kB."""
+"""Size limit of a config.json; the longest published ones have about 100 kB."""
 
 
 def model_of_config(
     config: dict[str, Any], name: str, source: str, hf_id: str | None = None
 ) -> tuple[OwnModel, list[str]]:
-    """Return the model that a config.json describes, and a sentence per part that is not as published.
+    """Return the model that a config.json describes, and a sentence for each part not used as published.
 
     Raises ConfigError naming the field, also if the name or the shape is impossible.
     """

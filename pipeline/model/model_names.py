@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME_SIZE = math.log(1.12)
-"""Two sizes of one model differ by less than this: rounded, or counted without embeddings."""
+"""Two sizes of one model differ by less than this, through rounding or by leaving out embeddings."""
 SMALLEST_B, LARGEST_B = 0.001, 10_000.0
 """Sizes that a language model may have, in 10^9 parameters."""
 
@@ -30,9 +30,9 @@ class Architecture:
     is_decoder: bool = True
     """False for an encoder with a decoder, whose shape cannot stand in for another model."""
     is_hybrid: bool = False
-    """True if some layers mix tokens in linear time: it stands in only for its own family."""
+    """True if some layers mix tokens in linear time: the model stands in only for its own family."""
     is_plain: bool = True
-    """True with a gated MLP, attention over the whole sequence, and keys and values per head."""
+    """True for a model with a gated MLP, attention over the whole sequence, and keys and values per head."""
 
     @property
     def active(self) -> float:
@@ -72,9 +72,9 @@ def canonical(name: str) -> str:
 
 
 def named_size(name: str) -> tuple[float | None, float | None]:
-    """Return all and the active parameters that a canonical name states, in 10^9: ``30b-a3b``, ``135m``.
+    """Return the total and active parameters that a canonical name states, in 10^9: ``30b-a3b``, ``135m``.
 
-    Effective sizes (``e4b``) and those of each expert (``8x7b``) are not a count of parameters.
+    Effective sizes (``e4b``) and those of each expert (``8x7b``) do not count parameters.
     """
     active = _ACTIVE.search(name)
     active_b = float(active[1]) * _UNITS[active[2]] if active else None
@@ -95,7 +95,7 @@ _NO_LIKENESS = re.compile(
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
-"""Largest distance in size (log) of a similar model of the same family: only depth is scaled to the size."""
+"""A model of the same family is similar up to this distance in size (log): only its depth is scaled."""
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:

@@ -17,8 +17,8 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 
 MORE_COLUMNS = ("measured_at", "versions", "reserved_gib", "process_gib", "steps", "not_ready", "note")
-"""When (UTC), with which libraries, the other two readings of memory, the number of timed steps, why the run
-does not qualify for the catalogue (empty if it does), and a note."""
+"""The time (UTC), the libraries, the other two readings of memory, the number of timed steps, the reason why
+the run does not qualify for the catalogue (empty if it does), and a note."""
 KEYS = {"run_id", "model", "gpu", "method"}
 """Columns that a file of runs must have."""
 LOCK_SECONDS = 60

@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in a text; None without one."""
+    """Return the meaning of the first pattern found in a text; None if none is found."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -109,7 +109,7 @@ def _network_gbps(text: str) -> float | None:
 
 
 def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
-    """Micro-steps per optimizer step, from ``GA=4``, or a global batch in sequences or in tokens."""
+    """Micro-steps per optimizer step, from ``GA=4``, or from a global batch in sequences or tokens."""
     direct = re.search(r"\bGA=(\d+)", text)
     if direct:
         return float(direct.group(1))
@@ -129,8 +129,8 @@ def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
     return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
 
-# Words to the form of checkpointing and its offload. Megatron's selective recomputation of attention, norms
-# and activation functions counts as none: flash attention and fused kernels do the same.
+# Maps words to the form of checkpointing and its offload. Megatron's selective recomputation of attention,
+# norms and activation functions counts as none: flash attention and fused kernels do the same.
 _CHECKPOINTING: tuple[tuple[str, tuple[str | None, str | None]], ...] = (
     (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", (None, None)),
     (r"^selective: *(.*[+, ])?(mlp|moe)\b", ("sac", None)),
@@ -169,7 +169,7 @@ def lora_targets_of(text: str) -> str | None:
     names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
     names = [name for name in names if name]
     if {"output", "o"} <= set(names):
-        # torchtune's output is the head if the attention's own projection is named next to it.
+        # torchtune's "output" is the head if the attention's own projection is named beside it.
         names[names.index("output")] = "lm_head"
     if "c_attn" in names and "attn.c_proj" not in names and "mlp.c_proj" not in names and "c_proj" in names:
         # Qwen 1 gives two layers the name c_proj.
@@ -285,7 +285,7 @@ def read_published(
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     framework = set_framework(read, named, source)
-    # Within one rack of GB200 or GB300 the network that a row names goes unused: NVLink joins its nodes.
+    # Within one rack of GB200 or GB300, NVLink joins the nodes, and the network that a row names is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)

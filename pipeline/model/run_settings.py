@@ -16,7 +16,7 @@ OPTIMIZERS = {
     "adamw_torch": "adamw", "adamw_torch_fused": "adamw_fused", "adamw_8bit": "adamw8bit",
     "adamw_bnb_8bit": "adamw8bit", "paged_adamw_8bit": "paged8bit", "paged_adamw_32bit": "paged32",
 }  # fmt: skip
-"""Optimizers as people and the Transformers Trainer name them, to the names of sql/model."""
+"""The names that people and the Transformers Trainer give optimizers, mapped to those of sql/model."""
 MODEL_COLUMNS = ("params_b", "active_params_b")
 """Columns with the size of a model that the catalogue lacks, in 10^9 parameters."""
 TEXTS: Mapping[str, Collection[str]] = {
@@ -35,7 +35,7 @@ TEXTS: Mapping[str, Collection[str]] = {
     "offload": ("act", "cpu", "cpu+act"),
     "memory_metric": ("alloc", "reserved", "smi"),
 }
-"""The settings of a run whose values are words for memory_of and speed_of, with the allowed words."""
+"""The settings of a run whose values are words in memory_of and speed_of, with the allowed words."""
 _WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
@@ -50,7 +50,7 @@ LORA_TARGETS = (
 )  # fmt: skip
 """The layers that ``adapted_sides`` of sql/model knows, and the head."""
 MOST = 1e9
-"""Largest value of a setting: more GPUs, tokens or steps must be a typing error."""
+"""Largest value of a setting: more GPUs, tokens or steps must be a typo."""
 
 
 @dataclass(slots=True)

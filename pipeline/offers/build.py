@@ -1,6 +1,6 @@
 """From a source's listings to offers: which GPU, how many, how many dollars per hour.
 
-Nothing is guessed: a listing without a certain price is a reject with its reason. A listing whose GPU is not
+Nothing is guessed: a listing without a certain price is a reject with a reason. A listing whose GPU is not
 certain is an offer without ``gpu_id``; it is counted and kept out of every ranking.
 """
 
@@ -41,7 +41,7 @@ MAX_RAW_CHARACTERS = 2_000
 """Longest text of a row that a reject keeps."""
 
 MAX_REJECTS = 10_000
-"""Rejects kept per reading; more are counted in a warning. Azure's list, the longest one, has fewer rows."""
+"""Rejects kept per reading; a warning counts the rest. Azure's list, the longest one, has fewer rows."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
 """Columns of a listing in the page's own words."""
@@ -58,7 +58,7 @@ USD_DIGITS = Decimal("1e-8")
 def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
     """Return a reader's rows as offers, rejects and warnings.
 
-    ``rates`` gives dollars per unit of a foreign currency; without one, ``usd_*`` of a foreign price is
+    ``rates`` gives dollars per unit of a foreign currency; without a rate, ``usd_*`` of a foreign price is
     None and ``native_price`` is kept. The reader's errors pass through. Raises SourceChangedError, and stops
     reading, if there are many more offers than expected.
     """
@@ -210,8 +210,8 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
 
 
 def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
-    """Return the class of an offer's tier: as its price kind implies, or a tier that begins with its name,
-    such as ``marketplace_verified``; else that of the source."""
+    """Return the class of an offer's tier: the one that its price kind implies, or whose name begins the
+    tier, such as ``marketplace_verified``; else the source's class."""
     if price_kind == "serverless":
         return "serverless"
     return next((each for each in TIER_CLASSES if tier and tier.startswith(each)), of_source)

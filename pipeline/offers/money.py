@@ -19,7 +19,7 @@ def usd_per_hour(
     """Return US dollars for one hour of the whole offer.
 
     A ``gpu_*`` price is multiplied by ``gpu_count``, an ``instance_*`` price is for the whole offer; a
-    month is 730 hours; ``instance_term`` is the total of ``term_days`` days of 24 hours. ``fx`` is the price
+    month is 730 hours; ``instance_term`` is the total for ``term_days`` days of 24 hours. ``fx`` is the price
     of one unit of the native currency in dollars. Raises ValueError for a term price without a term above 0.
     """
     if native_unit == "instance_term":

@@ -51,7 +51,7 @@ def _answer(identity: Identity) -> dict[str, str | None]:
 
 
 def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]:
-    """Return the columns of ``path`` and of the answer, the rows with both, and the file's separator.
+    """Return the columns of ``path`` and of the answer, rows that have both, and the file's separator.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
     An input column with the name of an answer column is overwritten. Raises CsvError.

@@ -43,7 +43,7 @@ def canceled_runs(context: dg.RunStatusSensorContext, home: GpufareHome) -> None
 def _record_failure(
     context: dg.RunStatusSensorContext, home: Home, reason: str, is_kept: bool = False
 ) -> None:
-    """Record the outcomes that the run did not, and one incident.
+    """Record the outcomes that the run did not record, and one incident.
 
     ``is_kept``: a run without sources has kept its incident itself.
     """
@@ -74,7 +74,7 @@ def _record_failure(
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
-    """Return when the run began (UTC); now if it never did."""
+    """Return the time at which the run began (UTC), or the current time if it never did."""
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
     began = record.start_time if record else None
     return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)

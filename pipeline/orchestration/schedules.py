@@ -4,8 +4,8 @@
 |---|---|---|
 | 06:00 | capture | every source is captured, and then read |
 | 06:30 | capture_again | the sources that failed, once more |
-| 07:00 | publish_tables | the tables are built from what was accepted, and published; then the report |
-| 07:15 | morning_digest | what moved, what broke and what is held is posted |
+| 07:00 | publish_tables | the tables are built from the accepted rows, and published; then the report |
+| 07:15 | morning_digest | price moves, failures and held prices are posted |
 | 07:30 | plan_ahead | plans for the next publication are computed |
 """
 

@@ -1,9 +1,9 @@
 """Each source's two assets: its raw answers, and the offers (or exchange rates) read from them.
 
 One step makes the assets of all chosen sources, so that a process starts once for all of them: it asks the
-sources side by side, as `gpufare refresh` does, and then reads one after the other. A source that fails has
-its outcome in the record, a failed check, and no materialization; the others are captured and read before the
-step fails in its name. Publishing is a separate run and takes the accepted offers.
+sources side by side, as `gpufare refresh` does, and then reads one after the other. A source that fails gets
+an outcome in the record, a failed check, and no materialization; the others are captured and read before the
+step fails because of it. Publishing is a separate run and takes the accepted offers.
 
 Today's partition is captured; a past one is read again from the archive, or skipped if it was never captured:
 a live page shows today's prices only.
@@ -39,8 +39,8 @@ EXPECTATIONS = "expectations"
 MAX_DESCRIPTION_CHARACTERS = 1_000
 
 CAPTURE_POOL = "capture"
-"""No two runs ask the sources' hosts, or write their record, at a time. Within a run, sources that share a
-host are asked one after the other."""
+"""No two runs ask the sources' hosts, or write their record, at the same time. Within a run, sources that
+share a host are asked one after the other."""
 
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
@@ -64,7 +64,7 @@ def first_day(home: Home, today: date) -> date:
 
 
 def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefinition) -> dg.AssetsDefinition:
-    """Return the raw and offers assets of the sources, which can be made one by one."""
+    """Return the raw and offers assets of the sources, which can be materialized one by one."""
 
     @dg.multi_asset(
         name="capture_and_read",
@@ -277,8 +277,8 @@ def markdown_of(reason: str) -> str:
 
 
 def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
-    """Return the last accepted day, and the newest capture's folder and first address without a usable
-    answer, else its first address."""
+    """Return the last accepted day, the newest capture's folder, and the first of its addresses that gave no
+    usable answer, else its first address."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
     entries = captures[-1].entries if captures else ()

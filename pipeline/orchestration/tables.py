@@ -195,7 +195,7 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Compute plans for common jobs; the next publication includes the plans in plan_grid.
 
-    It takes some minutes once for each state of the catalogue and the model. It is a separate job, so that
+    This takes some minutes, once for each state of the catalogue and the model. It is a separate job, so that
     neither the publication nor the report waits for it.
     """
     left = complete(home.folders(), context.log.info)

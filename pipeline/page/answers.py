@@ -57,8 +57,8 @@ class Grid:
 
     ``ways`` has the ranked ways to run each workload: GPUs and offer, with their number, total, band and
     hours. ``lists`` has these numbers by rank, by place and tier, price kind and workload; ``notes`` has
-    missed deadlines and savings of a longer wait. ``planned`` has the workloads and machines whose plans the
-    page shows.
+    missed deadlines and the savings from a longer wait. ``planned`` has the workloads and machines whose
+    plans the page shows.
     """
 
     workloads: list[str]
@@ -151,7 +151,7 @@ def _ranked(costs: str, jobs: str) -> str:
 
 
 def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
-    """Add the first rows of each ranking to the grid, as those of the next place and tier."""
+    """Add the first rows of each ranking to the grid, as the rows for the next place and tier."""
     numbers = {job: number for number, job in enumerate(grid.workloads)}
     kinds = [kind.name for kind in KINDS]
     variant = len(grid.lists)
@@ -170,7 +170,7 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
 
 
 def _ways(grid: Grid) -> dict[str, list[Any]]:
-    """Return the columns of the ways, workload by workload; totals as differences to the way before."""
+    """Return the columns of the ways, workload by workload; totals are differences from the way before."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("count", "machine", "offer", "total", "low", "high", "hours")
     }
@@ -191,7 +191,7 @@ def differences(numbers: list[int]) -> list[int]:
 
 
 def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
-    """Return the lists, with 0 for each that is the same for any place and tier."""
+    """Return the lists, with 0 in place of each that equals the one for any place and tier."""
     plain, *others = lists
     shorter = [
         [
@@ -256,15 +256,15 @@ def _reasons(connection: duckdb.DuckDBPyConnection, kind: str, grid: Grid) -> di
 
 
 def _each_once(lists: list[list[int]]) -> dict[str, Any]:
-    """Return each distinct list once, and which list is where."""
+    """Return each distinct list once, and the number of the list at each position."""
     index = Index()
     which = [index.of(tuple(each)) for each in lists]
     return {"which": which, "lists": [list(each) for each in index.things]}
 
 
 def _plans(connection: duckdb.DuckDBPyConnection, grid: Grid) -> dict[str, Any]:
-    """Return the plans on the machines of the answers: a row per recipe and machine, machines ascending.
-    Workloads with the same recipe have the same plans."""
+    """Return the plans on the machines of the answers: a row per recipe and machine, with machines in
+    ascending order. Workloads with the same recipe have the same plans."""
     recipes: dict[tuple[str, ...], dict[int, tuple[Any, ...]]] = {}
     evidence, runs = Index(), Index()
     for row in rows(connection, "machines"):

@@ -104,8 +104,8 @@ def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machine
 
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Return the cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: for each
-    series the day of its first price, and then a price or null per day."""
+    """Return the cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: each
+    series has the day of its first price, and then a price or null per day."""
     ((newest,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     first: date = newest - timedelta(days=HISTORY_DAYS - 1)
     ask(connection, "SET VARIABLE report_first_day = ?::DATE", [first])

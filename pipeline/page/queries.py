@@ -18,7 +18,7 @@ BAND_DIGITS = 2
 """Significant digits of a band's ends, the 10th and 90th percentile; none is finer than a cent."""
 
 WHOLE_DOLLARS = 1000
-"""Amount in US dollars from which cents are not shown."""
+"""Amounts in US dollars of at least this much are shown without cents."""
 
 
 def query_text(name: str) -> str:
@@ -48,7 +48,7 @@ def exact(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return the same with fractions rounded to six significant digits, which is more than is shown."""
+    """Return the same as ``exact``, but round fractions to six digits, more than are shown."""
     found = exact(value)
     return whole(float(f"{found:.6g}")) if isinstance(found, float) else found
 
@@ -73,7 +73,7 @@ def digits(number: float | Decimal) -> float | int:
 
 def outward(low: Decimal, high: Decimal) -> tuple[float | int, float | int]:
     """Return a band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high
-    end up, so that the total with its more digits stays in it."""
+    end up, so that the total, which has more digits, stays in it."""
     return _to_digits(low, ROUND_FLOOR), _to_digits(high, ROUND_CEILING)
 
 
@@ -89,14 +89,14 @@ def cents(amount: Decimal) -> int:
 
 
 def dollars_per_hour(price: Decimal) -> float:
-    """Return a price in US dollars as it is shown: to the cent, below a dollar to the tenth of one."""
+    """Return a price in US dollars as it is shown: to the cent; below a dollar, to a tenth of a cent."""
     step = Decimal("0.001") if price < 1 else Decimal("0.01")
     return float(price.quantize(step, ROUND_HALF_UP))
 
 
 def tenths_of_percent(probability: float) -> int:
-    """Return a probability in tenths of a percent, rounded down to whole percent; 995 is over 99% and not
-    certain, 5 is above zero and under 1%."""
+    """Return a probability in tenths of a percent, rounded down to whole percent; 995 means over 99% but not
+    certain, and 5 means above zero but under 1%."""
     if 0.99 < probability < 1:
         return 995
     return 5 if 0 < probability < 0.01 else 10 * math.floor(round(100 * probability, 6))

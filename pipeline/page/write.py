@@ -16,7 +16,7 @@ FILE = "index.html"
 
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
     """Write the report on the home's published file to ``index.html`` in a folder; an earlier one is replaced
-    once the new one is complete. ``now`` (UTC) is the time that the page gives for itself.
+    once the new one is complete. ``now`` (UTC) is the time at which the page says it was made.
 
     Raises GpufareError if the file is missing, damaged or of another version, and UnwritableError.
     """

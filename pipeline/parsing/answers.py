@@ -45,8 +45,8 @@ def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
 def joint_reader(complaint: str | None = None) -> Callable[[ReadAudited], ReadAnswers]:
     """Return a decorator that turns a function for all answers into a source's ``read``.
 
-    It yields the function's rows and then the audit's warnings. Raises SourceChangedError with the complaint
-    when no answer gave a row; without a complaint, the function itself raises for an answer without rows.
+    ``read`` yields the rows, then the audit's warnings. Raises SourceChangedError with the complaint when no
+    answer gave a row; without a complaint, the function itself raises for an answer without rows.
     """
 
     def decorated(read_rows: ReadAudited) -> ReadAnswers:
@@ -78,7 +78,7 @@ def each_answer(
 ) -> tuple[list[tuple[Answer, _T]], list[Reject]]:
     """Return the results of ``read`` for answers to independent questions, such as one per region.
 
-    An answer that it refuses becomes a reject. Raises SourceChangedError when it refuses all.
+    An answer that ``read`` refuses becomes a reject. Raises SourceChangedError when it refuses every answer.
     """
     known: list[tuple[Answer, _T]] = []
     refused: list[Reject] = []

@@ -61,7 +61,7 @@ class Validity:
 
 
 def validity(header: str, answer: Answer) -> Validity:
-    """Return when a column's prices are valid, by its header.
+    """Return when a column's prices are valid, according to its header.
 
     A day without a year is the nearest one: price pages announce changes weeks ahead. Raises UnreadableError
     for a date, or the word "effective", in an unknown form.

@@ -1,4 +1,4 @@
-"""Data that a Next.js page has for its own scripts: texts pushed to ``__next_f``, in pieces."""
+"""Data that a Next.js page contains for its own scripts: texts pushed to ``__next_f``, in pieces."""
 
 import re
 from collections.abc import Iterator

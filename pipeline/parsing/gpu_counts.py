@@ -1,4 +1,4 @@
-"""Number of GPUs of a row, from a field or a name such as "8x H100"."""
+"""Number of GPUs in a row, from a field or a name such as "8x H100"."""
 
 import re
 from typing import Any

@@ -37,7 +37,7 @@ def strings_in(root: Tag, is_excluded: Callable[[Tag], bool]) -> list[str]:
     """Return the non-empty texts below a tag, without comments, superscripts and excluded tags.
 
     Two digits in a superscript may be cents (``$1<sup>39</sup>``) or a footnote: they are joined to the money
-    before them so that it is not a price (``$1~39``).
+    before them so that the result is not a price (``$1~39``).
     """
     found: list[str] = []
     in_sup: set[int] = set()

@@ -39,8 +39,8 @@ class _Fields:
 
 
 class FieldAudit:
-    """Compares the fields that the answers of one reading have with those that are read, and the columns of
-    its tables with those of the yaml.
+    """Compares the fields in the answers of one reading with those that are read, and the columns of its
+    tables with those in the yaml.
 
     A field is named by its path from the item on, such as ``gpu_info.count``, a column by its caption.
     """
@@ -64,7 +64,7 @@ class FieldAudit:
             self._skipped.append(tuple(captions))
 
     def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
-        """Return the answer as an object. A list counts as the field ``bare_list`` of one.
+        """Return the answer as an object. A list counts as an object's field ``bare_list``.
 
         Raises SourceChangedError when it is neither.
         """
@@ -149,7 +149,7 @@ class JsonObject:
         return self._audit.config
 
     def peek(self, *path: str) -> Any:
-        """Return a field, or one of nested objects, to decide whether the object is wanted.
+        """Return a field, or a field of nested objects, to decide whether the object is wanted.
 
         The fields of an object that is only peeked at are not audited.
         """

@@ -32,7 +32,7 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
 
 
 def _linked(request: Request, link: str) -> Request:
-    """Return the request for a linked page; it has this one's headers only on the same origin."""
+    """Return the request for a linked page; it carries this request's headers only on the same origin."""
     return replace(request, url=link) if same_origin(link, request.url) else Request(link)
 
 

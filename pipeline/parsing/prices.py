@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class RowError(Exception):
-    """A row is not a listing or an offer: the reject's reason and, as the message, its detail."""
+    """A row is neither a listing nor an offer: the reject's reason and, as the message, its detail."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)

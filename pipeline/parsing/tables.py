@@ -47,7 +47,7 @@ class PriceColumn:
 
     @property
     def terms(self) -> tuple[PriceKind, int | None, str | None]:
-        """Kind, term and tier: of two columns with the same, the later one supersedes the other."""
+        """Kind, term and tier: of two columns that agree in these, the later one supersedes the other."""
         return self.kind, self.term_days, self.tier
 
 
@@ -82,8 +82,8 @@ def with_validity(prices: Sequence[PriceColumn], answer: Answer) -> list[PriceCo
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
-    """Raise SourceChangedError unless there is an on-demand column, and only one for each day on which one
-    takes effect."""
+    """Raise SourceChangedError unless there are on-demand columns, and no two of them take effect on the same
+    day."""
     days = [price.effective_from for price in prices if price.kind == "on_demand"]
     if not days or len(set(days)) < len(days):
         raise answer.changed(f"not one on-demand column in {list(headers)}")
@@ -129,7 +129,7 @@ class Table:
 
 
 def visible_tables(soup: BeautifulSoup) -> list[Table]:
-    """Return the tables of a page that it does not hide."""
+    """Return the tables that a page does not hide."""
     return [table(tag) for tag in soup.find_all("table") if not is_hidden(tag)]
 
 
@@ -146,7 +146,7 @@ def table(tag: Tag) -> Table:
     above, rows = grid[:height], [row for row in grid[height:] if row]
     widths = {len(row) for row in above}
     if len(widths) > 1:
-        # Header rows of different widths are not aligned with the columns, so none is named.
+        # Header rows of different widths are not aligned with the columns, so no column is named.
         return Table([""] * max(widths), rows)
     headers = [" ".join(dict.fromkeys(filter(None, texts_of(cells)))) for cells in zip(*above, strict=True)]
     return Table(headers, rows)

@@ -1,4 +1,4 @@
-"""Kind and committed term of a price, by a header, title or label."""
+"""Kind and committed term of a price, as stated in a header, title or label."""
 
 import re
 

@@ -40,10 +40,10 @@ MONEY_IN_TEXT = (
     rf"(?>(?:\b(?i:{STARTING_AT})\s)?"
     rf"{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
 )
-"""Money in running text, up to where it surely ends, with the words that make it a starting price.
+"""Money in running text, up to where it certainly ends, with the words that make it a starting price.
 
 Characters glued to the amount are part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
-that ``money`` refuses the whole instead of reading a smaller price or another dollar.
+that ``money`` refuses the whole text instead of reading a smaller price or another dollar.
 """
 
 _MAX_EXPONENT = 18

@@ -41,7 +41,7 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
 _NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg")
-# Letters glued to the sign stay with it ("A$2.00", "GB$2.00"), so that it is refused unless it is US$.
+# Letters glued to the sign stay with it ("A$2.00", "GB$2.00"), so prices not in US$ are refused.
 _BEFORE_PRICE = re.compile(
     rf"(?=\b(?i:{STARTING_AT})\s[^\W\d_]{{0,3}}[$€£])"
     r"|(?<!\b(?i:from)\s)(?<!\b(?i:starts at)\s)(?<!\b(?i:starting at)\s)(?<!\b(?i:as low as)\s)"
@@ -187,7 +187,7 @@ class LeadingPrice:
 
 
 def visible_texts(page: BeautifulSoup) -> list[str]:
-    """Return the texts that a visitor of the page sees, cleaned, in order; a price starts a new one."""
+    """Return the texts that a visitor to the page sees, cleaned, in order; a price starts a new one."""
     strings = strings_in(page, lambda part: part.name in _NOT_ROWS or hides(part))
     return [
         piece.strip()
@@ -212,7 +212,7 @@ def leading_price(text: str) -> LeadingPrice | None:
 
 
 def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
-    """Return the unit of a price per unit of time, of one GPU or of the whole instance."""
+    """Return the unit of a price per unit of time, for one GPU or for the whole instance."""
     return cast(NativeUnit, f"{per}_{unit}")
 
 

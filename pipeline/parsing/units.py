@@ -1,4 +1,4 @@
-"""Conversion of units of price pages and APIs into those of a listing."""
+"""Conversion from the units of price pages and APIs to those of a listing."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 
 def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | None:
-    """Return a disk's price per GB and month, from that of ``gb`` GB per hour; None if missing or
+    """Return a disk's price per GB and month, from the price of ``gb`` GB per hour; None if missing or
     unreadable."""
     try:
         return round(price_of(usd_per_hour) * HOURS_PER_MONTH / gb, 6)

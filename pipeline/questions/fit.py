@@ -31,7 +31,7 @@ class Fit:
         return bool(self.plan["verdict"] == "fits")
 
     def sentences(self) -> list[str]:
-        """Return the answer in words: does it fit, how fast is it, what was assumed."""
+        """Return the answer in words: whether the job fits, how fast it is, and what was assumed."""
         plan = self.plan
         job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
         needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
@@ -65,8 +65,8 @@ _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_b
 
 
 def fit(session: Session, job: Job) -> Fit:
-    """Return the fit of a job on ``gpus`` (1) of the card ``gpu``. Raises JobError if that cannot be
-    planned."""
+    """Return the fit of a job on ``gpus`` (by default 1) of the card ``gpu``. Raises JobError if such a run
+    cannot be planned."""
     if job["gpu"] is None:
         raise JobError("name the GPU on which it is to fit")
     gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
@@ -98,7 +98,7 @@ def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = Non
 
 
 def _planned(session: Session, gpus: int) -> int:
-    """Return the number of GPUs if it is planned. Raises JobError otherwise."""
+    """Return the number of GPUs if plans are made for it. Raises JobError otherwise."""
     return int(session.ask("SELECT planned_gpus(?)", [whole("gpus", gpus)]).rows[0][0])
 
 
@@ -114,8 +114,8 @@ COMPARED_OF_A_JOB = {
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
-    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``,
-    those of the cheapest way to run it on each come first, null if nothing can run it. Raises JobError."""
+    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``, the
+    facts of the cheapest way to run it on each come first, null if nothing can run it. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:

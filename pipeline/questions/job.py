@@ -65,7 +65,7 @@ def _hint(name: str) -> str:
 
 
 def _given(setting: JobSetting, value: Any) -> Any:
-    """Return a value as the macros take it, which check it: several names as one text, 100M as a number.
+    """Return a value in the form that the macros take and check: several names as one text, 100M as a number.
     Raises JobError."""
     if setting.kind == "amount" and isinstance(value, str):
         try:

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return a line with the measured speed for the first row of each kind, if the user measured runs on GPUs
-    of ``rows`` of ``cheapest_for`` with their method; else None."""
+    """Return a line with the measured speed for the first row of each kind, if the user measured runs on the
+    GPUs and with the method of ``rows`` of ``cheapest_for``; else None."""
     try:
         changed_ns = home.own_runs.stat().st_mtime_ns
     except FileNotFoundError:
         return None
     except OSError:
-        changed_ns = 0  # reading them reports the error
+        changed_ns = 0  # reading the runs reports the error
     from pipeline.model.own_runs import read_own_runs
 
     own = read_own_runs(home)

@@ -31,7 +31,7 @@ def prices_of(
     given: "OwnModel | None" = None,
     progress: Progress = no_progress,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the published file, or for another day than its own, a database of that day built from the record.
+    """Open the published file or, for a day other than its own, a database of that day built from the record.
 
     With ``given``, it is a copy that also knows this model. Raises NotPublishedError, and JobError for a day
     without prices or after ``today``.
@@ -51,7 +51,7 @@ def prices_of(
 
 
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
-    """Add a model to the copy, in place of one with the same name and its plans."""
+    """Add a model to the copy, replacing one with the same name, and that one's plans."""
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_own
 

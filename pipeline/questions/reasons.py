@@ -1,4 +1,4 @@
-"""Reasons in words, for the codes that the macros give."""
+"""Reasons in words, for the codes that the macros return."""
 
 import math
 from collections.abc import Mapping
@@ -73,8 +73,8 @@ def why_not_text(row: Mapping[str, Any]) -> str:
 
 
 def unranked_text(row: Mapping[str, Any]) -> str:
-    """Return why a machine that a job names is not ranked, from its row of ``machine_ranks`` and the job's of
-    ``completed_jobs`` in one."""
+    """Return why a machine that a job names is not ranked, from one row with the columns of its row of
+    ``machine_ranks`` and of the job's row of ``completed_jobs``."""
     if row["reason"] == "does_not_fit":
         return f"the job does not fit: {infeasible_text(row)}"
     facts = {**row, "asked_fit": f"{100 * row['min_fit_probability']:g}%"}

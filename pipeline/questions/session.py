@@ -11,7 +11,7 @@ from pipeline.questions.job import Job, JobError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
-"""Jobs whose plans are kept: some 700 narrow rows each."""
+"""Number of jobs whose plans are kept: about 700 narrow rows each."""
 
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
 """Temporary tables of the current question: the job with its defaults, and all its answers."""
@@ -25,11 +25,11 @@ WITH gpufare_asked AS (SELECT {columns})
 SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_asked')
 """
 
-# All of them fit.
+# All published plans fit.
 _PUBLISHED = """
 CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
 """
-# DuckDB takes 30 ms less to plan the jobs of a table than those of a query.
+# DuckDB takes 30 ms less to plan jobs from a table than jobs from a query.
 _TO_PLAN = """
 CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
@@ -81,8 +81,8 @@ class Session:
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """Return the name of the temporary table with the plans of the job that was completed last, up to the
-        number of GPUs that it asks for, or up to ``most_gpus`` if that is more. Plans are kept from before,
-        published, or made now.
+        number of GPUs that it asks for, or up to ``most_gpus`` if that is more. These plans were kept from
+        before, are published, or are made now.
 
         They are made for the GPUs that an answer can have, or for all with ``every_gpu``. Published plans
         lack those that do not fit; with ``complete`` they are not used."""
@@ -122,7 +122,7 @@ class Session:
         return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
-        """Return the plans in the published file; None if it has none for such a job."""
+        """Return the plans in the published file; None if it has no plans for such a job."""
         table = next(_PLAN_TABLES)
         ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
         if plans:
@@ -148,7 +148,7 @@ class Session:
         self.rank(job)
         query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
         rows = list(self.ask(query.format(self.plans())).dicts())
-        if any(row["reason"] == "not_planned" for row in rows):  # published plans lack what does not fit
+        if any(row["reason"] == "not_planned" for row in rows):  # published plans lack those that do not fit
             rows = list(self.ask(query.format(self.plans(complete=True))).dicts())
         return rows
 

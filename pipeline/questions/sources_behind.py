@@ -27,11 +27,11 @@ def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
 def not_asked_note(
     connection: duckdb.DuckDBPyConnection, home: Home, environment: Mapping[str, str]
 ) -> str | None:
-    """Name the sources that rankings lack, or will soon lack, because they are off: by their terms, or
-    disabled by the user although they had prices. Return None if all are asked. Prices from saved pages need
-    no permission, so their sources are not named.
+    """Name the sources that rankings lack, or will soon lack, because their terms turn them off, or because
+    the user disabled them although they had prices. Return None if all are asked. Prices from saved pages
+    need no permission, so their sources are not named.
 
-    The published file has the facts of each source's yaml: 45 of these take longer to read than the answer.
+    Facts about sources are read from the published file: 45 yaml files take longer to read than the answer.
     """
     asked: dict[str, bool] = {}
     if home.permissions.exists():

@@ -13,7 +13,7 @@ from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
-# A family is judged by its best card: the one ranked first, else the one that came closest.
+# A family is judged by its best card: the card ranked first, else the one that came closest.
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n

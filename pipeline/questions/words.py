@@ -17,7 +17,7 @@ MIN_HOURS_IN_DAYS = 72
 """A run of at least this many hours is also given in days."""
 
 LEAST_SHOWN_HOURS = 0.005
-"""Fewer hours are shown as none."""
+"""Fewer hours than this are shown as none."""
 
 OLD_PRICE_DAYS = 2
 """A price older than this is called old."""
@@ -166,7 +166,7 @@ def _fitting(job: Job) -> Job:
 
 
 def command_line(job: Job, command: str = "cheapest") -> list[str]:
-    """Return the words of the command that asks a job, with all of its settings."""
+    """Return the words of the command that asks about a job, with all of its settings."""
     words = ["gpufare", command]
     for name, value in job.settings.items():
         if name == "model" and job.config is not None:
@@ -193,8 +193,8 @@ def _unused_terms(session: Session) -> str:
 
 
 def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
-    """Return the first answer in sentences: its cost, the savings of a longer wait, its plan, the assumptions
-    and how far to trust it.
+    """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, the
+    assumptions and how far to trust it.
 
     ``replayed``: sources whose prices come from saved pages and could pass for live ones."""
     return [_cost(row), *_wait(row), _plan(row), *assumptions(row), _trust(row, row["source"] in replayed)]
@@ -229,7 +229,7 @@ def _days(hours: float) -> str:
 
 
 def _hours(row: Mapping[str, Any]) -> str:
-    """Return the hours with their band, and the unpaid wait for the machine among them."""
+    """Return the hours with their band, and the unpaid wait for the machine that they include."""
     days = f"{_days(row['hours'])}; " if row["hours"] >= MIN_HOURS_IN_DAYS else ""
     band = f"{row['hours']:,.1f} hours ({days}{row['hours_low']:,.1f} to {row['hours_high']:,.1f})"
     if row["price_kind"] != "flex_start":

@@ -19,8 +19,8 @@ class Damage:
     """A file of the record that cannot be read, and why.
 
     ``table`` is offers, rejects, rankings or journal; ``source`` is empty if the file has more than one;
-    ``stamp`` is the file's when it could not be read. With a ``day``, only that day is missing: the file
-    is whole or gone.
+    ``stamp`` is the file's stamp at the time when it could not be read. With a ``day``, only that day is
+    missing: the file is whole or gone.
     """
 
     path: Path

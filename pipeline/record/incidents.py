@@ -71,7 +71,7 @@ def incident_of(entry: Entry) -> Incident:
 
 
 def cause_of(incident: Incident) -> tuple[Any, ...]:
-    """Return what tells the causes of incidents apart, in the form in which it is kept."""
+    """Return the values that tell the causes of incidents apart, in the form in which they are kept."""
     path = None if incident.path is None else printable(incident.path)
     reason = printable(incident.reason)[:MAX_TEXT_CHARACTERS]
     return incident.kind, path, incident.source, incident.day, reason

@@ -136,7 +136,7 @@ class Journal:
         return {source for (source,) in rows}
 
     def digests(self, kind: str, until: date) -> dict[SourceDay, str]:
-        """Return the hash of the entries of a kind of each source's day up to ``until``."""
+        """Return, for each source's day up to ``until``, the hash of its entries of a kind."""
         hashes: dict[SourceDay, Any] = defaultdict(hashlib.sha256)
         for entry in self.entries(kind):
             if entry.day <= until:
@@ -159,7 +159,7 @@ class Journal:
         return Damage(self.path, "journal", "", reason, stamp_of(self.path))
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return rows; none without a file."""
+        """Return rows; none if there is no file."""
         if self.path.exists():
             with self._connected(self.path) as connection:
                 if self._has_layout(connection):
@@ -196,7 +196,7 @@ class Journal:
             raise RecordError(self._damage(reason_of(error))) from error
 
     def _has_layout(self, connection: sqlite3.Connection) -> bool:
-        """Return False for a file without tables. Raises HomeLayoutError for another version's."""
+        """Return False for a file without tables. Raises HomeLayoutError for a file of another version."""
         ((layout,),) = connection.execute("PRAGMA user_version")
         if layout not in (0, LAYOUT):
             raise HomeLayoutError(

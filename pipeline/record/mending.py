@@ -46,7 +46,7 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
     """
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
-    # All files are set aside before the first day is read again: a reading compares with the days before it.
+    # All files are set aside before the first day is read again: readings are compared with earlier days.
     in_order = sorted(to_read, key=lambda each: (each.source not in _rate_sources(), each.day, each.source))
     read = [each for each in in_order if read_again(*each) is not None]
     if any(damage.table == "journal" for damage, _ in moved):
@@ -169,7 +169,7 @@ def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
 
 
 def _expected_days(home: Home, damage: Damage) -> set[date]:
-    """Return the days that a file should have by the outcomes, or the missing day."""
+    """Return the days that a file should contain according to the outcomes, or the missing day."""
     if damage.day is not None:
         return {damage.day}
     return {

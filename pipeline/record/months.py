@@ -40,7 +40,7 @@ _PARQUET_TYPES: Mapping[str, Any] = {
 
 
 def _schema(table: str) -> dict[str, Any]:
-    """Return the columns of a published table but its day as polars types, in order."""
+    """Return the columns of a published table, except its day, as polars types, in order."""
     columns = read_table(table).described()
     return {column.name: _PARQUET_TYPES[column.type] for column in columns if column.name != "day"}
 
@@ -135,7 +135,7 @@ def days_of(home: Home, month: Month) -> Mapping[date, Day]:
 def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
     """Return the rows of each day of a month's file, without the column ``day``; none without a file.
 
-    Raises RecordError for a file that is not as it was written, or is another source's or month's.
+    Raises RecordError for a file that is not intact, or that belongs to another source or month.
     """
     return _read(home, month, _rows)
 
@@ -162,7 +162,7 @@ def damage_of(home: Home, month: Month) -> Damage | None:
 def write_days(home: Home, month: Month, rows: Mapping[date, pl.DataFrame]) -> None:
     """Replace the rows of some days in the file of their month.
 
-    Raises UnwritableError, leaving the file as it was, and RecordError when the file is damaged.
+    Raises UnwritableError, leaving the file as it was, and RecordError if the file is damaged.
     """
     path = file_of(home, month)
     with lock(home):

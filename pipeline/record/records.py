@@ -29,7 +29,7 @@ from pipeline.record.months import (
 )
 
 MAX_RATE_AGE_DAYS = 7
-"""Older exchange rates are not used: foreign prices then have no price in dollars."""
+"""Exchange rates older than this are not used: foreign prices then have no price in dollars."""
 
 _OUTCOME = TypeAdapter(Outcome)
 
@@ -59,7 +59,7 @@ class Records:
         self._write_rows("rejects", source, day, pl.DataFrame(rows, SCHEMAS["rejects"], orient="row"))
 
     def write_ranking(self, day: date, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Keep the best of a day's ranking, in the columns of SCHEMAS."""
+        """Keep the best rows of a day's ranking, in the columns of SCHEMAS."""
         self._write_rows("rankings", "", day, pl.DataFrame(rows, SCHEMAS["rankings"], orient="row"))
 
     def write_outcome(self, outcome: Outcome) -> None:
@@ -69,7 +69,7 @@ class Records:
         self._journal.write("outcome", outcome.source, outcome.day, outcome.attempt, content)
 
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
-        """Keep the rates that a day's prices are converted with, a row per currency."""
+        """Keep the rates with which a day's prices are converted, a row per currency."""
         self._journal.write("exchange_rates", "", day, "", json.dumps(list(rows), default=str))
 
     def remove(self, source: str) -> None:
@@ -114,7 +114,7 @@ class Records:
         }
 
     def last_accepted(self, source: str, before: date) -> tuple[date, list[Offer]] | None:
-        """Return the last accepted day before ``before`` and its offers; None without one."""
+        """Return the last accepted day before ``before`` and its offers; None if there is no such day."""
         days = [day for day in self.accepted_days(source) if day < before]
         return (days[-1], self.offers(source, days[-1])) if days else None
 
@@ -135,7 +135,7 @@ class Records:
         return day in days_of(self._home, Month.of("offers", source, day))
 
     def rejected_days(self, source: str) -> list[date]:
-        """Return the days with kept rejects of a source, oldest first; a reading without any counts."""
+        """Return the days with kept rejects of a source, oldest first; readings without rejects count."""
         return self._days("rejects", source)
 
     def rate_days(self) -> list[date]:
@@ -143,7 +143,7 @@ class Records:
         return self._journal.days("exchange_rates")
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """Return the accepted offers of one source and day. Raises FileNotFoundError without any."""
+        """Return the accepted offers of one source and day. Raises FileNotFoundError if there are none."""
         month = Month.of("offers", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:

@@ -20,7 +20,7 @@ _PATH = re.compile(r"/\S+")
 
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
     """Return the next step for a source's result; None if nothing is to be done."""
-    # If the source gave prices, the code belongs to a request that did not decide.
+    # If the source gave prices, the code belongs to a request that did not decide the result.
     advice = _BY_CODE.get(code) if code and code.result is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
     if step is None:
@@ -51,16 +51,16 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """Return the diagnosis in one line; ``asked`` is the number of sources asked, ``where`` tells
-        where each source's error is."""
+        """Return the diagnosis in one line; ``asked`` is the number of sources asked, ``where`` says where to
+        find each source's error."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
-    """Return the cause that more than half of the asked sources have in common, at least FEWEST_ALIKE; None
-    without such a cause. ``replay_url``: the server that was asked instead of the providers."""
+    """Return the cause that more than half of the asked sources, and at least FEWEST_ALIKE, have in common;
+    None without such a cause. ``replay_url``: the server that was asked instead of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
@@ -101,7 +101,7 @@ class _Advice:
     """The next step for a source whose request ended with a code; if many end that way, the cause, and the
     step if it differs from each source's.
 
-    Steps may have ``{c.name}`` and other fields of a source's config, ``{key}`` and ``{check_key}``.
+    Steps may contain ``{c.name}`` and other fields of a source's config, ``{key}`` and ``{check_key}``.
     """
 
     step: str | None = None

@@ -25,8 +25,8 @@ def demo_home(environment: Mapping[str, str]) -> Home:
 
 
 def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
-    """Refresh from the pages of sources that need no key, and report the outcome and its place; ``step``
-    follows the work. Raises GpufareError, also if the home has prices of other days."""
+    """Refresh from the pages of sources that need no key, and report the outcome and where it is kept;
+    ``step`` follows the work. Raises GpufareError, also if the home has prices of other days."""
     day, first, last = sample_days(pages)
     _require_unused_home(home, day)
     _mark(home, day)
@@ -52,7 +52,7 @@ def _require_unused_home(home: Home, day: date) -> None:
 
 
 def _mark(home: Home, day: date) -> None:
-    """Mark the home before the first sample price, so that no refresh asks the providers into it."""
+    """Mark the home before the first sample price, so that no refresh adds the providers' prices to it."""
     about = {"about": f"gpufare's demo: sample prices of {day}. No refresh asks the providers into it."}
     with replacing(home.demo) as temporary:
         temporary.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -175,8 +175,8 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
 
 
 def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
-    """Read one capture; return its outcome and the function that writes it, if any. Content never raises: it
-    is in the outcome. Raises RecordError."""
+    """Read one capture; return its outcome and the function that writes it, if any. Bad content never raises:
+    the outcome reports it. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
     if not answers:
@@ -189,7 +189,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
     except RecordError:
         raise
     except SourceChangedError as problem:
-        # In a partial capture, the failed request is the likelier cause.
+        # If a capture is partial, its failed request is the likelier cause.
         error = f"{error}; {problem}" if capture.status == "partial" and error else str(problem)
         refused = Acceptance(False, "the answer could not be read")
         outcome = _outcome(capture, refused, error, changed=True)
@@ -302,7 +302,7 @@ def _failed_here(capture: Capture, problem: Exception) -> Outcome:
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
-    """Return warnings with a bounded number and length: they quote pages and addresses."""
+    """Return warnings limited in number and length, since they quote pages and addresses."""
     shown = [printable(text) for text in warnings[:MAX_WARNINGS]]
     cut = [
         text if len(text) <= MAX_WARNING_CHARACTERS else f"{text[: MAX_WARNING_CHARACTERS - 1]}…"
@@ -363,7 +363,7 @@ def _read_offers(
     }
 
     def write() -> None:
-        """Write the rejects first: without them no new price is believed."""
+        """Write the rejects first: without rejects no new price is believed."""
         records.write_rejects(capture.day, config.name, built.rejects)
         if acceptance.accepted:
             records.write_accepted(capture.day, config.name, built.offers)

@@ -33,7 +33,7 @@ def reject_demo_home(home: Home) -> None:
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
-    """Return the named sources, by default all that may be asked; of a folder of pages only those in it.
+    """Return the named sources, by default all that may be asked; for a folder of pages, only those in it.
 
     Raises GpufareError.
     """

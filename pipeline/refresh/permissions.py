@@ -24,7 +24,7 @@ LOCK_SECONDS = 30
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
     """Ask the sources from now on, regardless of their terms; ``today`` is in UTC. Return lines for the user
-    on the terms, their address, and how to undo it.
+    on the terms, their address, and how to undo this.
 
     A source that is asked by default needs no permission: only an earlier "never" is deleted.
     Raises GpufareError for an unknown or retired source, with nothing changed.
@@ -62,7 +62,7 @@ def _remaining_prices(config: SourceConfig, home: Home, today: date) -> str:
 
 
 def is_asked(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> bool:
-    """True if a live refresh asks a source: it is not retired, permitted, and has the key that it needs."""
+    """True if a live refresh asks a source: it is permitted, not retired, and has the key that it needs."""
     has_key = not config.needs_key or config.has_key(environment)
     return config.disabled is None and has_key and why_off(config, choices, environment) is None
 

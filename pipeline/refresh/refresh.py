@@ -53,7 +53,7 @@ def refresh(
 
     ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
     or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError if the
-    job cannot begin; the report has the failures of single sources and of the build. ``now`` is
+    job cannot begin; the report has the failures of individual sources and of the build. ``now`` is
     the present moment; no day after it is read or published.
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
@@ -82,7 +82,7 @@ def refresh(
     report.stored = store_published(home, environment, progress)
     found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
-    # A lasting cause is kept once, and every report names it.
+    # A lasting cause is kept once, but every report names it.
     reported = {cause_of(incident) for incident in new}
     again = [each for each in found if cause_of(each) not in reported]
     report.incidents = [*new, *again]
@@ -90,8 +90,8 @@ def refresh(
 
 
 def _future_days(home: Home, now: datetime) -> list[Incident]:
-    """Return an incident for each day in the home after the day of ``now`` (UTC), which a clock that was
-    ahead left. Such days are neither read nor published."""
+    """Return an incident for each day in the home after the day of ``now`` (UTC), left by a clock that was
+    ahead. Such days are neither read nor published."""
     archive = Archive(home.archive)
     archived = {day for name in archive.sources() for day in archive.days(name)}
     days = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())

@@ -29,13 +29,13 @@ MAX_SHOWN = 20
 
 
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Return a line on the number of sources asked, and before the first accepted day also lines on what keys
-    would add."""
+    """Return a line on the number of sources asked, and before the first accepted day also lines on the
+    coverage that keys would add."""
     choices = read_choices(home)
     asked = [config for config in chosen if is_asked(config, choices, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
         return [_asking_text(asked, environment)]
-    # off_lines names the keys of sources that are off by their terms.
+    # off_lines names the keys of sources that are off because of their terms.
     keys = [
         f"a key would add to {config.name}: {config.coverage.with_key}; set {key_text(config)}"
         for config in chosen
@@ -81,7 +81,7 @@ class RefreshReport:
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked, without retired ones and those that lack a key or
+        """The outcomes of sources that were asked, except retired ones and those that lack a key or
         permission."""
         return [each for each in self.outcomes if each.result.asked]
 

@@ -92,7 +92,7 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
 
 
 def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listing | kit.Reject:
-    """Return the same machine under a savings plan, at an hourly price unlike a reservation's total."""
+    """Return the same machine under a savings plan; its price is hourly, while a reservation's is a total."""
     try:
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a {listing.price_kind} price"
@@ -109,7 +109,7 @@ def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listin
 
 
 def _reject_other_product(item: kit.JsonObject) -> None:
-    """Raise RowError for a meter that has a GPU size but is not of a Linux machine that anyone can rent."""
+    """Raise RowError for a meter that has a GPU size but is not for a Linux machine that anyone can rent."""
     product, meter = item.text("productName").lower(), item.text("meterName").lower()
     kind, unit, service = item.text("type"), item.text("unitOfMeasure"), item.get("serviceName")
     reasons, units_from = kit.RejectReason, item.get("tierMinimumUnits") or 0

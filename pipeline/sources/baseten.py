@@ -26,7 +26,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:
-    """Yield the rows around "80 GiB VRAM", whose name is in the text before it or in the previous one."""
+    """Yield a row for each "80 GiB VRAM"; the name is before that in its text, or in the previous text."""
     parts: list[str] = []
     starts: list[int] = []
     for text in texts:

@@ -56,7 +56,7 @@ def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceCo
 
 
 def _cell(tr: Tag, name: str) -> Tag:
-    """Return the only cell of a row with that class. Raises RowError."""
+    """Return the only cell in a row with the given class. Raises RowError."""
     cells = kit.with_class(tr, name)
     if len(cells) != 1:
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")

@@ -32,13 +32,13 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
         vcpus=_threads(specs.get("cpus")),
         ram_gib=specs.optional_number("ram") or None,
         reliability=server.optional_number("reliability"),
-        # Marketplace and order fees are added to it.
+        # Marketplace and order fees are added to the price.
         flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 
 
 def _gpu_count(label: str, gpus: Any) -> int:
-    """Return the label's count, which the list of GPUs, if any, must confirm. Raises RowError."""
+    """Return the number of GPUs in the label; the list of GPUs, if any, must confirm it. Raises RowError."""
     stated = kit.gpu_count_in(label)
     listed = (
         [name for gpu in gpus for name in (gpu if isinstance(gpu, list) else [gpu])]
@@ -51,7 +51,7 @@ def _gpu_count(label: str, gpus: Any) -> int:
 
 
 def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
-    """False if the server is rented, even in part: the price is that of all GPUs."""
+    """False if the server is rented, even in part: the price is for all of its GPUs."""
     rented = server.get("rented")
     free = server.object("partial_gpu_rental").optional_number("available_gpus")
     if rented is True or (free is not None and free < gpu_count):

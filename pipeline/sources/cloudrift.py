@@ -9,7 +9,7 @@ CENTS_PER_DOLLAR = 100
 
 @kit.reader("no instance type with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per variant with GPUs and data centre, or one without a region."""
+    """One listing per GPU variant and data centre; without data centres, one listing without a region."""
     page = audit.envelope(answer, "instance_types")
     for kind in page.object("data").items("instance_types"):
         # CPU types have variants without GPUs.
@@ -37,7 +37,7 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
 
 
 def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
-    """Return the regions with machines of the variant, and whether any is free there."""
+    """Return the regions with machines of the variant, and whether any machine is free there."""
     machines, free = variant.get("nodes_per_dc"), variant.get("available_nodes_per_dc")
     free = free if isinstance(free, dict) else {}
     names = dict.fromkeys([*(machines if isinstance(machines, dict) else ()), *free])

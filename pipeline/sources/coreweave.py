@@ -1,8 +1,8 @@
 """CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
 
-Columns are found by the header row's text, because they differ by region. It skips the price for inference on
-a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage, and CPU
-instances, which share the GPU tables' classes).
+Columns are found by the header row's text, because they differ by region. The reader skips the price for
+inference on a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage,
+and CPU instances, which share the GPU tables' classes).
 """
 
 import re
@@ -22,7 +22,7 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""Classes of the copy of a price for narrow screens: of its element, and of the price in it."""
+"""Classes of a price's copy for narrow screens: that of the element, and that of the price within."""
 
 
 @kit.reader()
@@ -112,7 +112,7 @@ def _region(tag: Tag) -> str | None:
 
 
 def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
-    """Return the price in a cell, which may also have a link; the row's mobile copy must confirm it."""
+    """Return the price in a cell, which may also contain a link; the row's mobile copy must confirm it."""
     value = cell.find("div", recursive=False)
     priced = kit.cell_price(
         kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)

@@ -9,8 +9,8 @@ from pipeline.sources import kit
 
 @kit.reader("no machine type with a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Machine types with GPUs, each at the price of a machine with one GPU and the vCPUs and memory of the
-    settings, or the nearest within the answer's limits. Machine types without a GPU are skipped."""
+    """Machine types with GPUs, each at the price of a machine with one GPU and the settings' vCPUs and
+    memory, or the nearest amounts within the answer's limits. Machine types without a GPU are skipped."""
     machines = audit.items(answer, "machineTypes")
     with_gpu = [machine for machine in machines if machine.peek("gpuModelId") or machine.peek("gpuModel")]
     return kit.read_rows(with_gpu, _read_machine, "machineType", "dataCenterId")
@@ -40,8 +40,8 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[int, ...] | None:
-    """Return the numbers of GPUs, each with its vCPUs and memory, that fit on the host with most room; None
-    if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
+    """Return the numbers of GPUs, each with its vCPUs and memory, that fit on the host with the most room;
+    None if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
     room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
     fitting = [
         machine.whole_number(name) // part for name, part in room.items() if machine.get(name) is not None
@@ -59,7 +59,7 @@ def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
 
 
 def _part(machine: kit.JsonObject, part: str) -> Any:
-    """Return the price of a part as it is in the answer: ``{"value": "0.0025"}`` or only the value."""
+    """Return the price of a part as the answer gives it: ``{"value": "0.0025"}`` or only the value."""
     price = machine.get(part)
     return price.get("value") if isinstance(price, dict) else price
 

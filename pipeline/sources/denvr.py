@@ -6,15 +6,15 @@ from pipeline.sources import kit
 
 SCRIPT = "wix-warmup-data"
 PATH = ("appsWarmupData", "dataBinding", "dataStore", "recordsByCollectionId", "GPUInstances")
-"""Path of the machines in that data, by the id of their record."""
+"""Path of the machines in the page's data, where each is under the id of its record."""
 
 PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
-"""Units that a price must have: another price could be of a whole machine."""
+"""Units that a price must have: another price could be for a whole machine."""
 
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per machine. Raises SourceChangedError when the page's data has none."""
+    """One listing per machine. Raises SourceChangedError when the page's data contains none."""
     return kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
 
 

@@ -1,6 +1,6 @@
 """E2E Networks: the table of GPU machines on the price page, by the hour, the month and the year.
 
-Buttons above the table multiply its machines; the page arrives with the button of one GPU pressed. A line
+Buttons above the table multiply its machines; the page arrives with the button for one GPU pressed. A line
 under the table says that prices are per GPU-hour. Both are checked, because a multiplied table looks the
 same.
 """
@@ -45,7 +45,7 @@ def _lists_gpus(table: kit.Table) -> bool:
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
-    """Raise SourceChangedError unless the pressed button, unlike all others, is that of one GPU."""
+    """Raise SourceChangedError unless the pressed button (unlike all others) is for one GPU."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")

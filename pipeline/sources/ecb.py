@@ -21,7 +21,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
 
 
 def read_rates(answers: kit.Answers, config: kit.SourceConfig) -> kit.ExchangeRates:
-    """Return the latest day's rates among the answers. Raises SourceChangedError when they are not
+    """Return the rates of the latest day in the answers. Raises SourceChangedError if they are not
     certain."""
     if not answers:
         raise kit.SourceChangedError("the ECB gave no answer to read rates from")
@@ -33,7 +33,7 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
     days = [cube for cube in tree.iter("{*}Cube") if cube.get("time") is not None]
     if not days:
         raise answer.changed("no Cube with a time")
-    # The daily file has one day, the 90-day file many.
+    # The daily file contains one day, the 90-day file many.
     latest = max(days, key=lambda cube: cube.get("time", ""))
     try:
         day = date.fromisoformat(latest.get("time", ""))
@@ -49,7 +49,7 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
         raise answer.changed(
             f"{rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
-    # The file gives units per euro.
+    # The file gives the units of each currency per euro.
     usd_per_unit = {currency: rates["USD"] / per_euro for currency, per_euro in rates.items()}
     return kit.ExchangeRates(day, {**usd_per_unit, "EUR": rates["USD"]})
 

@@ -1,4 +1,4 @@
-"""Exoscale: prices of instance types, joined with the list of types, which has their GPUs and zones."""
+"""Exoscale: prices of instance types, joined with the list of types, which gives their GPUs and zones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from pipeline.sources import kit
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per GPU instance type and zone; a type or a price without its counterpart is a reject.
 
-    Raises SourceChangedError without both lists, and when no type has GPUs.
+    Raises SourceChangedError if either list is missing, and if no type has GPUs.
     """
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
     (prices, of_prices), types = _prices(pages, audit.config), _types(pages, audit.config)
@@ -26,7 +26,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 def _prices(
     pages: Sequence[kit.JsonObject], config: kit.SourceConfig
 ) -> tuple[Mapping[str, Any], kit.Answer]:
-    """Return the list in the wanted currency, and its answer."""
+    """Return the prices in the wanted currency, and the answer that contains them."""
     currency = config.currency.lower()
     for page in pages:
         if currency in page and isinstance(page.get(currency), dict):
@@ -73,7 +73,7 @@ def _read_type(kind: kit.JsonObject, prices: Mapping[str, Any]) -> kit.Listings:
 def _without_type(
     prices: Mapping[str, Any], known: set[str], answer: kit.Answer, config: kit.SourceConfig
 ) -> Iterator[kit.Reject]:
-    """Yield a reject for each price of a GPU type that is not listed."""
+    """Yield a reject for each price whose GPU type is not listed."""
     for name, price in prices.items():
         if name.startswith(config.settings["gpu_price"]) and name not in known:
             detail = f"{name}: no such type is in the list of types"

@@ -23,7 +23,7 @@ KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
 }
 
 _MODEL_ID = re.compile(r" ?(?:info )?Consumption model ID\b.*", re.IGNORECASE)
-"""Identifier of Google's billing after a header's caption."""
+"""Billing identifier that follows a header's caption."""
 
 _IDENTIFIER = re.compile(r"(?<=Consumption model ID)[: ]{1,3}[0-9A-Z]{1,8}(?:-[0-9A-Z]{1,8})*", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ _COMPONENT_SUFFIX = re.compile(
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Machines of the page, and those of the catalogue that are not on the page.
+    """Machines on the page, and those in the catalogue that are not on the page.
 
     Raises SourceChangedError without a price table, and for a catalogue without GPUs.
     """
@@ -89,7 +89,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
         kit.column(grid.headers, pattern, answer)
         for pattern in (r"^machine type\b", r"^gpus?\b", r"^components\b")
     )
-    # An identifier may have four digits that look like a year.
+    # An identifier may contain four digits that look like a year.
     prices = _price_columns([_IDENTIFIER.sub("", header) for header in grid.headers], answer)
     other_dws = set(kit.columns(grid.headers, DWS_COLUMN)) - {price.at for price in prices}
     machines = kit.Table(
@@ -131,8 +131,8 @@ def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the columns of prices with their validity. Raises SourceChangedError for a term or day that
-    cannot be read, and unless exactly one on-demand column is valid on each day."""
+    """Return the price columns with their validity. Raises SourceChangedError for a term or day that cannot
+    be read, and unless exactly one on-demand column is valid on each day."""
     on_demand, dws = kit.columns(headers, ON_DEMAND_COLUMN), kit.columns(headers, DWS_COLUMN)
     found = [kit.PriceColumn(at, headers[at], "on_demand") for at in on_demand]
     for price in kit.price_columns(headers, answer):
@@ -201,7 +201,7 @@ def _components(text: str) -> dict[str, float]:
 
 _Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
 """Each price in USD per hour (local SSD: per GiB-month) and its SKU, by part, usage type and region. Several
-prices contradict each other."""
+prices under one key contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
@@ -248,7 +248,7 @@ def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
 
 
 def _usage(sku: kit.JsonObject) -> str:
-    """Return the catalogue's usage type of a part, or the scheduler's tier in its description."""
+    """Return a part's usage type in the catalogue, or the scheduler's tier in the part's description."""
     description = kit.clean_text(str(sku.peek("description")))
     dws = next((tier for tier, words in _DWS_USAGE.items() if words.search(description)), None)
     return dws or str(sku.peek("category", "usageType"))
@@ -299,13 +299,13 @@ def _machines(
 
 
 def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
-    """Return the price of a part; None without one, and for several that differ."""
+    """Return the price of a part; None if it has none, or several that differ."""
     found = rates.get((part, usage, region), {})
     return next(iter(found)) if len(found) == 1 else None
 
 
 def _component(description: str) -> str:
-    """Return the part that a SKU describes, without its place and the words for spot."""
+    """Return the part that a SKU describes, without the place and the words for spot."""
     return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", kit.clean_text(description)), count=1)
 
 

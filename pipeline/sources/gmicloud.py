@@ -1,7 +1,7 @@
 """GMI Cloud: the GPU cards of the price page, each with the lowest price per GPU-hour ("from $2.00").
 
-The page says that on-demand and committed prices differ, but not which of them a card has: a card's price is
-flagged, so it is not ranked. A price without "from" is of an unknown kind, and a reject.
+The page says that on-demand and committed prices differ, but not which of them a card shows: a card's price
+is flagged, so it is not ranked. A price without "from" is of an unknown kind, and a reject.
 """
 
 import re
@@ -20,7 +20,7 @@ _NOT_SOLD_YET = re.compile(r"\bpre-?\s?order\b|coming soon", re.IGNORECASE)
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per card. Raises SourceChangedError for a page without cards, and for a price per GPU-hour
-    outside of the cards."""
+    outside the cards."""
     soup = kit.page(answer)
     cards = [(kit.text_of(title), card) for title in kit.named(soup, "h3") if (card := _card(title))]
     if not cards:

@@ -3,7 +3,7 @@
 from pipeline.sources import kit
 
 CLASSES = {True: "community", False: "secure"}
-"""Class of capacity by the field ``community``."""
+"""Class of capacity, by the value of the field ``community``."""
 
 
 @kit.joint_reader("no offer")

@@ -1,7 +1,7 @@
 """Hot Aisle: the plan cards of the price page, per GPU-hour.
 
-A card is the element around one plan's heading. Prices outside of the cards are not read: the page repeats
-the cards' prices there, and states those of existing customers.
+A card is the element around one plan's heading. Prices outside the cards are not read: there the page repeats
+the cards' prices, and states the prices for existing customers.
 """
 
 import re
@@ -38,7 +38,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _card(heading: Tag) -> Tag | None:
-    """Return the element around a plan's heading with a GPU and a price, or else with a GPU."""
+    """Return the element around a plan's heading that contains a GPU and a price, or else only a GPU."""
     return kit.card_around(heading, lambda text: bool(GPU.search(text)) and "$" in text) or kit.card_around(
         heading, lambda text: bool(GPU.search(text))
     )

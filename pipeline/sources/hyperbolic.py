@@ -11,7 +11,7 @@ _LEAST_HOURS = "minHours"
 
 @kit.reader("no rental option")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per option of a single machine; an option of several is a reject."""
+    """One listing per option of a single machine; an option with several machines is a reject."""
     return kit.read_rows(audit.items(answer, "options"), _read_option, "gpuType", "gpuCount", "region")
 
 
@@ -44,7 +44,7 @@ def _check_terms(option: kit.JsonObject) -> None:
 
 def _machine(option: kit.JsonObject) -> kit.JsonObject:
     """Return the only machine of an option. Raises RowError for several, whose connection is not stated, and
-    for one with another number of GPUs."""
+    if the option states a different number of GPUs."""
     machines = option.objects("nodes")
     if len(machines) != 1:
         detail = f"an option of {len(machines)} machines, which are rented together only"

@@ -60,8 +60,8 @@ def _is_stock(answer: kit.Answer) -> bool:
 
 
 def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dict[str, Any]]]:
-    """Return the stock by the API's name of the GPU: for each region, whether any is free, and the sizes of
-    the free machines. Raises RowError and SourceChangedError."""
+    """Return the stock by the API's name for the GPU: for each region, whether any GPU is free, and the sizes
+    of the free machines. Raises RowError and SourceChangedError."""
     found: dict[str, list[dict[str, Any]]] = {}
     for place in audit.items(answer, "stocks"):
         region = place.text("region")
@@ -95,7 +95,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
-    """Return the card's headings and rows; a GPU card without headings has those of the yaml."""
+    """Return the card's headings and rows; a GPU card without headings gets those in the yaml."""
     kind = None if re.search(r"\bCPU\b", title) else kit.price_kind(title)
     headers = kit.texts_of(kit.with_class(card, "page-price_card_head_item"))
     rows = [
@@ -128,7 +128,7 @@ def _read_card(title: str, grid: kit.Table, answer: kit.Answer) -> kit.Rows:
             raw,
             answer,
             context=kit.known(vram_gb=kit.optional_number(grid.text(texts, r"^VRAM\b"))),
-            # They are virtual CPUs, as in its flavors: 28 of n3-H100x1, 192 of n3-H100-SXM5x8.
+            # The column counts vCPUs, as the flavors do: 28 for n3-H100x1, 192 for n3-H100-SXM5x8.
             vcpus=kit.optional_number(grid.text(texts, r"\b[pv]?CPUs? per GPU$")),
             ram_gib=kit.optional_number(grid.text(texts, r"\bRAM \(GB\) per GPU$")),
             flag_reason=kit.FlagReason.STARTING_PRICE_OF_AN_UNSTATED_TERM if kind == "reserved" else None,
@@ -158,7 +158,7 @@ def _read_listed(item: kit.JsonObject) -> kit.Listings:
 
 
 def _list_price(item: kit.JsonObject) -> Any:
-    """Return the price before the discount of the asking account, which is deducted from ``value``."""
+    """Return the price before the asking account's discount, which ``value`` already includes."""
     if "value" not in item:
         raise item.answer.changed(f"{item.peek('name')!r} has no value")
     original = item.get("original_value", "value")

@@ -1,6 +1,6 @@
 """Imported: dated prices of many providers, from CSV files that the user gives to ``gpufare import``.
 
-An answer has one file's rows of one day, under the file's header. docs/how-to/import.md has the layout.
+An answer has one file's rows for one day, under the file's header. docs/how-to/import.md gives the layout.
 """
 
 import re
@@ -13,10 +13,10 @@ from pipeline.sources import kit
 MAX_CELL_CHARACTERS = 1_000
 
 EARLIEST = date(2010, 1, 1)
-"""Earliest plausible day of a price: GPUs were not rented by the hour before."""
+"""Earliest plausible day of a price: GPUs were not rented by the hour before that."""
 
 LINE = "line in file"
-"""Column that an answer has in addition to those of its file: the row's line number there."""
+"""Column that an answer has in addition to its file's columns: the row's line number in the file."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "day": ("day", "as_of", "date"),
@@ -64,7 +64,7 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per row; equal rows of several files count once.
+    """One listing per row; equal rows in several files count once.
 
     Raises SourceChangedError for an answer that is not a table of dated prices.
     """
@@ -101,7 +101,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def day_of(text: str) -> date:
-    """Return the day of a row. Raises RowError unless it is written YYYY-MM-DD and not before EARLIEST."""
+    """Return the date of a row. Raises RowError unless it is written YYYY-MM-DD and not before EARLIEST."""
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:

@@ -12,13 +12,13 @@ _PRICE = re.compile(
     r"|[^$€£₹]{0,20}?\b(?:(?:second|minute|dai|day|week|month|quarter|year|annual)\w*|mo\b|yr\b))?",
     re.IGNORECASE,
 )
-"""A price with its unit, or with the words up to that of a time other than an hour ("$30 billed monthly")."""
+"""A price with its unit, or with the words up to a unit of time other than an hour ("$30 billed monthly")."""
 
 _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re.IGNORECASE)
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """Return a request to the API if its key is set, else to the page."""
+    """Return a request for the API if its key is set, else for the page."""
     (key,) = config.key_variables
     if config.has_key(environment):
         return [kit.Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]

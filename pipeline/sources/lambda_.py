@@ -1,8 +1,8 @@
 """Lambda: the pricing page's two kinds of tables, and with a key the API's instance types.
 
-*1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab 8x, 4x, 2x or
-1x above the table, which is the GPU count): on demand. Both give a price per GPU-hour before tax. The API has
-the same instances, in cents per instance-hour and with their availability: if it answered, the pages'
+*1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab above the
+table, 8x, 4x, 2x or 1x, gives the GPU count): on demand. Both give a price per GPU-hour before tax. The API
+has the same instances, in cents per instance-hour and with their availability: if it answered, the pages'
 instances are skipped. Its instance types without a GPU are skipped. The page /instances repeats the
 instances.
 """
@@ -230,6 +230,6 @@ def _bytes(text: str | None) -> float | None:
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:
-    """Return the days after the answer's own that follow "effective" or "take effect" in a text."""
+    """Return the days after "effective" or "take effect" in a text, if later than the answer's own."""
     days = (kit.effective_from(kit.date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

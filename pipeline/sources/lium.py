@@ -1,6 +1,6 @@
 """Lium: the public feed of a marketplace's nodes that can be rented now, one offer per node.
 
-Any number of a node's free GPUs from its smallest order on can be rented, each with its share of the host.
+From a node's smallest order up, any number of its free GPUs can be rented, each with its share of the host.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _ROUNDING_USD = Decimal("0.01")
 
 @kit.reader("the feed has no node")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Every node of the feed. Raises SourceChangedError for other objects."""
+    """Every node in the feed. Raises SourceChangedError for other objects."""
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
@@ -87,8 +87,8 @@ def _price(node: kit.JsonObject) -> Decimal:
 
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
-    """Return the CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, without the
-    memory that the host keeps."""
+    """Return the CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, not counting
+    the memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
     host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]

@@ -1,8 +1,8 @@
 """Massed Compute: machines of the price page, per machine-hour, from the data embedded in the page.
 
 Every row occurs twice, as a card for small screens and as a row of a table, under a key such as ``"H100
-(80GB)-mobile-x 2-1"``: GPU, number of GPUs, place in its group. A cell may come later in the stream, on a
-separate line among other rows, so a row ends with its line.
+(80GB)-mobile-x 2-1"``: the GPU, the number of GPUs, and the place in the group. A cell may come later in the
+stream, on a separate line among other rows, so a row ends with its line.
 """
 
 import re
@@ -40,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_machine(
     label: str, count: str, rows: Sequence[str], answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
-    """Return a machine from its copies in the page, of which one may have its price later in the stream."""
+    """Return a machine from its copies in the page; the price of one may come later in the stream."""
     name = f"{count} x {label}"
     try:
         gpus = kit.gpu_count(kit.agreed([count, *(found for row in rows for found in _COUNT.findall(row))]))

@@ -1,11 +1,11 @@
 """Nebius: the GPU tables of the price page and of the documentation, per GPU-hour.
 
-The price page has each table as visible rows and again as escaped JSON in a script, which is read. Columns
-come and go: each header gives the kind of price and the day from which it is valid.
+The price page contains each table as visible rows and again as escaped JSON in a script; the JSON is read.
+Columns come and go: each header gives the kind of price and the day from which it is valid.
 
 The documentation, in Markdown, has a section for each platform, with its region and a table in each currency,
-of which the one in dollars is read. It states preemptible prices exactly, the price page as "from". Prices in
-both are read from the documentation, with the CPUs and memory of the price page.
+of which the one in dollars is read. It states preemptible prices exactly, the price page only as "from".
+Prices in both are read from the documentation, with the CPUs and memory of the price page.
 """
 
 import re
@@ -48,7 +48,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     network tables are skipped.
 
     Raises SourceChangedError for a price page of another shape, and for documentation without a GPU price
-    unless the price page was read, too: then it is a reject.
+    unless the price page was read, too: then the documentation is a reject.
     """
     pages = [answer for answer in answers if not _is_markdown(answer)]
     exact = [
@@ -64,7 +64,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     tables: list[tuple[str, _Rows]] = []
     for table in _tables(answer):
-        if table not in tables:  # the page's data may repeat one
+        if table not in tables:  # the page's data may repeat a table
             tables.append(table)
     rows = [row for title, table in tables for row in _read_table(title, table, answer, audit)]
     if not rows:
@@ -74,7 +74,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
     """Yield the rows of both, except rows of the price page whose GPU and kind also have an exact price in
-    the documentation. Prices of today on which they disagree are flagged on both sides."""
+    the documentation. Today's prices on which they disagree are flagged on both sides."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:
@@ -92,7 +92,7 @@ def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | ki
 
 
 def _by_gpu(rows: list[kit.Listing | kit.Reject]) -> dict[_GpuAndKind, list[kit.Listing]]:
-    """Return the listings of whole prices, by GPU and kind."""
+    """Return the listings by GPU and kind, except those whose price leaves out CPU and memory."""
     found: dict[_GpuAndKind, list[kit.Listing]] = {}
     parts_extra = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
     for row in rows:
@@ -106,7 +106,7 @@ def _gpu_and_kind(row: kit.Listing) -> _GpuAndKind:
 
 
 def _disagree(of_page: list[kit.Listing], of_documentation: list[kit.Listing]) -> bool:
-    """True if the price page has a price of today, not a floor, that the documentation lacks."""
+    """True if the price page has a price for today, not a floor, that the documentation lacks."""
     stated = {row.native_price for row in of_documentation if _is_of_today(row)}
     return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
 
@@ -116,7 +116,7 @@ def _is_of_today(row: kit.Listing) -> bool:
 
 
 def _model(label: str) -> str:
-    """Return the GPU in a label: "H100" of "NVIDIA HGX H100" and "NVIDIA H100 NVLink"."""
+    """Return the GPU in a label: "H100" in "NVIDIA HGX H100" and "NVIDIA H100 NVLink"."""
     found = _MODEL.search(label.upper().replace("®", "").replace("™", ""))
     return found[0] if found else label
 
@@ -231,8 +231,8 @@ def _read_table(title: str, table: _Rows, answer: kit.Answer, audit: kit.FieldAu
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the columns per GPU-hour. A header without a kind has the title's, or is on-demand like the
-    rest."""
+    """Return the columns per GPU-hour. A header that names no kind has the title's kind, or is on-demand like
+    the rest."""
     found = kit.columns(headers, GPU_HOUR)
     own_kinds = {kind for at in found if (kind := kit.price_kind(headers[at]))}
     general = title if kit.price_kind(title) else "on-demand" if own_kinds <= {"on_demand"} else ""
@@ -304,7 +304,7 @@ def _is_table(value: Any) -> bool:
 
 
 def _embedded_tables(text: str, answer: kit.Answer) -> Iterator[tuple[str, _Rows]]:
-    """Yield the tables inside script strings, which are escaped up to several times."""
+    """Yield the tables inside script strings, which may be escaped several times."""
     for found in islice(_EMBEDDED.finditer(text), MAX_BLOCKS):
         chunk = text[found.start() : found.start() + MAX_BLOCK_CHARACTERS]
         try:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from pipeline.sources import kit
 
 ONE_GPU = ("PREMIUM", "COMMUNITY")
-"""Types of markets with one GPU, whose names state no number of GPUs."""
+"""Types of one-GPU markets whose names state no number of GPUs."""
 
 
 @kit.reader("no market")
@@ -32,7 +32,7 @@ def _read_market(market: kit.JsonObject) -> kit.Listings:
 
 
 def _reject_other_product(market: kit.JsonObject) -> None:
-    """Raise RowError for a market that is not of a card that everyone can rent."""
+    """Raise RowError for a market that does not offer everyone a card to rent."""
     settings, slug = market.config.settings, market.peek("slug") or ""
     name = market.optional_text("name") or ""
     is_laptop = re.search("laptop", f"{name} {slug}", re.IGNORECASE) is not None

@@ -1,8 +1,8 @@
 """Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill.
 
-Three lists of prices are requested, each if the one before it fails: the products API, the cost estimator's
-products and the list behind the price page. Only the first names a part and its unit; from the others, the
-part numbers known to be billed per GPU-hour (settings.gpu_parts) are read.
+Three lists of prices are requested, each only if the one before it fails: the products API, the cost
+estimator's products and the list behind the price page. Only the first names a part and its unit; from the
+others, the part numbers known to be billed per GPU-hour (settings.gpu_parts) are read.
 """
 
 import re
@@ -27,8 +27,8 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no product billed per GPU-hour and no GPU shape")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU part, or per shape that it bills if the shapes are known. Other products and shapes
-    are skipped."""
+    """One listing per GPU part, or, if the shapes are known, per shape that the part bills. Other products
+    and shapes are skipped."""
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     gpus = [product for product in products if _is_gpu_hour(product)]
@@ -47,8 +47,8 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
-    """Return the products or shapes of an answer. The list behind the price page has prices by part number
-    and currency; its known parts are converted to the form of the estimator's products."""
+    """Return the products or shapes of an answer. The list behind the price page gives prices by part number
+    and currency; the known parts in it are converted to the form of the estimator's products."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
     if not isinstance(prices, dict):

@@ -1,7 +1,7 @@
 """OVHcloud: GPU machines in the order catalogue, per hour and per month of the whole machine, without VAT.
 
 A price is an integer in 1e-8 of the catalogue's currency. It is checked against the text that the catalogue
-shows for it, so that a price in another scale is refused.
+shows for it, so a price in another scale is refused.
 """
 
 import re
@@ -23,7 +23,7 @@ SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per Linux GPU plan. Windows plans are rejects; add-ons of other bricks than "gpu" are
+    """One listing per Linux GPU plan. Windows plans are rejects; add-ons of bricks other than "gpu" are
     skipped.
 
     A plan tagged as coming soon has a price but cannot be ordered: it is flagged, so it is not ranked.
@@ -94,7 +94,7 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
 def _pricing(addon: kit.JsonObject, unit: kit.NativeUnit) -> kit.JsonObject:
     """Return the pricing of the only running price, which may be repeated; set-up prices are ignored.
 
-    Its interval must be the plan's; "none" says nothing.
+    Its interval must be the plan's; "none" leaves the interval open.
     """
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:

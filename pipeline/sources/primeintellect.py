@@ -7,7 +7,7 @@ _SOLD_OUT = frozenset({"unavailable", "out_of_stock", "none"})
 
 @kit.reader("no offer with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Every offer with GPUs; machines without (``CPU_NODE``) are skipped."""
+    """Every offer with GPUs; machines without GPUs (``CPU_NODE``) are skipped."""
     not_gpus = audit.config.settings["not_gpus"]
     offers = [offer for offer in audit.items(answer, "items") if offer.peek("gpuType") not in not_gpus]
     return kit.read_rows(offers, _read_offer, "provider", "cloudId")
@@ -38,7 +38,7 @@ def _read_offer(offer: kit.JsonObject) -> kit.Listings:
 
 
 def _upstream(name: str | None, config: kit.SourceConfig) -> str | None:
-    """Return the cloud that owns the machine, by the name that its own source uses, if any."""
+    """Return the cloud that owns the machine, under the name in the cloud's own source, if there is one."""
     source = kit.configs().get(config.settings["upstream_sources"].get(name, ""))
     return source.provider if source else name
 

@@ -19,7 +19,7 @@ _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPU hardware in the page's text.
 
-    Raises SourceChangedError when it has no price, because a script fills in the page in the browser.
+    Raises SourceChangedError when the text has no price, because a script fills in the page in the browser.
     """
     rows: list[kit.Listing | kit.Reject] = []
     texts = kit.visible_texts(kit.page(answer))

@@ -1,8 +1,8 @@
 """RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
 
 Each price field in the answer becomes an offer or a reject; fields that were not requested are ignored. The
-two tiers are ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with its maximum GPUs per
-pod.
+two tiers are ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with its maximum number
+of GPUs per pod.
 """
 
 import json
@@ -69,8 +69,8 @@ def _query(answer: kit.Answer) -> str:
 
 
 def _without(query: str, fields: Iterable[str]) -> str:
-    """Return a query without some fields, their aliases, arguments and selections, but with arguments of the
-    same names."""
+    """Return a query without some fields and their aliases, arguments and selections; arguments with the same
+    names as the fields stay."""
     for field in sorted(fields):
         query = re.sub(rf" (?:\w+: )?{field}\b(?!:)(?:\([^()]*\))?(?: \{{[^{{}}]*\}})?", "", query)
     return query
@@ -142,7 +142,7 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
 
 
 def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
-    """Return the price if the tier offers the GPU. Without the tier's flag, the placeholder is refused."""
+    """Return the price if the tier offers the GPU. Without the tier's flag, a placeholder is refused."""
     is_offered = gpu.get(_FLAGS[tier])
     if is_offered is False:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"not offered in the {tier} cloud ({name})")

@@ -52,10 +52,10 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
     """Read a row such as ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``: one hourly price or one for each
-    priority, and a month's.
+    priority, and a monthly one.
 
-    The month's is 730 times the lowest of the others, whatever their order. A higher priority costs more. The
-    GPU's memory comes before the host's.
+    The monthly price is 730 times the lowest hourly one, whatever their order. A higher priority costs more.
+    The GPU's memory comes before the host's.
     """
     priorities = tuple(config.settings["priorities"])
     try:

@@ -1,8 +1,8 @@
 """Sesterce: the machines of its console's public page, and the lowest prices of its home page.
 
-The console's page has its offers as data: the price of the whole machine, and the regions in which it is
-free. The home page has a table of one price "from" per card, which the console does not confirm: these prices
-are flagged. Its ticker, which repeats them, and its advertisement, which contradicts them, are not read.
+The console's page contains its offers as data: the price of the whole machine, and the regions in which it is
+free. The home page has a table with one "from" price per card; the console does not confirm these prices, so
+they are flagged. The page's ticker repeats them, and its advertisement contradicts them: neither is read.
 """
 
 import re
@@ -72,7 +72,7 @@ def _read_offer(offer: kit.JsonObject) -> kit.Rows:
 
 
 def _machine(offer: kit.JsonObject) -> dict[str, Any]:
-    """Return the columns of an offer that do not depend on price and region. Raises RowError."""
+    """Return the columns of an offer that depend on neither price nor region. Raises RowError."""
     parts = offer.object("configuration")
     vram_gb, form = parts.optional_number("vRamGB"), parts.optional_text("interconnect")
     return {
@@ -117,7 +117,7 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
-    """True if the text around a table states dollars on demand, or if it was cut out of its page."""
+    """True if the text around a table states dollars on demand, or if the table was cut out of its page."""
     around = tag.parent
     words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)

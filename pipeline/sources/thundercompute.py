@@ -1,6 +1,6 @@
 """Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
 
-The API has three answers with the same machines as keys: prices per hour, specifications and availability.
+The API gives three answers with the same machines as keys: prices per hour, specifications and availability.
 The page also shows other providers' prices.
 """
 
@@ -38,7 +38,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.JsonObject | None:
-    """Return the first answer that has, in a field, an object whose values have that type."""
+    """Return the first answer whose ``field`` is an object with values of type ``kind``."""
     for body in bodies:
         values = body.peek(field)
         if isinstance(values, dict) and isinstance(next(iter(values.values()), None), kind):
@@ -81,7 +81,7 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         tier=_tier(str(mode), machine.config) if mode else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
-        # The price includes the smallest number; a memory cap has an undocumented effect on them.
+        # The price includes the fewest vCPUs; how a memory cap limits the memory is undocumented.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )
@@ -95,7 +95,7 @@ def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> No
 
 
 def _read_page(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """Yield a row per card; without a mode above any card, the page has one kind of machine."""
+    """Yield a row per card; if no card has a mode above it, the page has one kind of machine."""
     titled = []
     for element, text in kit.cards(kit.page(answer), _MARK, _END):
         heading = element.find_previous(["h1", "h2"])

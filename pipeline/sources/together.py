@@ -64,8 +64,8 @@ def _cluster_tables(answer: kit.Answer) -> list[Tag]:
 def _smallest_reservation(
     row: kit.Listing | kit.Reject, smallest: Mapping[str, int], answer: kit.Answer
 ) -> kit.Listing | kit.Reject:
-    """Return a reserved price with its minimum number of GPUs, which differs by card, and other rows as
-    is."""
+    """Return a reserved price with its minimum number of GPUs, which differs by card; return other rows
+    unchanged."""
     if isinstance(row, kit.Reject) or row.price_kind != "reserved":
         return row
     found = [count for card, count in smallest.items() if re.search(rf"\b{card}\b", row.raw_label)]

@@ -1,8 +1,8 @@
 """Vast.ai: asks of a marketplace of hosts, with an offer per ask and one for its minimum bid.
 
-The marketplace lists its names of GPUs. A search for several of them shows at most 64 asks. A full reply is
+The marketplace lists its names for GPUs. A search for several of them shows at most 64 asks. A full reply is
 followed by smaller searches: half of the names, then one name by number of GPUs, and finally the dearest asks
-of a number.
+for one number.
 """
 
 import json
@@ -32,7 +32,7 @@ def redact(body: bytes) -> bytes:
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return searches for the names of the yaml if the list of names fails."""
+    """Return searches for the names in the yaml if the list of names fails."""
     return _searches(config.settings["gpu_names"], config) if answer.url == config.requests[0].url else []
 
 
@@ -62,8 +62,8 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 
 @kit.joint_reader("no search shows any ask")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every ask once, though several searches may show it, and its minimum bid. Asks for CPUs only are
-    skipped; a search that hides asks is a reject."""
+    """Every ask once, even if several searches show it, and its minimum bid. Asks for CPUs only are skipped;
+    a search that hides asks is a reject."""
     lists = [answer for answer in answers if _is_list_of_names(answer, audit.config)]
     if any(not _names_in(answer) for answer in lists):
         yield kit.ReaderWarning("the list of GPU names cannot be read: only names of the yaml were requested")
@@ -124,7 +124,7 @@ def _is_full(found: Sequence[kit.JsonObject], config: kit.SourceConfig) -> bool:
 def _read_ask(
     ask: kit.JsonObject, kind: kit.PriceKind, on_demand: Decimal | None = None
 ) -> kit.Listing | kit.Reject:
-    """Return an ask at its price or minimum bid, which is flagged unless it is below the fixed price."""
+    """Return an ask at its price or at its minimum bid; a bid not below the fixed price is flagged."""
     try:
         row = _listing(ask, kind)
     except kit.RowError as error:
@@ -179,7 +179,7 @@ def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
 
 
 def _ram_gib(ask: kit.JsonObject) -> float | None:
-    """Return the ask's memory: the share of the host's that it has of the CPU, or else of the GPUs."""
+    """Return the ask's memory: its share of the host's CPU, or else of the GPUs, times the host's memory."""
     host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
     effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
     if cores and effective:

@@ -22,7 +22,7 @@ TIERS: dict[str, tuple[str, kit.PriceKind, str | None]] = {
     "Hourly serverless container price": ("serverless continuous", "serverless", None),
     "Hourly serverless spot container price": ("serverless spot", "spot", "serverless"),
 }
-"""The page's offers by their description: the words at the end of their name, kind and tier."""
+"""By description of the page's offers: the words that end their names, the price kind and the tier."""
 
 API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
@@ -95,7 +95,7 @@ def _documents(answer: kit.Answer) -> list[Any]:
 
 
 def _offers_in(document: Any) -> list[dict[str, Any]]:
-    """Return the offers of schema.org in a page's graph or in a bare list, or the document if it is one."""
+    """Return the schema.org offers in a page's graph or a bare list, or the document if it is an offer."""
     nodes = document.get("@graph", document) if isinstance(document, dict) else document
     found = nodes if isinstance(nodes, list) else [nodes]
     return [node for node in found if isinstance(node, dict) and node.get("@type") == "Offer"]
@@ -163,7 +163,7 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
             continue
         if kind != "spot":
             fixed_price[tier or ("serverless" if kind == "serverless" else None)] = price
-        # Availability is stated for on-demand instances.
+        # Availability is stated only for on-demand instances.
         places = _places(free if kind == "on_demand" else None, machine["instance_type"])
         for region, available in places:
             yield item.listing(
@@ -208,7 +208,7 @@ def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
 
 
 def _places(free: Mapping[str, list[str]] | None, instance_type: str) -> list[tuple[str | None, bool | None]]:
-    """Return the regions to list a machine in: those where it is free, or once None."""
+    """Return the regions to list a machine in: those where it is free, or else a single None."""
     if free is None:
         return [(None, None)]
     return [(region, True) for region in free.get(instance_type, [])] or [(None, False)]

@@ -27,8 +27,8 @@ def store_address(environment: Mapping[str, str]) -> str | None:
 
 
 def checked_address(text: str) -> str:
-    """Return the address without a slash at its end. Raises StoreError, which does not repeat what may be a
-    key."""
+    """Return the address without a slash at its end. Raises StoreError, which does not repeat text that may
+    be a key."""
     if not _ADDRESS.fullmatch(text):
         raise StoreError(
             f"{STORE_VARIABLE} is no address of a bucket: it must be s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, "

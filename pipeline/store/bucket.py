@@ -67,8 +67,8 @@ class Bucket:
         return f"{self.address}/{key}"
 
     def put(self, key: str, file: Path) -> None:
-        """Store a file under a key that has its hash, unless it exists: its content is then the same. A large
-        file is sent in parts and appears once all are there."""
+        """Store a file under a key that contains its hash, unless the key exists: its content is then the
+        same. A large file is sent in parts and appears once all are there."""
         if self.size_bytes(key) == file.stat().st_size:
             return
         with self._naming("written", key):
@@ -96,7 +96,7 @@ class Bucket:
         return True
 
     def read(self, key: str, most_bytes: int) -> tuple[bytes, Version] | None:
-        """Return an object and its version; None if missing. Raises StoreError for a larger one, unread."""
+        """Return an object and its version; None if missing. Raises StoreError if it is larger."""
         with self._naming("read", key):
             try:
                 found = obstore.get(self._store, key)

@@ -56,7 +56,7 @@ class Publication(BaseModel, frozen=True):
     others: dict[str, StoredFile] = {}
 
     def stays_before(self, other: "Publication") -> bool:
-        """True if it has another database that is not older; of two from the same moment, the first stays."""
+        """True if this database differs and is not older; of two from the same moment, the first stays."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
         return self.database != other.database and mine >= theirs
 

@@ -33,7 +33,7 @@ from pipeline.warehouse.sql_files import BuildError
 
 @dataclass(slots=True)
 class Report:
-    """Result of a build: rows by table, results of the checks, and problems with files."""
+    """The result of a build: rows by table, results of the checks, and problems with files."""
 
     rows: dict[str, int] = field(default_factory=dict)
     checks: list[CheckResult] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Report:
 
     @property
     def warnings(self) -> list[str]:
-        """Messages of the checks that found rows but do not stop the publication."""
+        """The messages of checks that found rows but do not stop the publication."""
         return [result.message for result in self.checks if not result.passed]
 
 
@@ -65,9 +65,9 @@ def build(
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
     Unless ``keeps`` is False, the tables loaded from the record are kept for the next build, and the day's
-    ranking is recorded. Damaged files of the record go to ``mend``. Skipped and reported are files that still
-    cannot be loaded, rows of unknown sources, and unusable rows of the user's own catalogue: all of them, if
-    they make the build fail. Raises BuildError if a statement fails, and CheckFailedError if a check does.
+    ranking is recorded. Damaged files of the record go to ``mend``. Files that still cannot be loaded, rows
+    of unknown sources, and unusable rows of the user's own catalogue (or all, if they fail the build) are
+    skipped and reported. Raises BuildError if a statement fails, and CheckFailedError if a check does.
     """
     own = read_own_catalogue(home)
     make = partial(_build, file, home, day, now, progress, mend, keeps=keeps)
@@ -170,7 +170,7 @@ def _damage_incident(home: Home, damage: Damage) -> Incident:
 
 
 def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
-    """Record the best of the day's ranking for later publications. Return what went wrong."""
+    """Record the best rows of the day's ranking for later publications. Return the problems."""
     rows = connection.execute(
         f"SELECT {', '.join(SCHEMAS['rankings'])} FROM main.cheapest_gpu_per_workload"  # noqa: S608
         f" WHERE rank <= {SAVED_RANKS} ORDER BY workload, price_kind, objective, rank"

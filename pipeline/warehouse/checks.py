@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """First rows that a check found, with their columns; none if it passed."""
+    """The first rows that a check found, with their columns; none if it passed."""
 
     check: Check
     columns: tuple[str, ...]

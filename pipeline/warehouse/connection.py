@@ -49,7 +49,7 @@ def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
 
 
 def spill_folder(file: Path) -> Path:
-    """Return the folder that data beyond the memory limit spills to. DuckDB removes it on closing; after a
+    """Return the folder to which data beyond the memory limit spills. DuckDB removes it on closing; after a
     crash it is swept with the file."""
     return file.with_suffix(".tmp")
 

@@ -1,4 +1,4 @@
-"""Creates what every database starts from: tables, catalogue and macros."""
+"""Creates the parts that every database starts from: tables, catalogue and macros."""
 
 import duckdb
 
@@ -21,7 +21,7 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
     Raises BuildError, and CatalogError if a declaration in sql/schema is wrong.
     """
     tables, macros = Lineage(connection).needed(wanted) if wanted else (table_names(), macro_scripts())
-    # One transaction: some 900 statements that each commit alone would take three times as long.
+    # One transaction: about 900 statements that each commit alone would take three times as long.
     with transaction(connection):
         connection.execute(f"CREATE TYPE main.constant_name AS ENUM ({_CONSTANT_NAMES})", [str(_PARAMETERS)])
         run(connection, paths.SQL_DIR / "history" / "tables.sql")

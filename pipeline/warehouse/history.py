@@ -4,8 +4,8 @@ A build continues from the tables of the previous one. Days of the record whose 
 inserted again, and tables derived from offers are computed again from the first changed day. Starting from
 empty tables loads the whole record. Both ways give the same rows.
 
-``offers`` and ``rejects`` hold the newest days. What later days need from older ones is kept in the schema
-``history`` (sql/history); computing an older day again loads its offers again.
+``offers`` and ``rejects`` hold the newest days. The data that later days need from older ones are kept in the
+schema ``history`` (sql/history); computing an older day again loads its offers again.
 """
 
 from collections import Counter
@@ -28,11 +28,11 @@ from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.sql_files import run
 
 KEPT_DAYS = 30
-"""Days that ``offers`` and ``rejects`` hold. ``offers`` also holds each source's newest day, of any age."""
+"""Days that ``offers`` and ``rejects`` hold. ``offers`` also holds each source's newest day, however old."""
 
 CHUNK_DAYS = 31
 CHUNK_ROWS = 500_000
-"""Most days and rows loaded at a time; then days too old for ``offers`` are removed."""
+"""The most days and rows loaded at a time; after each load, days too old for ``offers`` are removed."""
 
 _DERIVED = ("price_history", "price_changes", "market_index")
 """Tables derived from offers day by day, each after those it reads."""
@@ -100,7 +100,7 @@ FROM (
 ) AS n
 WHERE n.id = c.rowid AND n.current <> c.current
 """
-"""A change is current until the next one."""
+"""Each change is current until the next one."""
 
 
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
@@ -117,8 +117,8 @@ def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
-    """Compare the record with the loaded days. Rankings end on the previous day, as this build computes the
-    day's own."""
+    """Compare the record with the loaded days. Rankings end on the previous day, since this build computes
+    the day's own."""
     changes = _Changes({_Key("as_of_day", "", day): ""})
     known = {"", *_known_sources(connection)}
     for month in (month for table in TABLES for month in months(home, table) if month.source in known):

@@ -1,4 +1,4 @@
-"""Finds which tables and macros each table and macro of sql/ reads, by DuckDB's own parser.
+"""Finds which tables and macros each table and macro of sql/ reads, using DuckDB's own parser.
 
 Parsing does not bind names, so no table needs to exist.
 """
@@ -56,7 +56,7 @@ class Lineage:
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
-        """Return the tables and macros that a table or macro names itself; none for a table without mart."""
+        """Return the tables and macros that a table or macro names itself; none for a table with no mart."""
         return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:

@@ -1,7 +1,7 @@
 """Loads days of the record into their tables.
 
-The record's room decides whether a file can be read. A DuckDB error while loading one counts against the file
-only if it concerns values; any other is a mistake in our SQL.
+The record's room decides whether a file can be read. A DuckDB error that occurs while a file is loaded counts
+against the file only if it concerns values; any other is a mistake in our SQL.
 """
 
 import json
@@ -129,7 +129,7 @@ def _insert_months(
 
 _ROWS = {
     "rejects": "FROM given",
-    # An offer without a GPU of the catalogue takes the user's own GPU with its label.
+    # An offer without a GPU of the catalogue gets the user's own GPU with its label.
     "offers": r"""
 SELECT * EXCLUDE (own_gpu) REPLACE (
     coalesce(gpu_id, own_gpu) AS gpu_id,
@@ -219,8 +219,8 @@ _STANDS = """accepted AND row_number() OVER (
 
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
-    """Load what each source's state on ``day`` depends on: its last accepted offers, and all outcomes and
-    exchange rates. Return the damaged files; for each, the month before is loaded."""
+    """Load the data that each source's state on ``day`` depends on: its last accepted offers, and all
+    outcomes and exchange rates. Return the damaged files; for each, the month before is loaded."""
     damages, known = [], {"", *configs()}
     for kind in JOURNAL_KINDS:
         damages += _load_entries(

@@ -79,7 +79,7 @@ def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def is_timeless(table: str) -> bool:
-    """True if the query depends on the catalogue and the model only."""
+    """True if the query depends only on the catalogue and the model."""
     return query_of(table).startswith("-- timeless")
 
 

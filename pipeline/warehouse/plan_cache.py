@@ -2,7 +2,7 @@
 these alone, and the record as the previous build loaded it (``history``).
 
 It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The file's
-name has the hash of its bytes, so that a build never starts from a damaged one.
+name contains the hash of its bytes, so that a build never starts from a damaged one.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_pro
 
 
 def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
-    """Return the kept database of this state of catalogue, model and code; None without a sound one."""
+    """Return the kept database of this state of catalogue, model and code; None if there is no sound one."""
     return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 
@@ -56,7 +56,7 @@ def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
 
 def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
     """Replace the kept database with an edited copy. Returns problems with the disk. Raises BuildError if no
-    database is kept, and what ``edit`` raises. The caller holds the home's lock."""
+    database is kept, and any error that ``edit`` raises. The caller holds the home's lock."""
     if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")

@@ -1,4 +1,4 @@
-"""Computes the table plan_grid after a publication, one model at a time; the next publication has its rows.
+"""Computes the table plan_grid after a publication, one model at a time; the next publication has the rows.
 
 The whole table takes some minutes for each state of the catalogue and the model. No publication waits for it.
 """

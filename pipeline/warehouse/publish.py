@@ -32,7 +32,7 @@ def publish(
     with _replacing(home, home.published) as file:
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
-        if home.published.is_dir():  # no file can take its place
+        if home.published.is_dir():  # no file can replace a folder
             _move_folder_aside(home)
         return build(file, home, day, now, progress, mend)
 

@@ -26,7 +26,7 @@ class DamagedError(GpufareError):
 
 
 class QueryError(GpufareError):
-    """The query cannot be run on the published file; the message is DuckDB's."""
+    """A query cannot be run on the published file; the message is DuckDB's."""
 
 
 @dataclass(frozen=True, slots=True)

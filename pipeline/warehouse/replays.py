@@ -26,8 +26,8 @@ ORDER BY source
 
 class Replay(NamedTuple):
     """A source whose latest prices were replayed from pages saved on a day (UTC). ``unlike_live`` ones could
-    pass for live prices: other providers were asked live, or the prices are filed under a later day than they
-    were observed."""
+    pass for live prices: other providers were asked live, or the prices are filed under a later day than the
+    day of their observation."""
 
     source: str
     observed_on: date

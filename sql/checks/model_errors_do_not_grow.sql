@@ -1,5 +1,5 @@
 -- warn: a held-out error of the model is more than 10% above the last reviewed one
--- The errors of measured runs, each estimated by constants fitted without its family. Reviewed 2026-11-22.
+-- The errors of measured runs, each estimated with constants fitted without its family. Reviewed 2026-11-22.
 WITH _reviewed (quantity, runs, stranger_median, stranger_mean, held_out_median, held_out_mean) AS (
     VALUES ('memory', 814, 0.0986, 0.1235, 0.0618, 0.0864), ('speed', 1101, 0.1468, 0.1626, 0.0999, 0.1416)
 )

@@ -29,7 +29,7 @@ JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.pr
 WHERE c.kind = 'price'
 GROUP BY ALL;
 COMMENT ON MACRO TABLE claim_prices IS
-    'For each day and provider in a relation of offers, the range of the prices of a claim''s card, in USD per GPU-hour. A claim without a form factor covers all of them.';
+    'For each day and provider in a relation of offers, the range of the prices of a claim''s card, in USD per GPU-hour. A claim without a form factor covers all form factors.';
 
 CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
 SELECT

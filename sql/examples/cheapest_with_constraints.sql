@@ -1,4 +1,4 @@
--- What does my job cost in the European Union on Hopper cards, two or more, against a quote and my own cards?
+-- What does my job cost in the EU on two or more Hopper cards, compared with a quote and my own cards?
 WITH my_job AS (
     SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 50e6 AS tokens, 3 AS epochs, 'hopper, rtx-4090' AS gpu,
         2 AS min_gpus, 'eu' AS country, 'any' AS kind, '8 x h100-sxm-80gb at 1.50' AS quote,

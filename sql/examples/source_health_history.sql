@@ -1,4 +1,4 @@
--- On how many days did each source fail, when last, and why?
+-- On how many days did each source fail, when did it last fail, and why?
 SELECT source, count(*) AS days_asked, count(*) FILTER (state <> 'current') AS days_failed,
     max(day) FILTER (state <> 'current') AS last_failed_day,
     arg_max(why, day) FILTER (state <> 'current') AS why,

@@ -1,4 +1,4 @@
--- Where does the memory of a QLoRA of an 8B on one RTX 4090 go, in parts that add up?
+-- Where does the memory of QLoRA on an 8B model on one RTX 4090 go, in parts that add up?
 WITH my_plan AS (
     SELECT 'mine' AS job, * FROM fits('llama-3.1-8b', 'qlora', 'rtx-4090')
 )

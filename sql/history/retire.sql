@@ -1,5 +1,5 @@
 -- Removes offers of days up to the variable retired_to (KEPT_DAYS in pipeline/warehouse/history.py) from the
--- table, except the newest of each source, and keeps the parts that later days need.
+-- table, except those of each source's newest day, and keeps the parts that later days need.
 CREATE VIEW history.retired AS
 SELECT o.*
 FROM main.offers AS o

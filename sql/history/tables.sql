@@ -1,9 +1,9 @@
--- Tables that a build keeps for the next one besides the published ones. Not meant for queries: names and
+-- Tables that a build keeps for the next build besides the published ones. Not meant for queries: names and
 -- columns may change with any version.
 CREATE SCHEMA history;
 
 -- The days of the record that are in the tables, with the hash of their rows or of their entries in the
--- journal; rankings and exchange rates have no source. The only day of as_of_day is that of the build.
+-- journal; rankings and exchange rates have no source. The table name as_of_day marks the day being built.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE history.prices (
     usd_per_gpu_hour DECIMAL(18, 8) NOT NULL
 );
 
--- For each source, the first of those days with a label, a region or a GPU.
+-- The first of those days on which a source had a label or a region, or on which any source had a GPU.
 CREATE TABLE history.first_seen (
     kind VARCHAR NOT NULL CHECK (kind IN ('label', 'region', 'gpu')),
     source VARCHAR NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE history.first_seen (
     first_day DATE NOT NULL
 );
 
--- Prices of those days that are evidence on claims: up to the first day after the claim that has any.
+-- Prices of those days that are evidence on claims, up to the first day with prices after the claim.
 CREATE TABLE history.claim_prices (
     claim_id VARCHAR NOT NULL,
     day DATE NOT NULL,

@@ -25,7 +25,7 @@ COMMENT ON FUNCTION daly_expected_seconds IS
 CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
     least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
 COMMENT ON FUNCTION best_interval IS
-    'daly_interval of a job that is stopped stops_per_second times a second; all its work if that is shorter.';
+    'daly_interval of a job that is stopped stops_per_second times a second; the whole of its work if that is shorter.';
 
 CREATE OR REPLACE MACRO run_seconds_at(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second

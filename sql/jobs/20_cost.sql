@@ -1,5 +1,5 @@
--- From seconds to dollars: how long a job rents its machines, what failures and interruptions add, what the
--- job costs.
+-- From seconds to dollars: how long a job rents its machines, what failures and interruptions add, and what
+-- the job costs.
 -- Money is rounded half away from zero to a hundredth of a cent, term by term.
 
 CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 'reserved', 'serverless'];
@@ -73,7 +73,7 @@ COMMENT ON FUNCTION run_parameters IS
     'The columns of cost_of that no offer states and that are the same for every machine of a source, from a map of cost parameters.';
 
 CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
--- GiB are 1.073741824 GB.
+-- A GiB is 1.073741824 GB.
 WITH _cost_sizes AS (
     SELECT
         *,
@@ -254,7 +254,7 @@ SELECT
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS
-    'The formulas of cost_of for cases that have all its columns: returns its columns, with hours and money term by term.';
+    'The formulas of cost_of, for cases with all of its columns: returns the columns of cases, with hours and money term by term.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_given AS (
@@ -311,4 +311,4 @@ _cost_cases AS (
 
 FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of everything rented); optional columns are those of rentals and plans, and missing ones default to cost_parameters. Returns its columns with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot machines are also reclaimed: each adds its expected loss at the best checkpoint interval (Daly 2006).';
+    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of everything rented); optional columns are those of rentals and plans, and missing ones default to cost_parameters. Returns the columns of cases with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot machines are also reclaimed: each adds its expected loss at the best checkpoint interval (Daly 2006).';

@@ -8,7 +8,7 @@ COMMENT ON FUNCTION host_weights_gib IS
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
 ) AS
-    -- Every machine loads the weights through its host memory; one that states none is not judged.
+    -- Every machine loads the weights through its host memory; a machine that states none is not judged.
     coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
     -- It must also have room for offloaded tensors: the training state, and gradients the size of the 16-bit
     -- weights; or the adapters and the frozen weights.
@@ -32,7 +32,7 @@ CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_
 COMMENT ON FUNCTION is_place_wanted IS
     'True if a job may run in a place; an unknown place meets no constraint on places.';
 
--- These two have the same constraints, as a test compares: naming what is missed takes longer to plan.
+-- The same constraints as in rental_misses, as a test checks: naming the missed ones takes longer to plan.
 CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
     list_contains(j.price_kinds, r.price_kind)
     AND is_wanted(r.provider, j.providers, j.excluded_providers)
@@ -48,7 +48,7 @@ COMMENT ON FUNCTION is_rental_wanted IS
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
-    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and how far that is from the job''s, for numbers.';
+    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and, for numbers, how far that value is from the job''s.';
 
 CREATE OR REPLACE MACRO rental_misses(r, j) AS [
     CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) THEN miss('provider', r.provider) END,
@@ -208,7 +208,7 @@ WHERE c.speed = 'middle'
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS
-    'The candidates that are answers, at the middle of their speed band: within the budget, done before the machine stops (max_run_hours), and using at least the share least_term_share (cost_parameters) of the terms paid for; with the columns of their jobs that rank them.';
+    'The candidates that are answers, at the middle of their speed band: within the budget, done before the machine stops (max_run_hours), and using at least the share least_term_share (cost_parameters) of the terms paid for; with the columns of their jobs that determine the ranking.';
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_candidates AS (

@@ -103,7 +103,7 @@ FROM (SELECT *, unnest(objectives) AS objective FROM _best)
 WHERE CASE objective WHEN 'pareto' THEN is_unbeaten ELSE is_cheapest END
 QUALIFY rank <= coalesce(most_rows, rank);
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates: the budget and deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: the cheapest of those that finish too late, if it saves anything.';
+    'The rankings of candidates: the budget and deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: the cheapest of the candidates that finish too late, if it saves anything.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -160,7 +160,7 @@ JOIN query_table(plans) AS p
     ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
 LEFT JOIN main.rentals AS r ON r.rowid = k.offer;
 COMMENT ON MACRO TABLE answers_of IS
-    'Ranked candidates in the columns of cheapest_for. costs: at all three speeds.';
+    'Ranked candidates in the columns of cheapest_for. costs: the costs of candidates, at all three speeds.';
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _ranked_from AS MATERIALIZED (
@@ -180,7 +180,7 @@ FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
 -- Before the first publication there is no such row.
 LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
-    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with the wanted constraints; objectives: one ranking for each; ranks_each_kind: price kinds are ranked separately; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or dropped (see job_candidates, ranked_candidates). If nothing finishes within max_hours, meets_deadline is false and the rows are the fastest one and those that take up to missed_deadline_factor (cost_parameters) times as long; no row if the deadline is strict.';
+    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with the wanted constraints; objectives: one ranking for each; ranks_each_kind: price kinds are ranked separately; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or dropped (see job_candidates, ranked_candidates). If nothing finishes within max_hours, meets_deadline is false and the rows are the fastest answer and the answers that take up to missed_deadline_factor (cost_parameters) times as long; no row if the deadline is strict.';
 
 CREATE OR REPLACE MACRO ranked_workloads(jobs, plans) AS TABLE
 WITH _many_candidates AS MATERIALIZED (

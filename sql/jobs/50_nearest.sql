@@ -79,7 +79,7 @@ _open_answers AS (
                 CASE WHEN c.node_count > j.max_nodes
                         THEN miss('max_nodes', c.node_count, c.node_count)
                 END,
-                -- Rounded to the side on which the value is met: the cheapest answer to that is taken.
+                -- Rounded so that the answer meets the value; of equal values, the cheapest answer is taken.
                 CASE WHEN p.fit_probability < o.min_fit_probability THEN miss(
                         'min_fit_probability', format('{:g}', floor(1000 * p.fit_probability) / 1000),
                         -floor(1000 * p.fit_probability)
@@ -163,7 +163,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'The constraint to relax for a job without an answer, and the nearest value that gives one, all others kept; if no single one helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory if the model fits no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that results: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as written in the job. For numbers, nearest is the nearest value; for constraints on names, and for micro_batch, it is the value of the cheapest answer. Sequences (seq_len) are halved, and only if no requested GPU has enough memory; other recipe settings are kept. The answers come from the given plans: for a lower min_fit_probability, they are the fastest plans that fit with a probability of relaxed_to; a job with the named value is planned afresh and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to the largest number of GPUs to consider.';
+    'The constraint to relax for a job without an answer, and the nearest value that gives one, with all other constraints kept; if no single constraint helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory if the model fits on no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that results: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as written in the job. For numbers, nearest is the nearest value; for constraints on names, and for micro_batch, it is the value of the cheapest answer. Sequences (seq_len) are halved, and only if no requested GPU has enough memory; other recipe settings are kept. The answers come from the given plans: for a lower min_fit_probability, they are the fastest plans that fit with a probability of relaxed_to; a job with the named value is planned afresh and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to the largest number of GPUs to consider.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

@@ -17,7 +17,7 @@ FROM (
 )
 ORDER BY job, rank, place;
 COMMENT ON MACRO TABLE why_total IS
-    'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part, usd. The answer''s own row has the hours and prices behind them. ranked: rows of cheapest_for.';
+    'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part, usd. The answer''s own row gives the hours and prices behind the parts. ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
 WITH _not_plans AS (

@@ -6,7 +6,7 @@ WITH _rank_machines AS (
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 ),
 
--- Without a price kind none of the market; constraints on those do not apply to machines of the job.
+-- With no price kind, no offer of the market is left; the job's machines are exempt from that constraint.
 _rank_jobs AS (
     SELECT * REPLACE ('plans' AS opened, []::VARCHAR[] AS price_kinds)
     FROM query_table(jobs)

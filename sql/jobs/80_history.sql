@@ -67,7 +67,7 @@ _history_days AS (
     SELECT DISTINCT job, day FROM _history_prices
 ),
 
--- On each day a source has the prices of its newest capture, while they are not stale.
+-- On each day, a source's prices are those of its newest capture, as long as they are not stale.
 _history_captures AS (
     SELECT d.job, d.day, c.source, max(c.day) AS captured
     FROM _history_days AS d

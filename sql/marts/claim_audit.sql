@@ -102,7 +102,7 @@ _by_providers AS (
     WHERE c.quantity = 'providers' AND EXISTS (FROM _any_price)
 ),
 
--- Spot savings: a provider's cheapest spot price for a card against its cheapest on demand, same day.
+-- Spot savings: a provider's cheapest spot price for a card against its cheapest on demand, on the same day.
 _spot AS (
     SELECT
         day, provider, gpu_id,

@@ -52,7 +52,7 @@ _by_arithmetic AS (
         result AS should_be,
         to_json({
             'finding': 'arithmetic', 'formula': formula, 'terms': t,
-            -- The mistake is often a factor of a thousand: tokens for which the claimed time is right.
+            -- The mistake is often a factor of a thousand: the tokens for which the claimed time is right.
             'right_for_tokens': CASE
                 WHEN formula = 'tokens / tokens_per_second' AND NOT is_right
                     THEN value * 3600 * tokens_per_second

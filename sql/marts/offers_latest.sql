@@ -28,7 +28,7 @@ _aged AS (
         s.provider AS source_provider,
         s.serverless_training,
         p.parameters AS p,
-        -- SXM and OAM cards come on whole boards: a larger offer is a multiple of them.
+        -- SXM and OAM cards come on whole boards: a larger offer consists of several.
         coalesce(
             g.form_factor IN ('SXM', 'OAM') AND o.gpu_count > g.max_gpus_per_node
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
@@ -132,8 +132,8 @@ _compared AS (
         END AS far,
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
-            -- A short term costs more than others' longer ones: for reservations the median over terms
-            -- counts, and gates within the source compare one term with another.
+            -- A short term costs more than others' longer terms: for reservations the median over terms
+            -- counts, and gates within the source compare its terms with one another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
             )) > ln(p['market_own_level_factor']),

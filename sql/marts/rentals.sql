@@ -67,12 +67,12 @@ _hosts AS (
                 )
             ELSE p['host_hours_between_failures']
         END AS host_hours,
-        -- machine_sizes has the network of its largest machine: smaller ones have less, or none.
+        -- machine_sizes gives the network of the largest machine: smaller ones have less, or none.
         offer_network_gbps IS NULL AND catalogued.node_network_gbps IS NOT NULL
             AND gpus_per_host = list_max(catalogued.gpu_counts) AS network_catalogued,
         CASE WHEN network_catalogued THEN catalogued.node_network_gbps ELSE offer_network_gbps END
             AS node_network_gbps,
-        -- If the offer states its network and no limit, it joins any number of machines.
+        -- If the offer states its network but no limit, it joins any number of machines.
         coalesce(
             offer_max_nodes,
             CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE list_max(planned_counts()) END

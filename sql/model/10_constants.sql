@@ -13,7 +13,7 @@ COMMENT ON MACRO TABLE constants IS
 
 CREATE OR REPLACE MACRO gpu_family(architecture, segment) AS
     split_part(architecture, ' ', 1) || ' ' || segment;
-COMMENT ON FUNCTION gpu_family IS 'The generation and market of a GPU: GPUs of one group have similar matrix-product efficiency.';
+COMMENT ON FUNCTION gpu_family IS 'The generation and market of a GPU: GPUs that share both have similar matrix-product efficiency.';
 
 CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
     at_one_watt * pow(watts_per_tflop, exponent);
@@ -24,7 +24,7 @@ CREATE OR REPLACE MACRO gemm_families() AS TABLE
 SELECT
     c.calibration,
     gpu_family(g.architecture, g.segment) AS family,
-    -- One card that meets the expectation is added, so that few cards count for less.
+    -- A card that exactly meets the expectation is added, so that families of few cards stay nearer to it.
     sum(
         ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
         - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent))
@@ -89,4 +89,4 @@ COMMENT ON FUNCTION narrow_format_share IS
 
 CREATE OR REPLACE MACRO adamw_fp32_bytes() AS 28e0;
 COMMENT ON FUNCTION adamw_fp32_bytes IS
-    'Bytes that a step of AdamW in fp32 moves per parameter: reads weight, gradient and both moments, writes weight and both moments, 7 x 4 bytes.';
+    'Bytes that a step of AdamW in fp32 moves per parameter: it reads weight, gradient and both moments, and writes weight and both moments, 7 x 4 bytes.';

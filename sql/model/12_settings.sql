@@ -24,7 +24,7 @@ COMMENT ON FUNCTION run_columns IS
 CREATE OR REPLACE MACRO stacks() AS TABLE
 FROM (VALUES
     -- stack, kernels, kernels of the working set, loss kernel, bytes of an adapter parameter,
-    -- runs in the Transformers Trainer or a patch of it, has the foreach AdamW as its default,
+    -- runs in the Transformers Trainer or a patch of it, uses the foreach AdamW by default,
     -- gives tied embeddings a head of their own
     ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE, FALSE),
     ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE, FALSE),
@@ -190,7 +190,7 @@ SELECT
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
         coalesce(s.autocast, CASE WHEN t.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
         coalesce(s.adapter_bytes, t.adapter_bytes, bytes_fp32()) AS adapter_bytes,
-        -- DeepSpeed trains 16-bit weights with fp32 masters, whatever name the precision has.
+        -- DeepSpeed trains 16-bit weights with fp32 masters, whatever the precision is called.
         CASE
             WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
                 AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'

@@ -44,7 +44,7 @@ SELECT
         WHEN f.lora_dropout IS NULL OR f.is_full THEN 0e0
         ELSE (f.lora_dropout > 0)::INTEGER - coalesce(r.lora_dropout > 0, FALSE)::INTEGER
     END::DOUBLE AS untraced_dropout,
-    -- Nor may the family that is held out prove a recipe.
+    -- A family that is held out may not prove a recipe either.
     coalesce(
         r.agreeing_runs >= least_agreeing_runs()
         AND f.calibration IS DISTINCT FROM 'without ' || r.proving_family,

@@ -28,7 +28,7 @@ CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
         ELSE sliding_window * (2 - sliding_window / seq_len)
     END;
 COMMENT ON FUNCTION window_length IS
-    'Length at which causal attention without a window reads as many keys per token as with a window over seq_len tokens: half of it on average, as the first tokens see fewer.';
+    'Length at which causal attention without a window, in which a token sees half the sequence on average, reads as many keys per token as attention with a window over seq_len tokens, whose first tokens see fewer keys.';
 
 CREATE OR REPLACE MACRO linear_mixer_length() AS 512e0;
 COMMENT ON FUNCTION linear_mixer_length IS
@@ -95,7 +95,7 @@ _settings_shape AS (
             WHEN adapts_experts OR m.experts = 1 THEN adapted_mlps * m.intermediate
             ELSE of_all_layers(m.layers, m.dense_layers, shared_width, m.dense_intermediate)
         END AS adapted_mlp_width,
-        -- The share of them whose adapters process a token.
+        -- The share of these MLPs whose adapters process a given token.
         (1 - folds_adapters)
         * CASE WHEN adapts_experts THEN m.experts_active / m.experts ELSE 1e0 END AS token_share,
         CASE WHEN s.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
@@ -125,7 +125,7 @@ _settings_shape AS (
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
         g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
         g.nvlink_gb_s,
-        -- GPUs joined by NVLink if not simply those of a node: the NVLink domain of a rack has 72.
+        -- GPUs joined by NVLink, if these are not simply a node: the NVLink domain of a rack has 72.
         CASE
             WHEN g.nvlink_topology = 'bridge' THEN 2e0
             WHEN g.nvlink_topology = 'switched' AND g.max_gpus_per_node = 4 THEN 72e0
@@ -213,12 +213,12 @@ COMMENT ON MACRO TABLE settings_of IS
 CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
 SELECT
     *,
-    -- Context-parallel ranks have the same weights and a part of each sequence: the state is sharded over
+    -- Context-parallel ranks hold the same weights and a part of each sequence: the state is sharded over
     -- them as over data-parallel ranks.
     micro_batch * seq_len / context_parallel AS micro_step_tokens,
     gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
     tensor_parallel * pipeline_parallel AS model_parallel,
-    -- GPUs over which one copy of the model is split, its experts among expert-parallel ranks, too.
+    -- GPUs over which one copy of the model is split, including its experts over expert-parallel ranks.
     CASE
         WHEN expert_parallel > 1 AND expert_params > 0 THEN model_parallel * params_total / (
             params_total - expert_params

@@ -79,7 +79,7 @@ COMMENT ON MACRO TABLE traced_coefficients IS
     'Bytes per unit of each feature, for each term of each traced recipe.';
 
 CREATE OR REPLACE MACRO term_sum(is_of_term, bytes) AS
-    -- To a thousandth: the last digits of a sum depend on the order in which threads add.
+    -- Rounded to a thousandth: the last digits of a sum depend on the order in which threads add.
     round(coalesce(sum(bytes) FILTER (is_of_term), 0e0), 3);
 COMMENT ON FUNCTION term_sum IS 'Bytes of one term, summed over its features.';
 

@@ -70,7 +70,7 @@ SELECT
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
-        -- A layer's experts with their adapters, and their gradients, which Liger has all at once.
+        -- A layer's experts with their adapters, and their gradients, all of which Liger holds at once.
         + folded_bytes / layers
         * ((checkpointing = 'full')::INTEGER + CASE kernels WHEN 'eager' THEN 1e0 / 3 ELSE 1e0 END)
         AS unpacked_bytes,
@@ -83,12 +83,12 @@ SELECT
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
     -- A driver reserves memory per multiprocessor: older and smaller cards have fewer of them.
     CASE WHEN gpu_year < 2020 THEN k.context_before_2020_gib ELSE k.context_gib END AS context_gib,
-    -- If the run is a traced recipe, the results of its traces replace all of that.
+    -- If the run is a traced recipe, the results of the recipe's traces replace these formulas.
     t.traced_fixed, t.traced_per_token,
     -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds only the mask.
     untraced_dropout * dropout_bytes_per_token
         / CASE WHEN autocast = 1 THEN bytes_16bit() + 1 ELSE 1e0 END AS dropout_layer_bytes,
-    -- Stored for each layer, or made again for the one whose backward pass runs.
+    -- Stored for each layer, or recomputed for the layer whose backward pass is running.
     CASE WHEN checkpointing = 'none' THEN layers * dropout_layer_bytes ELSE 0e0 END AS dropout_stored_bytes,
     CASE WHEN checkpointing = 'none' THEN 0e0 ELSE dropout_layer_bytes END AS dropout_working_bytes
 FROM _memory_settings AS s
@@ -194,7 +194,7 @@ _memory_states AS (
         END AS whole_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + vocab * hidden) AS first_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + params_unquantized) AS last_gradient_bytes,
-        -- The first and the last stage of a pipeline have embeddings or head beside their layers.
+        -- The first and the last stage of a pipeline hold the embeddings or the head as well as their layers.
         CASE
             WHEN pipeline_parallel > 1 THEN 1 + greatest(0e0,
                 embedding_params - params_unquantized / pipeline_parallel
@@ -210,8 +210,8 @@ _memory_phases AS (
         on_gpu * largest_stage * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu
             AS resident_bytes,
         on_gpu * largest_stage * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
-        -- Missing in the moments of a traced step: the optimizer's state, and gradients kept over micro-steps
-        -- if the recipe keeps none (or less, the other way round).
+        -- Traced moments lack the optimizer's state, and gradients kept over micro-steps unless the recipe
+        -- keeps them too; if only the recipe keeps gradients, they are subtracted.
         optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
             AS traced_kept_bytes,
         coalesce(

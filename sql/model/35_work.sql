@@ -157,4 +157,4 @@ LEFT JOIN _work_coefficients AS s
 LEFT JOIN _work_coefficients AS r
     ON r.recipe = f.traced_work AND r.attention = f.attention AND r.part = 'recompute';
 COMMENT ON MACRO TABLE with_work IS
-    'Settings of runs with the work of a micro-step, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: true if it was counted on traces of the recipe; otherwise all are 0.';
+    'Settings of runs with the work of a micro-step, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: true if the work was counted on traces of the recipe; otherwise all of these are 0.';

@@ -45,7 +45,7 @@ WITH _speed_rates AS (
     FROM with_work(settings) AS s
 ),
 
--- Share of that reached in training, for narrower formats at most narrow_format_share.
+-- Share of that rate reached in training; in narrower formats, at most narrow_format_share.
 _speed_efficiency AS (
     SELECT
         *,
@@ -69,7 +69,7 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             * CASE WHEN architecture = 'Blackwell Ultra' THEN k.attention_ultra ELSE 1e0 END
-            -- Only vendors' own kernels use what is new in a generation of GPUs, older kernels least.
+            -- Only vendors' own kernels exploit all that is new in a generation of GPUs; older ones, least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
                 k.attention_exponent
@@ -82,8 +82,8 @@ _speed_efficiency AS (
             END
             * head_width_rate(query_width / heads) AS attention_share,
         matmul_flops_per_second * attention_share AS attention_flops_per_second,
-        -- Half-masked blocks, softmax and memory cost as much as a part of the sequence, which grows with the
-        -- speed of the products.
+        -- Half-masked blocks, softmax and memory cost as much as additional tokens would: the faster the
+        -- products, the more tokens.
         attended_length + k.attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
@@ -117,7 +117,7 @@ SELECT
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
             2e0 * linear_active * (product_passes + recompute_passes)
-            -- Tokens are sorted by expert and back, in 16 bits, which pays off least for narrow experts.
+            -- Tokens are sorted by expert and back in 16 bits, which weighs most on narrow experts.
             * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
@@ -125,7 +125,7 @@ SELECT
     -- Gradients of folded adapters are computed from those of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
-    -- Experts with few tokens each take as long as with more; tokens of all expert-parallel ranks are pooled.
+    -- An expert takes as long for few tokens as for more; tokens of all expert-parallel ranks are pooled.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
@@ -205,8 +205,8 @@ SELECT
             THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
-    -- The optimizer reads and writes weights and both moments and reads gradients, once per step; those of
-    -- adapters are in fp32.
+    -- The optimizer reads and writes weights and both moments and reads gradients, once per step; for
+    -- adapters, all of these are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
             WHEN NOT is_full THEN adamw_fp32_bytes()
@@ -215,7 +215,7 @@ SELECT
         END
         * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
     params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
-    -- FSDP gathers a layer for the forward and once for recompute and backward; ZeRO-3 for each of them.
+    -- FSDP gathers a layer for the forward pass, and once for recompute and backward; ZeRO-3, for each pass.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
     -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. Tokens whose
     -- expert is on their own rank stay.
@@ -267,14 +267,14 @@ WITH _speed_compute AS (
         dequantization_seconds / model_parallel AS dequantize_seconds,
         host_floor_seconds / pipeline_parallel AS host_seconds,
         k.host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
-        -- In host memory the state is stepped there, by processors that the GPUs of a node share.
+        -- State in host memory is stepped there, by processors that the GPUs of a node share.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN optimizer_seconds_unsharded * memory_bytes_per_second
                     / (k.host_memory_gb_s * 1e9) / node_count
             ELSE optimizer_seconds_unsharded / optimizer_shards
         END / grad_accum AS optimizer_seconds,
-        -- Offloaded weights are read twice and gradients written once; checkpoints each once, in 16 bits.
+        -- Offloaded weights are read twice and gradients written once; checkpoints are written and read once.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
@@ -292,8 +292,8 @@ WITH _speed_compute AS (
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
-        -- Without access to each other's memory all cards of a node pass their data through host memory; two
-        -- cards do not have to share it.
+        -- Without access to each other's memory, all cards of a node pass their data through host memory; two
+        -- cards do not have to share its bandwidth.
         CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
         -- The slowest link of a group sets its pace: with more cards than a bridge joins, PCIe.
         CASE WHEN gpus_per_node > linked_gpus THEN pcie_link_bytes_per_second ELSE nvlink_bytes_per_second END
@@ -302,7 +302,7 @@ WITH _speed_compute AS (
             WHEN least(tensor_parallel, gpus_per_node) > linked_gpus THEN pcie_link_bytes_per_second
             ELSE nvlink_bytes_per_second
         END * host_share AS tensor_link_bytes_per_second,
-        -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, once per step.
+        -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, but once per step.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
             WHEN sharding = 'none' THEN 0e0
@@ -338,7 +338,7 @@ _speed_communication AS (
                 THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens
                     * greatest(
                         (tensor_parallel - 1) / tensor_parallel / tensor_link_bytes_per_second,
-                        -- A group that spans nodes has the network of each of them.
+                        -- A group that spans nodes uses the network of each of these.
                         greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
                     )
             ELSE 0e0

@@ -29,7 +29,7 @@ CREATE OR REPLACE MACRO evidence_reach() AS {
     'params_interpolated': 3e0, 'length_interpolated': 8.01e0
 };
 COMMENT ON FUNCTION evidence_reach IS
-    'Largest ratios, either way, between the parameters and sequence lengths of a run and a measured run for it to count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, including lengths of 2 and 8 x, with a hundredth added for rounded ones.';
+    'Largest ratios, either way, between the parameters and sequence lengths of a run and a measured run for it to count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, including lengths of 2 and 8 x, with a hundredth added for rounded lengths.';
 
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (
@@ -80,7 +80,7 @@ _evidence_nearest AS (
                     AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
             END,
-            -- Without any run, the distance is greater than all others.
+            -- Without any run, the distance is greater than any other.
             'distance': coalesce(
                 log_distance(r.params, n.params) + log_distance(r.gpu_count::DOUBLE, n.gpu_count), 99e0
             ),

@@ -97,7 +97,7 @@ COMMENT ON FUNCTION infeasible_on IS
     'The reason why a workload cannot run on a GPU however much memory it has, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
--- In order of preference: of two settings with the same merit the one with the lower number is planned.
+-- In order of preference: of two equally good settings, the one with the lower number is planned.
 WITH _spreads (spread, sharding, offload, fewest_gpus, most_gpus) AS (
     VALUES
         (0, 'none', '', 1, 1),
@@ -373,4 +373,4 @@ SELECT
     * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
 FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and count: the settings with the most tokens per second among those that fit with min_fit_probability, or, if none do, those likeliest to fit; memory and time term by term, band, evidence, and infeasible_reason if nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, per micro-step.';
+    'One row per job, GPU and count: the settings with the most tokens per second among those that fit with min_fit_probability, or, if no settings do, those likeliest to fit; memory and time term by term, band, evidence, and infeasible_reason if nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, divided over its micro-steps.';

@@ -2,5 +2,5 @@
 
 The recipe's own code (transformers, PEFT, bitsandbytes, or a user's step) runs on fake CUDA tensors on one
 core: nothing is computed, but every allocation and every operation is seen. Only the modules that run a step
-import torch, so commands that do not run one answer at once.
+import torch, so commands that run no step answer at once.
 """

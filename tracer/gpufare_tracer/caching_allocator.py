@@ -36,8 +36,8 @@ class CachingAllocator:
     """The allocator's state.
 
     ``reserved_bytes`` is what it took from the driver, ``allocated_bytes`` the blocks in use: whole blocks,
-    including rests of segments too small to split off. Segments follow each other in the order in which they
-    were made; of free blocks of equal size, the one at the lowest address is taken.
+    including remainders of segments that are too small to split off. Segments follow each other in the order
+    in which they were made; of free blocks of equal size, the one at the lowest address is taken.
     """
 
     reserved_bytes: int = 0
@@ -47,7 +47,7 @@ class CachingAllocator:
     _blocks: dict[int, _Block] = field(default_factory=dict)
 
     def allocate(self, size_bytes: int) -> int:
-        """Take a block for ``size_bytes`` (a multiple of 512); returns its address."""
+        """Take a block for ``size_bytes`` (a multiple of 512); return its address."""
         is_small = size_bytes <= SMALL_ALLOCATION_BYTES
         block = self._best_fit(size_bytes, is_small) or self._segment(size_bytes, is_small)
         rest = block.size - size_bytes
@@ -112,14 +112,14 @@ class CachingAllocator:
 
 @dataclass(slots=True)
 class ReplayedPeak:
-    """A phase's peak in blocks, as torch.cuda.max_memory_allocated counts; reserved by its end."""
+    """A phase's peak in blocks, as torch.cuda.max_memory_allocated counts, and bytes reserved by its end."""
 
     block_bytes: int = 0
     reserved_bytes: int = 0
 
 
 def replay(timeline: Timeline) -> dict[Phase, ReplayedPeak]:
-    """Return the allocator's peaks in each phase, the most over all recorded steps."""
+    """Return the allocator's peaks in each phase, the highest over all recorded steps."""
     allocator = CachingAllocator()
     handles: dict[int, int] = {}
     peaks: dict[Phase, ReplayedPeak] = {}

@@ -53,7 +53,7 @@ COMPUTE_CAPABILITIES = {
     "Pascal": (6, 0), "Volta": (7, 0), "Turing": (7, 5), "Ampere": (8, 0), "Ada": (8, 9), "Hopper": (9, 0),
     "Blackwell": (10, 0), "Blackwell Ultra": (10, 3),
 }  # fmt: skip
-"""By generation, for data-centre cards: NVIDIA's CUDA C++ programming guide."""
+"""The capability of each generation's data-centre cards: NVIDIA's CUDA C++ programming guide."""
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
@@ -84,9 +84,9 @@ def largest_micro_batch(
 ) -> int:
     """Return the largest micro-batch, up to ``limit``, whose step fits the card; 0 if no sequence fits.
 
-    ``trace_of`` traces a micro-batch. What a step needs grows almost linearly with it, so the next size to
-    try is where a line through two sizes meets the card's memory: at least double while everything fits, and
-    halfway between fitting and not once the line has missed ``MISSES`` times. ``first`` is an existing trace.
+    ``trace_of`` traces a micro-batch. A step's memory grows almost linearly with its micro-batch, so the next
+    size tried is where a line through two sizes meets the card's memory: at least double while all sizes fit;
+    after ``MISSES`` misses, halfway between fitting and not. ``first`` is a trace made before.
     """
     needed: dict[int, float] = {}
     low, high, misses = 0, limit + 1, 0
@@ -108,7 +108,7 @@ def largest_micro_batch(
 
 
 MISSES = 4
-"""Tries that may leave more than half of the candidate sizes."""
+"""Number of tries that may each leave more than half of the candidate sizes."""
 
 
 def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:

@@ -1,6 +1,6 @@
-"""catalog/recipe_memory.csv: bytes per unit of the features of memory, learned from catalog/traces.csv.
+"""catalog/recipe_memory.csv: bytes per unit of each memory feature, learned from catalog/traces.csv.
 
-Within one moment of a step the bytes of a category are linear in a few features of model and run (those of
+Within one moment of a step the bytes of a category are linear in a few features of model and run (those in
 the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
 gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients are
 not negative, errors are relative to everything allocated at that moment, and features are added one by one
@@ -68,7 +68,7 @@ class Features:
 def insert_runs(
     connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
 ) -> None:
-    """Create the temporary table ``traced_settings``: per trace a run of a cut model, numbered by ``job``."""
+    """Create the temporary table ``traced_settings``: a run of a cut model per trace, numbered by ``job``."""
     depths = {(trace["model"], trace["layers"]) for trace in traces}
     cut = {(model, layers): cut_to_layers(connection, model, int(layers)) for model, layers in sorted(depths)}
     rows = []
@@ -148,7 +148,7 @@ def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = Non
         for moment in Moment
         for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
     ]
-    # An optimizer that steps within the backward pass has no step: its state is the forward pass's.
+    # An optimizer that steps in the backward pass has no step of its own: its state is the forward pass's.
     stepping = {row["recipe"] for row in rows if row["moment"] == Moment.OPTIMIZER}
     state = [row for row in rows if row["moment"] == Moment.FORWARD and row["category"] in PER_STEP]
     return rows + [row | {"moment": str(Moment.OPTIMIZER)} for row in state if row["recipe"] not in stepping]
@@ -177,7 +177,7 @@ def _learn_moment(
 
 
 Piece = dict[Category, dict[int, float]]
-"""Return the coefficients of one linear piece of a moment, by category and column."""
+"""The coefficients of one linear piece of a moment, by category and column."""
 
 
 def _pieces(
@@ -188,7 +188,7 @@ def _pieces(
 ) -> list[Piece]:
     """Return one linear piece, or two if the higher of them fits much better.
 
-    Two pieces start from the rows whose peak is one operation and the rest; rows then go to the higher one.
+    Two pieces start from the rows that peak at one operation and the rest; rows then go to the higher piece.
     """
     everything = np.ones(len(weighted), dtype=bool)
     best = [_piece(weighted, per_token, sizes, everything)]

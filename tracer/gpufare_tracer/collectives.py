@@ -32,7 +32,7 @@ def _known(func: Any) -> tuple[str, int, int | None] | None:
 
 
 def claim(recorder: Any, func: Any, args: Sequence[Any], out: Any) -> None:
-    """Mark the tensors of a collective by purpose: buffers, but a gradient's shard is a gradient."""
+    """Mark the tensors of a collective by purpose: a gradient's shard as a gradient, others as buffers."""
     known = _known(func)
     if known is None:
         return

@@ -92,7 +92,7 @@ def trace(
 
 
 def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
-    """Refuse options that would have no effect, or that would answer for another model."""
+    """Refuse options that would have no effect, or that would give the answer for another model."""
     context = click.get_current_context()
     for name in ("recipe_name", "model", "config", "layers") if step else ():
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
@@ -226,7 +226,7 @@ def read_config(file: Path | None) -> dict[str, Any] | None:
 
 
 def _show(traced: "Trace", card: "Card") -> None:
-    """Print each phase by purpose of its memory, the largest tensors at the peak, and the fit."""
+    """Print the memory of each phase by purpose, the largest tensors at the peak, and the fit."""
     from gpufare_tracer.timeline import Category
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import Result

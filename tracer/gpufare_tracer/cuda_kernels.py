@@ -1,7 +1,7 @@
 """Effects of CUDA kernels that a CPU build of torch does not show.
 
-A fake step alone gets four things wrong, each found on measured runs and audited against the
-pinned torch by tests/tracing/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
+A fake step alone gets four things wrong, each found on measured runs and audited against the pinned
+torch by tracer/tests/steps/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
 by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
 cuBLAS's workspace.
 """
@@ -48,8 +48,8 @@ def attention_kernel(
 ) -> str:
     """Return the kernel that torch's scaled_dot_product_attention uses: flash, efficient or math.
 
-    sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads of at most 256 with values
-    as wide; efficient supports bf16 from 8.0 on. Each may be switched off (torch.nn.attention.sdpa_kernel).
+    sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads at most 256 wide with
+    values as wide; efficient supports bf16 from 8.0 on. Each may be off (torch.nn.attention.sdpa_kernel).
     """
     import torch
 
@@ -71,7 +71,7 @@ def attention_kernel(
 def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
     """Make scaled_dot_product_attention call the CUDA operation that a card of this capability uses.
 
-    A build without CUDA has no chooser and would decompose attention into its mathematics.
+    A build without CUDA does not choose a kernel, and would decompose attention into basic operations.
     """
     import torch
     import torch.nn.functional as functional
@@ -134,7 +134,7 @@ def _copies(*tensors: Any) -> int:
 
 
 def _copies_of(*places: int) -> Callable[[Arguments], int]:
-    """Return the rule of an operation that makes these arguments contiguous and needs nothing else."""
+    """Return the rule for an operation that makes these arguments contiguous and needs nothing else."""
     return lambda args: _copies(*(args[place] for place in places))
 
 
@@ -161,7 +161,7 @@ def _flash_backward(args: Arguments) -> int:
 
 
 def _flash_varlen_backward(args: Arguments) -> int:
-    """The same for packed examples: mha_varlen_bwd has 128 more rows for each example."""
+    """The same for packed examples: mha_varlen_bwd allocates 128 more rows for each example."""
     grad, query, key = args[:3]
     tokens, heads, width = query.shape
     rows = tokens + 128 * (args[6].shape[0] - 1)
@@ -228,7 +228,7 @@ def _embedding_backward(args: Arguments) -> int:
 def hidden_temporaries() -> dict[Any, Callable[[Arguments], int]]:
     """Bytes that an operation's CUDA code allocates for itself while it runs, by operation.
 
-    Files are those of aten/src/ATen/native/cuda, or named. Called on the fake device.
+    Files are in aten/src/ATen/native/cuda unless their folder is named. Called on the fake device.
     """
     import torch
 

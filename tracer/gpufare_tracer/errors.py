@@ -25,7 +25,7 @@ class CannotTraceError(GpufareError):
 
 @contextmanager
 def speaking_errors() -> Iterator[None]:
-    """Turn torch's errors on fake tensors into one that names the operation, the place and a workaround."""
+    """Turn torch's errors on fake tensors into errors that name operation, place and a workaround."""
     from torch._subclasses.fake_tensor import (
         DataDependentOutputException,
         DynamicOutputShapeException,

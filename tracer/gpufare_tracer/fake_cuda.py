@@ -1,11 +1,11 @@
 """A CUDA device that does not exist: torch's fake tensors are on ``cuda`` and its autograd runs, on one core.
 
 torch's FakeTensorMode holds tensors of any device without data, but autograd asks the accelerator for its
-streams, and a machine without a GPU (or a build without CUDA) has none. Two things stand in for it: the
+streams, and a machine without a GPU (or a build without CUDA) has none. Two things replace a GPU: the
 device guard that torch itself has for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and CUDA
 hooks that report CUDA as available. Both are virtual C++ interfaces without a Python binding; their tables
 are patched in place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver
-or GPU is needed, and it works the same with a CUDA build.
+or GPU is needed, and the same patches work with a CUDA build.
 
 A process that called ``install`` is for tracing only: it no longer sees the GPUs of its machine.
 """
@@ -29,7 +29,7 @@ HOW_TO_GET_TORCH = (
 
 Address = ctypes.c_void_p
 CUDA_SLOT, META_SLOT = 1, 14
-"""Places of c10::DeviceType::CUDA and ::Meta in the registry of device guards (c10/core/DeviceType.h)."""
+"""Positions of c10::DeviceType::CUDA and ::Meta in the registry of device guards (c10/core/DeviceType.h)."""
 HEADER_WORDS = 2
 """Words of a C++ virtual table before its first slot: offset to the top, and type (Itanium C++ ABI)."""
 HOOKS_OF_A_PRESENT_DEVICE = ("isBuilt", "isAvailable", "hasPrimaryContext", "hasCUDA")
@@ -45,7 +45,7 @@ def install() -> None:
     process has already used a GPU.
     """
     _refuse_other_platforms()
-    # Read when CUDA starts, which importing torch does not do. A real GPU would report its own properties.
+    # Read when CUDA starts; importing torch does not start it. A real GPU would report its own properties.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
@@ -97,7 +97,7 @@ def _refuse_used_gpu() -> None:
 
 
 def _set_device_guard(root: Path) -> None:
-    """Make torch install its guard for fake CUDA tensors, which it does if a guard counts no devices."""
+    """Make torch install its guard for fake CUDA tensors, as it does if the present one counts no devices."""
     import torch
 
     library = _library(root, "c10")
@@ -114,7 +114,7 @@ def _set_device_guard(root: Path) -> None:
 
 
 def _set_hooks(root: Path) -> None:
-    """Make the CUDA hooks report a device; undone at exit, when Python can no longer answer."""
+    """Make the CUDA hooks report a device; undone at exit, as Python can no longer answer then."""
     get_hooks = _library(root, "torch_cpu")._ZN2at6detail12getCUDAHooksEv
     get_hooks.restype = Address
     hooks = get_hooks()

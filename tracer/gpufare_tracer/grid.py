@@ -35,8 +35,8 @@ JOURNAL_FILE = "traces.journal"
 FEWER_MODELS = ("llama-3.1-8b", "qwen2.5-0.5b", "llama-2-7b", "gemma-2b")
 """Models for recipes that change the framework or its kernels, not the work of an architecture."""
 MODELS = (*FEWER_MODELS, "llama-3.2-1b", "smollm2-135m", "llama-3.1-70b", "tinyllama-1.1b")
-"""Multi-head, grouped and multi-query attention, wide heads, large vocabularies, biases, tied embeddings; of
-0.1B to 70B. Models with other code (mixtures, latent attention, capped scores) are not used:
+"""Multi-head, grouped and multi-query attention, wide heads, large vocabularies, biases, tied embeddings;
+0.1B to 70B parameters. Models with other code (mixtures, latent attention, capped scores) are not used:
 ``runs_traced_code`` of sql/model/25_traced_memory.sql."""
 DEPTHS = (2, 4)
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
@@ -195,7 +195,7 @@ def sample(table: Table) -> list[Cell]:
 def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
     """Trace a sample of the table again and return differences as ``row: column was, is``.
 
-    Raises ``GridError`` if nothing of the table can be traced here.
+    Raises ``GridError`` if no row of the table can be traced here.
     """
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()

@@ -27,9 +27,9 @@ NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
 
 REVISIONS: dict[str, Callable[[Recipe], bool]] = {}
 """Changes of the tracer's own code, each with the recipes whose traces it changed: part of their digests, so
-that only they are traced again.
+that only those recipes are traced again.
 
-A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` finds that out.
+A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` shows whether it does.
 """
 
 

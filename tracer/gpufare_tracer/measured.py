@@ -112,7 +112,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
 
 
 def _column_switches(run: Mapping[str, str]) -> dict[str, Any]:
-    """Return the switches in a run's columns; an empty one gets the SQL model's default."""
+    """Return the switches in a run's columns; an empty column gets the SQL model's default."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {
         "framework": "transformers",

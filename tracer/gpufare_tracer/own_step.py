@@ -32,13 +32,13 @@ DEFAULT_COMPUTE_CAPABILITY = (8, 0)
 """The device that a user's module sees on import; its function sees the card's."""
 
 LOOKS_FOR_A_DRIVER = "bitsandbytes"
-"""Fails to import where torch says that CUDA is there and it is not; peft imports it, too."""
+"""A package that fails to import if torch reports CUDA where there is none; peft imports it, too."""
 
 
 def find(reference: str) -> Callable[..., Any]:
     """The function behind ``module:function``, the module being importable or in the working directory.
 
-    Raises ``CannotTraceError`` saying what of it was not found.
+    Raises ``CannotTraceError`` saying which part was not found.
     """
     module_name, _, name = reference.partition(":")
     if not module_name or not name:
@@ -73,7 +73,7 @@ def _imported(reference: str, module_name: str) -> ModuleType:
 
 
 def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], Step]:
-    """Builds the step that a user's function makes; it gets micro_batch and seq_len where it takes them."""
+    """Return a builder of a function's step; the function gets micro_batch and seq_len if it takes them."""
     taken = inspect.signature(function).parameters
 
     def build(recipe: Recipe, shape: TraceShape) -> Step:
@@ -107,7 +107,7 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
 
 @dataclass
 class OwnStep(Step):
-    """A user's step, which says of its errors where they are."""
+    """A user's step, whose errors say where they occurred."""
 
     reference: str = ""
 
@@ -119,7 +119,7 @@ class OwnStep(Step):
 
 @dataclass
 class TrainerStep(OwnStep):
-    """The optimizer steps of a transformers Trainer, which its own ``train`` takes in the first run."""
+    """The optimizer steps of a transformers Trainer: its own ``train`` takes them all in the first run."""
 
     trainer: Any = None
 
@@ -196,7 +196,7 @@ class SeveralOptimizers:
 def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
     """Surroundings of a user's code on a GPU: optimizers that default to foreach, streams and statistics.
 
-    ``notes`` collects what is traced otherwise than it would run.
+    ``notes`` collects whatever is traced differently from how it would run.
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
@@ -260,7 +260,7 @@ def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:
 
 @contextmanager
 def _code_of(reference: str) -> Iterator[None]:
-    """Say of an error in a user's code where it is, as of every other reason why a step cannot be traced."""
+    """Turn an error in a user's code into a ``CannotTraceError`` that says where it occurred."""
     try:
         with speaking_errors():
             yield

@@ -21,8 +21,8 @@ def in_processes(
 ) -> Iterator[tuple[int, Result]]:
     """Call a function of a module with each of ``calls`` in ``jobs`` processes; yield index and result.
 
-    Results come as they are ready. Not by max_tasks_per_child: Python 3.11's pool hangs once a process has
-    done its share. Raises ``TracingProcessError`` when a process dies.
+    Results come as they are ready. Not with max_tasks_per_child: Python 3.11's pool hangs once a process
+    has done its share. Raises ``TracingProcessError`` when a process dies.
     """
     batch = jobs * CALLS_PER_PROCESS
     for start in range(0, len(calls), batch):

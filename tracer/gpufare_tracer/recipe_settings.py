@@ -17,7 +17,7 @@ KEYS = (
     "stack", "method", "quantization", "kbit_upcast", "training_precision", "loss_kernel", "checkpointing",
     "flash_attention", "adapter_bytes", "adapts_mlp", "sharding", "offload",
 )  # fmt: skip
-"""Settings by which a recipe is found. Empty: the stack's own loss_kernel, and adapter settings."""
+"""Settings by which a recipe is found. Empty: the stack's own loss_kernel, or no adapters."""
 
 COLUMNS = (
     "recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "lora_dropout", "double_quantization",
@@ -29,7 +29,7 @@ LEAST_AGREEING_RUNS = 3
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
-"""Sharded terms depend on the number of GPUs, of which a trace has only one."""
+"""Sharded terms depend on the number of GPUs, and a trace covers only one number."""
 
 
 def setting_rows(

@@ -4,11 +4,11 @@
 
 traces small models of several architectures, depths and shapes for every recipe below and fits, per quantity,
 one coefficient per feature of the architecture (``FEATURES``). The counts of a trace are sums over layers,
-tokens and tensors, so that the fit is almost exact; the table gives its largest error. The speed model
+tokens and tensors, so the fit is almost exact; the table gives its largest error. The speed model
 in SQL multiplies the coefficients by the features of a whole model.
 
 Steps are traced with every layer recomputed, and the part ``recompute`` is the forward pass of the layers;
-``step`` is the rest. torch stops recomputing a layer once nothing more of it is needed, so that the last
+``step`` is the rest. torch stops recomputing a layer once nothing more of it is needed, so the last
 product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
 """
 

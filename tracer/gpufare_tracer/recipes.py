@@ -47,7 +47,7 @@ class Recipe(BaseModel):
     """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
 
     shifted_logits: Literal["none", "model", "loss"] = "none"
-    """True for older transformers' next-token loss, with a copy of the logits without the last one.
+    """The next-token loss of older transformers, with a copy of the logits without the last one.
 
     model: the model casts its logits to fp32 first, as up to transformers 4.45;
     loss: the loss function casts them, and the output keeps its own, as 4.46 did (``ForCausalLMLoss``);
@@ -82,7 +82,7 @@ class Recipe(BaseModel):
     checkpoint_around_unit: bool = False
     """True for older transformers (such as 4.48), which checkpoint around, not within, a layer's FSDP unit.
 
-    Reentrant ones around frozen units keep each layer's gradient until the backward pass ends.
+    Reentrant checkpoints around frozen units keep each layer's gradient until the backward pass ends.
     """
     activation_offload: bool = False
 

@@ -25,7 +25,7 @@ READ_AS_IN_RECIPES = (
     "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
     "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
 )  # fmt: skip
-"""Code that gets stand-ins when it reads values: traced recipes, compared with measured runs, use it."""
+"""Code that gets stand-ins when it reads values: traced recipes use it, and measured runs check them."""
 
 VALUES = {aten._local_scalar_dense.default, aten.equal.default}
 """Operations that return a value, not a tensor."""
@@ -234,7 +234,7 @@ class Recorder(TorchDispatchMode):
 
 
 def is_wrapper(kind: Any) -> bool:
-    """Return True if a class of tensors holds others and has no own memory, such as DTensor."""
+    """Return True if a class of tensors holds others and has no memory of its own, such as DTensor."""
     return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
 
 
@@ -253,7 +253,7 @@ def _known(argument: Any) -> Any:
 
 
 def _reader() -> str:
-    """Return file:line of the code that reads a value, skipping the tracer, and torch but its optimizers."""
+    """Return file:line of the code that reads a value; skips the tracer, and torch except its optimizers."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename

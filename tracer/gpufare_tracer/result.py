@@ -46,7 +46,7 @@ class PhaseTrace(BaseModel):
     allocated_bytes: int
     """Peak of the tensors' own sizes, each rounded up to 512 bytes."""
     block_bytes: int
-    """Peak in whole blocks of the caching allocator: what torch.cuda.max_memory_allocated says."""
+    """Peak in whole blocks of the caching allocator, as torch.cuda.max_memory_allocated counts it."""
     reserved_bytes: int
     """Reserved peak up to the end of this phase, from a replay that never returns segments."""
     operation: str
@@ -75,11 +75,11 @@ class Trace(BaseModel):
     note: str = ""
     """How the traced code differs from the model's own, if transformers lacks that."""
     resident_bytes: int
-    """After an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
+    """Held after an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
     trainable_parameters: int
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()
-    """Only those of forward pass and optimizer step if the model's layers were not found."""
+    """Only moments of the forward pass and the optimizer step if the model's layers were not found."""
     work: dict[Phase, dict[str, int]] = {}
     """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py has their names."""
     operations: int

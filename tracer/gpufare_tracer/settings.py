@@ -10,7 +10,7 @@ from gpufare_tracer.result import TraceShape
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32"}
 STACKS = {"eager": "hf", "liger": "liger", "unsloth": "foak"}
-"""The software stack of each kind of kernels in a recipe."""
+"""The software stack for each kind of kernel in a recipe."""
 
 
 def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
 
 
 def training_precision(recipe: Recipe) -> str:
-    """Return amp for fp32 weights under autocast, fp32 for others, else bf16 for both 16-bit types."""
+    """Return amp for fp32 weights under autocast, fp32 for them without it; bf16 for both 16-bit types."""
     if recipe.weight_dtype != "fp32":
         return "bf16"
     return "amp" if recipe.autocast else "fp32"

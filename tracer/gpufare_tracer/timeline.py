@@ -1,6 +1,6 @@
 """Allocations of a traced step in order, and those alive at the peak of each phase.
 
-It does not depend on torch: a timeline is a list of allocations and the order in which they came and went.
+Torch is not needed here: a timeline is a list of allocations and the order in which they came and went.
 """
 
 from collections import Counter
@@ -84,7 +84,7 @@ class Allocation:
     phase: Phase
     operation: str
     tensor: str = ""
-    """Type and shape of the tensor that first had the storage."""
+    """Type and shape of the first tensor in the storage."""
     line: str = ""
     """file:line of the code outside torch that made it."""
     owner: Category | None = None
@@ -109,7 +109,7 @@ class Timeline:
     """Allocations and the order in which they came and went.
 
     ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the
-    event index at which each phase began, ``moments`` likewise; a stretch between moments has None.
+    event index at which each phase began, ``moments`` that of each moment, or None between moments.
     """
 
     allocations: list[Allocation] = field(default_factory=list)

@@ -89,8 +89,8 @@ def trace(
 
 @contextmanager
 def _collecting_only_new_objects() -> Iterator[None]:
-    """Every phase begins with a garbage collection; two thirds of a trace's time would go into the modules of
-    torch and transformers, which hold no tensor of the step."""
+    """Keep the modules of torch and transformers, which hold no tensor of the step, out of the garbage
+    collection that begins every phase: it would take two thirds of a trace's time."""
     gc.collect()
     gc.freeze()
     try:

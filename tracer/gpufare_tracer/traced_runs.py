@@ -59,7 +59,7 @@ def trace_runs(jobs: int, show: Callable[[str], None]) -> Path:
 
 
 def _values(trace: Trace) -> dict[str, int]:
-    """Return the columns of the table that a trace has."""
+    """Return the columns of the table that come from a trace."""
     peaks = {f"{phase.phase}_allocated_bytes": phase.block_bytes for phase in trace.phases}
     return peaks | {
         "trainable_parameters": trace.trainable_parameters, "resident_bytes": trace.resident_bytes,

@@ -96,7 +96,7 @@ def _operation(func: Any) -> _Operation:
 class WorkCounter:
     """Counts the operations of a step's passes.
 
-    Of a step traced more than once, the last two passes remain: those that met accumulated gradients.
+    Of a step traced more than once, only the last two passes count: those that met accumulated gradients.
     """
 
     def __init__(self) -> None:
@@ -113,7 +113,7 @@ class WorkCounter:
         self.phase = phase
 
     def count_read(self) -> None:
-        """Count the host's reading of a value."""
+        """Count a read of a value by the host."""
         if self.phase in COUNTED:
             self.work[self.phase][f"{_driver()}_operations"] += 1
 
@@ -177,7 +177,7 @@ def count_launch(*args: Any, **kwargs: Any) -> None:
 
 
 def _driver() -> str:
-    """Return the caller of the current operation: ``python``, or ``autograd`` if its C++ engine calls.
+    """Return the caller of the current operation: ``python``, or ``autograd`` if its C++ engine calls it.
 
     A backward pass that is written in Python, or recomputes a checkpoint, counts as Python's.
     """
@@ -248,7 +248,7 @@ SPECIAL_BYTES: Mapping[str, Callable[[Sequence[Any], Sequence[Any]], int]] = {
     # aten/src/ATen/native/cuda/SoftMax.cu: a product of both inputs is written and read again.
     "_softmax_backward_data": lambda inputs, outputs: 2 * (_sum(inputs) + _sum(outputs)),
 }  # fmt: skip
-"""Bytes of operations that do not read all of their inputs once."""
+"""Bytes of operations that do not read each of their inputs once."""
 
 
 def _moved_bytes(
@@ -290,7 +290,7 @@ def _attention_shape(
     """Return batch, heads, query length, key length and head width.
 
     scaled_dot_product operations have heads before positions; the kernels below them have heads after, and
-    one row of packed sequences if they get the sequences' lengths.
+    a single row of packed sequences if they are given the lengths of those sequences.
     """
     width = query.shape[-1]
     if "scaled_dot_product" in name:

@@ -77,7 +77,7 @@ class Limits:
 REPLAY_LIMITS = Limits(
     connect_seconds=5, read_seconds=10, response_seconds=20, backoff_seconds=0.05, backoff_max_seconds=1
 )
-"""Limits for a replay server, which is near and needs no sparing."""
+"""Limits for a replay server, which is nearby and need not be spared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class Client:
             self._free_at[host] = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
-        """Return whether to ask again, or after how many seconds if the host states it."""
+        """Return whether to ask again, or after how many seconds if the host states a wait."""
         if not isinstance(error, RequestFailedError) or not error.code.retryable:
             return False
         left = min(rules.deadline - time.monotonic(), rules.longest_wait_seconds)

@@ -22,8 +22,8 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body of an
     expected format is accepted with any type, and one of another format refused with any type. If the
-    beginning does not show the format (CSV, Markdown), or no expected type implies one (octet-stream), the
-    stated type decides.
+    beginning does not show the format (CSV, Markdown), or no expected type implies a format (octet-stream),
+    the stated type decides.
     """
     if not expected_types:
         return None, None

@@ -10,7 +10,7 @@ _GZIP = 31
 
 
 class BoundedDecoder:
-    """Decodes one body of a Content-Encoding (gzip or none), at most ``limit`` bytes of it.
+    """Decodes one body in a Content-Encoding (gzip or none), to at most ``limit`` bytes.
 
     ``body`` has the decoded bytes. Raises RequestFailedError as soon as they would exceed the limit, so a
     bomb is never unpacked beyond it (``body`` then has ``limit`` bytes), when more than ``limit`` bytes
@@ -50,7 +50,7 @@ class BoundedDecoder:
                 raise _bad_encoding(f"the compressed answer is damaged ({error})") from error
             data = self._inflater.unconsumed_tail
             if self._inflater.eof and len(self._inflater.unused_data) >= 2:
-                # A gzip body may be several in a row; anything else behind the end is padding.
+                # A gzip body may be several gzip streams in a row; anything else after the end is padding.
                 data = self._inflater.unused_data
                 self._padding = not data.startswith(b"\x1f\x8b")
                 if self._padding:

@@ -41,7 +41,7 @@ _SPECIAL_ADDRESSES = tuple(
         "3fff::/20",  # documentation
     )
 )
-"""Special-purpose addresses that ``ipaddress.is_global`` counts as public in some version of Python: rows of
+"""Special-purpose addresses that ``ipaddress.is_global`` counts as public in some versions of Python: rows of
 IANA's registries up to RFC 9780 of 2025, and multicast. No price page is on any of them."""
 
 KEPT_SECONDS = 15.0
@@ -138,8 +138,8 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of a host that accepts. Raises RequestFailedError when any of its
-        addresses may not be connected to, httpcore.ConnectError and ConnectTimeout."""
+        """Connect to the first address of a host that accepts. Raises RequestFailedError if any of its
+        addresses may not be connected to; if none accepts, httpcore.ConnectError or ConnectTimeout."""
         failure: Exception | None = None
         for address in self._addresses(host, port):
             try:

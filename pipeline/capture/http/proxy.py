@@ -95,8 +95,8 @@ class ProxyTransport(httpx.HTTPTransport):
             raise
 
     def _failure(self, error: httpx.HTTPError, url: httpx.URL) -> RequestFailedError:
-        """Return the failure of a request that did not get past the proxy. It does not quote the proxy, whose
-        words may repeat a password."""
+        """Return the failure of a request that did not get past the proxy. The failure does not quote the
+        proxy, whose words may repeat a password."""
         status = str(error).partition(" ")[0] if isinstance(error, httpx.ProxyError) else ""
         asked = f"{url.host}:{url.port or 443}"
         if status == "407":
@@ -135,7 +135,7 @@ class ProxyDoor:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
                     raise TimeoutError
                 held.callback(self._open)
-            if self._is_open:  # while this one waited
+            if self._is_open:  # it was opened while this request waited
                 held.close()
             yield held.close
 

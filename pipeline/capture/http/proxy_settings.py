@@ -56,8 +56,8 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
 
 
 def secrets_of_proxy(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the proxy's password, and its name and password as they are sent: texts that must not be stored
-    anywhere."""
+    """Yield the proxy's password, and the user name and password as they are sent: texts that must not be
+    stored anywhere."""
     if "@" not in (address := environment.get(PROXY_VARIABLE, "")):
         return
     userinfo = address.rpartition("@")[0].rpartition("//")[2]

@@ -1,6 +1,6 @@
 """robots.txt: fetched once per host and run, and honoured (RFC 9309).
 
-2xx: its rules apply. 4xx, or a redirect to another host: the host has none. 5xx or no answer: nothing is
+2xx: its rules apply. 4xx, or a redirect to another host: the host has no rules. 5xx or no answer: nothing is
 sent. 429, which the RFC counts among the 4xx, is treated like 5xx: "not now" does not mean "no rules".
 """
 
@@ -52,7 +52,7 @@ class RobotsRules:
         return float(robots.crawl_delay(ROBOT_NAME) or 0.0)
 
     def _fetched(self, origin: str, rules: Rules) -> Protego | Response:
-        """Return the rules of a host, or the failed response for which the host must not be asked."""
+        """Return the rules of a host, or the failed response because of which the host must not be asked."""
         own_rules = replace(
             rules,
             body_bytes=self._client.limits.robots_bytes,

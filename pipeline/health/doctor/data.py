@@ -12,7 +12,7 @@ from pipeline.record.mending import damages
 from pipeline.warehouse.query import ask, reader
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
-"""Days of a source in a sample: the newest, and others drawn each day."""
+"""Number of a source's days in a sample: the newest, and others, which are drawn anew each day."""
 
 PUBLISHED_WARNING = timedelta(days=2)
 
@@ -29,7 +29,7 @@ def bodies(x: Examination) -> list[Finding]:
         days = archive.days(source)
         all_days += len(days)
         for capture in (each for day in _days_to_check(x, days) for each in archive.captures(source, day)):
-            if capture.status is None:  # nothing relies on an interrupted one
+            if capture.status is None:  # nothing relies on an interrupted capture
                 continue
             captures += 1
             folder = archive.folder(capture)
@@ -65,7 +65,7 @@ def files(x: Examination) -> list[Finding]:
 
 
 def published(x: Examination) -> list[Finding]:
-    """Check that the published file opens, and its age."""
+    """Check that the published file opens, and how old it is."""
     if not x.home.published.exists():
         return [Finding("fail", "nothing is published yet", str(x.home.published), "run `gpufare refresh`")]
     try:

@@ -12,7 +12,7 @@ from pipeline.parsing.printable import printable
 
 Level = Literal["ok", "warn", "fail"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""From the best to the worst."""
+"""The levels, from best to worst."""
 
 
 @dataclass(frozen=True, slots=True)

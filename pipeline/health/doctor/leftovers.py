@@ -42,7 +42,7 @@ def stray(x: Examination) -> list[Finding]:
 
 
 def _strays_in_archive(home: Home) -> Iterator[Path]:
-    """Yield paths that are no source (e.g. a renamed or removed one, or a copy), day or capture."""
+    """Yield paths that are not a known source, day or capture: renamed, removed or copied ones."""
     folder, archive = home.archive, Archive(home.archive)
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")

@@ -51,7 +51,7 @@ def examine_live(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> RefreshReport:
-    """Visit the sources (all by default), in parallel, and judge what they answered.
+    """Visit the sources (all by default), in parallel, and judge their answers.
 
     ``home`` gives the user's permissions and exchange rates, and is not changed. ``pages`` is the URL of a
     replay server to ask instead of the providers. ``now`` is in UTC. Raises GpufareError if it cannot begin.
@@ -90,7 +90,7 @@ def _temporary_home(home: Home, folder: Path) -> Home:
         pass
     except OSError:
         apart.permissions.touch()  # an empty file counts as damaged, so that nothing is asked
-    with suppress(GpufareError):  # prices in other currencies then have no dollars
+    with suppress(GpufareError):  # prices in other currencies then have no price in dollars
         kept = Records(home)
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))

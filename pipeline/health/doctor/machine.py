@@ -16,7 +16,7 @@ REBUILT = frozenset({"published", "cache", "report"})
 """Folders that do not grow day by day."""
 
 DISK_DAYS_WARNING, DISK_DAYS_FAILURE = 60, 7
-"""Days until the disk is full, if the home grows at its average rate."""
+"""Thresholds for the days until the disk is full, if the home grows at its average rate."""
 
 ROOM_FOR_A_BUILD_BYTES = 200_000_000
 """Room for a new file beside the published one, and for temporary data that exceeds memory."""

@@ -1,6 +1,6 @@
 """The transformers config of a traced model, from its config.json, and its model.
 
-Parameter counts are those of catalog/models.csv to within 0.04% for every model there
+Parameter counts agree with catalog/models.csv to within 0.04% for every model there
 (tests/steps/test_architecture_configs.py): the catalogue rounds some, and omits biases and the norms of query
 and key.
 """
@@ -25,7 +25,7 @@ UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErr
 def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:
     """Return the model of a config on the current device, with random or uninitialized weights.
 
-    Raises ``CannotTraceError`` if transformers lacks that attention for it.
+    Raises ``CannotTraceError`` if transformers lacks that attention for the model.
     """
     try:
         from transformers.initialization import no_init_weights
@@ -50,7 +50,7 @@ def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool
 def tie_weights(model: Any, shape: TraceShape) -> None:
     """Tie the head to the embeddings if the published weights are tied.
 
-    T5's config always says tied, although its newer checkpoints have a separate head.
+    T5's config always says that they are tied, although its newer checkpoints have a separate head.
     """
     import torch
 
@@ -104,7 +104,7 @@ def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
 def model_class(config: Any) -> Any:
     """Return the transformers class for the model of a config: a decoder, or an encoder with a decoder.
 
-    Raises ``CannotTraceError`` for a config of another kind of model.
+    Raises ``CannotTraceError`` for the config of any other kind of model.
     """
     from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 

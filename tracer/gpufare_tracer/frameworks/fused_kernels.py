@@ -1,11 +1,11 @@
-"""An emulation of the memory of Unsloth's fused kernels on transformers' and PEFT's modules.
+"""An emulation of the memory use of Unsloth's fused kernels on transformers' and PEFT's modules.
 
 Unsloth does not run here: it needs a GPU to be imported. After unslothai/unsloth, unsloth/kernels:
 fast_lora.py (a layer with its adapter keeps only its input; an MLP keeps input, gate and up; the input's
 gradient overwrites the input), rms_layernorm.py (keeps input and one number per row; the gradient overwrites
-that of the output), rope_embedding.py (in place, both ways), cross_entropy_loss.py (the gradient of the
+that of the output), rope_embedding.py (in place, in both passes), cross_entropy_loss.py (the gradient of the
 logits overwrites them). foundation-model-stack/fms-acceleration (plugins/fused-ops-and-kernels) has copies of
-the same kernels. Kernels count as Triton's.
+the same kernels. They count as Triton kernels.
 """
 
 from collections.abc import Callable
@@ -38,8 +38,8 @@ class Adapter(NamedTuple):
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
     """Fuse the parts of an adapted model that Unsloth fuses; ``undo`` restores transformers' functions.
 
-    Raises ``CannotTraceError`` where Unsloth would not fuse: for architectures other than Llama's, or dropout
-    in the adapters, which Unsloth leaves to PEFT.
+    Raises ``CannotTraceError`` where Unsloth would not fuse: for architectures other than Llama's, and for
+    dropout in the adapters, which Unsloth leaves to PEFT.
     """
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     attentions = [m for m in inner.modules() if hasattr(m, "q_proj") and hasattr(m, "o_proj")]

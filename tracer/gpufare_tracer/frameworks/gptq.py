@@ -18,11 +18,11 @@ from gpufare_tracer.work import count_launch
 BITS = 4
 PER_WORD = 32 // BITS
 GROUP_SIZE = 128
-"""Inputs that share a scale and a zero."""
+"""Inputs that share a scale and a zero point."""
 
 
 class GptqLinear(torch.nn.Linear):
-    """A linear layer in 4 bits; 0.52 bytes a weight."""
+    """A linear layer in 4 bits; 0.52 bytes per weight."""
 
     def __init__(self, inputs: int, outputs: int, bias: Any, device: Any) -> None:
         torch.nn.Module.__init__(self)
@@ -50,7 +50,7 @@ class GptqLinear(torch.nn.Linear):
         return out
 
     def shard_as(self, dtype: Any) -> None:
-        """Turn the packed weights into parameters, in a type that FSDP shards with the others.
+        """Turn the packed weights into parameters, in a type that FSDP shards with the other weights.
 
         After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
         whole on each GPU.

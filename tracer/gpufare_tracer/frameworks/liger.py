@@ -21,9 +21,9 @@ def wanted(recipe: Recipe) -> bool:
 
 
 def load() -> None:
-    """Import Liger while the fake device is active: it looks for its device once, on import.
+    """Import Liger while the fake device is active: Liger looks for its device once, on import.
 
-    Raises ``CannotTraceError`` if it was imported without a device.
+    Raises ``CannotTraceError`` if Liger was imported without a device.
     """
     from liger_kernel.ops.utils import amp_custom_fwd
 
@@ -48,7 +48,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
             f"Liger has no kernels for model_type {kind!r} (recipe: kernels: eager and loss: framework)"
         )
     module = sys.modules[type(model).__module__]
-    # It logs the other backends that it could not import, with errors whose frames would keep tensors alive.
+    # Liger logs the backends that it could not import, with errors whose frames would keep tensors alive.
     undo.enter_context(patch.object(logging.getLogger("liger_kernel.backends.registry"), "disabled", True))
     undo.enter_context(patch.dict(vars(module)))
     undo.enter_context(patch.object(type(model), "forward", type(model).forward))

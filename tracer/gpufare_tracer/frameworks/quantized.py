@@ -74,7 +74,7 @@ if cuda_kernels:  # none where bitsandbytes has found a real GPU: its own kernel
 
 
 def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
-    """Return transformers' quantization config of a recipe in nf4 or nf4dq."""
+    """Return transformers' quantization config for a recipe in nf4 or nf4dq."""
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
@@ -84,7 +84,7 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
-    """Return a model from the meta device, quantized to the GPU module by module as loading does."""
+    """Quantize a model from the meta device onto the GPU, module by module as loading does; return it."""
     if not cuda_kernels:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
@@ -102,7 +102,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     dtypes = {name: parameter.dtype for name, parameter in model.named_parameters()}
     with patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter):
         model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
-    loaded: dict[Any, Any] = {}  # tied ones once
+    loaded: dict[Any, Any] = {}  # tied parameters once
     for path, module in model.named_modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None and parameter not in loaded:
@@ -159,7 +159,7 @@ def _marked_quantized(model: Any, config: Any) -> Any:
 
 
 def _found_again(module: Any) -> None:
-    """Give a weight that FSDP has gathered the state that its layer keeps, as bitsandbytes does."""
+    """Restore, as bitsandbytes does, the state that a layer keeps for a weight gathered by FSDP."""
     module.weight.quant_state = module.quant_state
 
 

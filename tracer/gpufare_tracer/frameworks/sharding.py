@@ -127,11 +127,11 @@ class _Reducer:
         return False
 
     def prepare_for_forward(self) -> None:
-        """Do nothing, instead of timing the first ten steps: by CUDA events in a build for CUDA."""
+        """Do nothing, instead of timing the first ten steps, with CUDA events in a CUDA build."""
 
 
 class _NoLogger:
-    """Do nothing: DDP's logger would read the timer of a CUDA build."""
+    """A logger that does nothing: DDP's own would read the timer of a CUDA build."""
 
     def set_runtime_stats_and_log(self) -> None:
         """Do nothing: nothing was timed."""

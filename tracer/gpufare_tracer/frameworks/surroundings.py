@@ -1,7 +1,7 @@
 """Stubs for parts of a real GPU machine that recipes expect and a fake device lacks.
 
 A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
-compiler. ``as_on_a_gpu`` stands in for the three while a step runs, and undoes everything afterwards.
+compiler. ``as_on_a_gpu`` stands in for all three while a step runs, and undoes everything afterwards.
 """
 
 import sys

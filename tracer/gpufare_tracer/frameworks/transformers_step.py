@@ -42,12 +42,12 @@ MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
 
 @dataclass
 class TransformersStep(Step):
-    """A step of a transformers model, whose output may be kept until it ends."""
+    """A step of a transformers model, whose output may be kept until the step ends."""
 
     held: list[Any] = field(default_factory=list)
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """One optimizer step; what was kept goes with its end, as locals do."""
+        """Run one optimizer step; a kept output is freed at its end, as local variables are."""
         super().run(begin)
         self.held.clear()
 
@@ -55,7 +55,7 @@ class TransformersStep(Step):
 def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
     """The recipe's step on the fake device.
 
-    Raises ``CannotTraceError`` for what this module does not do, with what to do instead.
+    Raises ``CannotTraceError`` for a recipe that this module cannot build, saying what to do instead.
     """
     model = with_adapters(base_model(recipe, shape), recipe)
     _shift_logits(model, recipe)
@@ -140,7 +140,7 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
     """The model's own names of the recipe's LoRA targets, as PEFT takes them.
 
     transformers 5 keeps the experts of a mixture in one tensor. PEFT adapts it where it knows the names that
-    its layers had in transformers 4, and then nothing else of the MLPs; in other mixtures the shared experts
+    its layers had in transformers 4, and then nothing else of the MLPs; in others it adapts shared experts
     and dense layers. Macro ``adapts_experts`` of sql/model says the same of the catalogue's models. Raises
     ``CannotTraceError`` naming the target that the model has under no name known here.
     """
@@ -153,7 +153,7 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
 
 
 def names_of_experts(model_type: str) -> dict[str, tuple[str]]:
-    """The names by which PEFT adapts a fused tensor of experts, by Llama's; empty where it does not."""
+    """The names by which PEFT adapts a fused tensor of experts, by Llama's names; empty where it does not."""
     try:
         from peft.utils import transformers_weight_conversion as conversion
     except ImportError:  # PEFT 0.18, or transformers 4
@@ -177,14 +177,14 @@ def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:
 
 
 def _cast_adapters(model: Any, dtype: Any) -> None:
-    """PEFT makes adapters in their layer's type or in fp32; a script that wants another casts them."""
+    """PEFT makes adapters in their layer's type or in fp32; a script that wants another type casts them."""
     for parameter in model.parameters():
         if parameter.requires_grad and parameter.dtype is not dtype:
             parameter.data = parameter.data.to(dtype)
 
 
 def _shift_logits(model: Any, recipe: Recipe) -> None:
-    """The loss of older transformers, whose logits are shifted instead of the labels."""
+    """The loss of older transformers, which shifts the logits instead of the labels."""
     if recipe.shifted_logits == "none":
         return
     if recipe.kernels not in ("eager", "unsloth") or recipe.loss != "framework":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 METHODS = ("full", "lora", "qlora")
 _ON_CPU = {"full": ("hf-full",), "lora": ("hf-lora",), "qlora": ("hf-qlora", "optimizer=adamw_fused")}
-"""The preset of each method that needs no GPU, with switches changed: neither Liger nor a paged optimizer."""
+"""For each method, a preset that needs no GPU, with switches changed: no Liger, no paged optimizer."""
 GIB = 1 << 30
 
 

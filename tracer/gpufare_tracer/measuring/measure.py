@@ -49,7 +49,7 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
 
 
 def _given_model(request: Request) -> tuple[OwnModel | None, str]:
-    """Return a config.json's shape for its estimate, and its parts that are not estimated; else None."""
+    """Return the shape of a given config.json, if it can be read, and its parts that are not estimated."""
     if request.shape.config is None:
         return None, ""
     try:

@@ -24,9 +24,9 @@ MIB_PER_GIB = 1024
 OWN_SOURCE = "own"
 UNKNOWN_GPU = "unknown"
 CONFIG_MODEL = "config"
-"""Name of the model of a config.json in the estimator."""
+"""Name that the estimator gives the model of a config.json."""
 MEMORY_TOLERANCE = 0.08
-"""Error-correcting memory takes up a sixteenth of some cards; a partition has at most half of its card."""
+"""Error-correcting memory takes up a sixteenth of some cards; a partition has at most half of its card's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Report:
     not_kept: str = ""
     """Why the row was added to no file."""
     is_to_fit: bool | None = None
-    """Return True if the run is estimated to fit; None without an estimate."""
+    """True if the run is estimated to fit; None without an estimate."""
 
     @property
     def step_seconds(self) -> float | None:
@@ -93,7 +93,7 @@ class Report:
 
     @property
     def process_gib(self) -> float | None:
-        """Memory of the whole process on the card, by nvidia-smi; None if unknown."""
+        """Memory of the whole process on the card, according to nvidia-smi; None if unknown."""
         return float(self.row["process_gib"]) if self.row.get("process_gib") else None
 
 
@@ -204,7 +204,7 @@ def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]
 
 
 def _process_gib(measured: Measured, before: Card | None) -> float | None:
-    """Return the memory that the run added on the card: all the memory of its process."""
+    """Return the memory that the run added to the card's use: all the memory of its process."""
     used = _gib(measured.used_at_end_bytes)
     return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
 

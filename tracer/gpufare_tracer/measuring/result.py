@@ -17,7 +17,7 @@ class Request(BaseModel):
     steps: int = Field(default=12, ge=1)
     """Optimizer steps that are timed."""
     warm_up: int = Field(default=5, ge=0)
-    """Optimizer steps before them; two more, before those, give the peaks of the phases."""
+    """Optimizer steps before the timed ones; two more, run first, give the peaks of the phases."""
     on_cpu: bool = False
 
 

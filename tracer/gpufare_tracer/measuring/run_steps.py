@@ -1,8 +1,8 @@
-"""Runs training steps for real: torch's own counters of memory, and the time of each step.
+"""Runs training steps for real, and reads torch's own memory counters and the time of each step.
 
     python -m gpufare_tracer.measuring.run_steps REQUEST RESULT
 
-in its own process: the card is clean when it starts, and its death ends nothing else.
+runs in its own process: the card is clean when it starts, and its death ends nothing else.
 """
 
 import resource
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 class PhasePeaks:
-    """Peak allocated and reserved bytes of each phase, the most over the steps.
+    """Peak allocated and reserved bytes of each phase, the highest over the steps.
 
     ``begin`` marks the start of a phase, and resets torch's peak counters. Torch counts when the host asks
     for memory, so nothing waits for the GPU.
@@ -45,7 +45,7 @@ class PhasePeaks:
         self._is_counted = is_counted
 
     def begin(self, phase: Phase | None) -> None:
-        """End the current phase, and begin this one, or none if None."""
+        """End the current phase, and begin ``phase``, unless it is None."""
         if self._is_counted:
             self._count()
         self.phase = phase
@@ -65,7 +65,7 @@ def run_steps(
 ) -> Measured:
     """Run the steps and measure them. Running out of memory is a result.
 
-    ``say`` gets the progress. Raises ``CannotTraceError`` for a recipe that cannot be run here.
+    ``say`` is told the progress. Raises ``CannotTraceError`` for a recipe that cannot be run here.
     """
     import torch
 
@@ -154,7 +154,7 @@ def _device(device: str) -> dict[str, Any]:
 
 
 def _forget_building(device: str) -> None:
-    """Free memory used only to create the weights: loading real ones needs other memory."""
+    """Free memory used only to create the weights: loading real ones needs a different amount."""
     import gc
 
     import torch
