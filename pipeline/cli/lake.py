@@ -78,9 +78,9 @@ def _need_extensions(*arguments: str) -> None:
     """
     if find_spec("duckdb_extension_ducklake") is not None:
         return
-    if not (PACKAGES / "duckdb_extension_ducklake").exists():
+    if str(PACKAGES) in sys.path or not (PACKAGES / "duckdb_extension_ducklake").is_dir():
         raise click.ClickException(
-            f"DuckLake is not in {PACKAGES}: run `make .venv/lake/.ready` in a clone, or the "
+            f"DuckLake cannot be used from {PACKAGES}: run `make .venv/lake/.ready` in a clone, or the "
             "`pip install --target` command of docs/how-to/scaling.md"
         )
     command = [sys.executable, "-P", "-m", "pipeline.cli", "lake", *arguments]

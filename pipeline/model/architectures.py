@@ -143,7 +143,7 @@ def _experts(kind: str, text: Config, base: Shape) -> Config:
     width = first(text, "moe_intermediate_size", default=base.intermediate)
     changes: Config = {
         "experts": experts,
-        "experts_active": first(text, *EXPERTS_ACTIVE),
+        "experts_active": first(text, *EXPERTS_ACTIVE, most=experts),
         "intermediate": width,
         "shared_intermediate": _shared_width(kind, text, base, width) or None,
     }
@@ -377,18 +377,20 @@ def language_model_of(config: Config) -> Config:
 def _language_part(config: Config) -> tuple[Config, Config]:
     """Return the language model's part, which may stand beside vision and audio towers, and the whole that
     contains it; without towers, both are the same."""
+    whole = config["thinker_config"] if isinstance(config.get("thinker_config"), dict) else config
     for name in ("text_config", "language_config", "llm_config"):
-        if isinstance(config.get(name), dict):
-            return config[name], config
-    if isinstance(config.get("thinker_config"), dict):
-        return _language_part(config["thinker_config"])
-    return config, config
+        for around in (config, whole):
+            if isinstance(around.get(name), dict):
+                return around[name], around
+    return whole, whole
 
 
 def _class_defaults(part: Config) -> Config:
     """Return the sizes that a part leaves to its class: unlike a whole config, transformers saves a part
     without the values that equal the defaults."""
-    known = layouts().class_defaults.get(str(part.get("model_type")), {})
+    known = dict(layouts().class_defaults.get(str(part.get("model_type")), {}))
+    if part.get("model_type") == "llama":  # whose class takes the number of heads
+        known["num_key_value_heads"] = part.get("num_attention_heads", known["num_attention_heads"])
     return {name: size for name, size in known.items() if name not in part}
 
 

@@ -297,6 +297,7 @@ def assumed(taken: Mapping[str, Any], method: str) -> str | None:
         f"method {named['method']}" if "method" in named else None,
         _adapters(taken.get("lora_rank"), named.get("lora_targets")),
         named.get("quantization"),
+        "fused experts in 16 bits" if "unquantized" in named else None,
         named.get("stack"),
         _precision(named["training_precision"], method) if "training_precision" in named else None,
         named.get("optimizer"),

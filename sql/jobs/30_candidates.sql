@@ -141,6 +141,7 @@ JOIN _all_rentals AS r
     ON r.gpu_id = p.gpu_id AND r.gpu_count = p.gpu_count AND r.node_count = p.node_count
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
+JOIN main.models AS m ON m.model = p.model
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         j.opened IS NOT NULL
@@ -171,7 +172,8 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
             AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
-                p.model_download_gib, p.quantization
+                p.model_download_gib,
+                CASE WHEN fuses_experts(p.stack, m.experts) THEN 'none' ELSE p.quantization END
             )
         )
     );

@@ -59,16 +59,18 @@ _not_usable AS (
         o.job, o.gpu_id,
         coalesce(o.node_network_gbps, 0) AS network_gbps, coalesce(p.node_network_gbps, 0) AS planned_gbps,
         coalesce(o.ram_gib, o.host_ram_gib) / o.node_count AS host_gib,
-        host_weights_gib(p.model_download_gib, p.quantization)
+        CASE WHEN fuses_experts(p.stack, m.experts) THEN 'none' ELSE p.quantization END AS loaded_in,
+        host_weights_gib(p.model_download_gib, loaded_in)
         + CASE WHEN coalesce(p.offload, '') = '' THEN 0 ELSE p.training_state_gib END AS planned_host_gib,
         has_host_memory(
             o.ram_gib, o.host_ram_gib, p.node_count, p.offload, p.training_state_gib, p.model_download_gib,
-            p.quantization
+            loaded_in
         ) AS has_host_memory
     FROM _not_offers AS o
     JOIN _not_plans AS n ON n.job = o.job AND n.gpu_id = o.gpu_id AND list_contains(n.counts, o.gpu_count)
     JOIN query_table(plans) AS p
         ON p.job = o.job AND p.gpu_id = o.gpu_id AND p.gpu_count = o.gpu_count AND p.node_count = o.node_count
+    JOIN main.models AS m ON m.model = p.model
     WHERE o.is_asked_for
 ),
 

@@ -18,9 +18,15 @@ COMMENT ON FUNCTION adapted_sides IS
 
 CREATE OR REPLACE MACRO adapts_experts(is_trainer, model) AS
     NOT coalesce(is_trainer, FALSE)
-    OR regexp_matches(model, '^(deepseek|glm|grok|kimi|minimax|mixtral|qwen3)-');
+    OR NOT regexp_matches(
+        lower(model), '^(gemma-4|gpt-oss|granite|llama-4|mistral-small-4|nemotron|qwen3[.])'
+    );
 COMMENT ON FUNCTION adapts_experts IS
-    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps them in one tensor, which PEFT 0.21 (_convert_peft_config_moe of utils/transformers_weight_conversion.py) adapts for the model types of these families. In other families, only shared experts and dense layers get adapters: Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention.';
+    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps them in one tensor, which PEFT 0.21 (_convert_peft_config_moe of utils/transformers_weight_conversion.py) adapts, except in these families: there, only shared experts and dense layers get adapters (Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention). A mixture with another name is assumed to adapt its experts, which takes more memory and time.';
+
+CREATE OR REPLACE MACRO fuses_experts(stack, experts) AS coalesce(stack = 'liger' AND experts > 1, FALSE);
+COMMENT ON FUNCTION fuses_experts IS
+    'True if the experts of a layer are one tensor, as in transformers 5, with which the planner''s default stack is modelled. Measured runs of other stacks used transformers 4 or engines, whose experts are linear layers. QLoRA quantizes linear layers only (replace_with_bnb_linear of transformers 5.23), so fused experts stay in 16 bits.';
 
 CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
     CASE
@@ -84,7 +90,8 @@ _settings_shape AS (
         coalesce(m.shared_intermediate, 0) AS shared_width,
         m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
         -- PEFT adds the adapters of an expert tensor to the tensor before each product.
-        coalesce(adapts_experts AND s.is_trainer AND s.adapts_mlp = 1, FALSE)::INTEGER AS folds_adapters,
+        (fuses_experts(s.stack, m.experts) AND adapts_experts AND s.adapts_mlp = 1)::INTEGER
+            AS folds_adapters,
         -- The MLPs of a layer that lora_targets can name, averaged over the layers, and their total width.
         CASE
             WHEN adapts_experts THEN of_all_layers(m.layers, m.dense_layers, m.experts, 0e0)
@@ -176,9 +183,8 @@ SELECT
     -- A second copy of the experts, with their adapters added.
     folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
-    -- transformers 5.23 quantizes linear layers only (replace_with_bnb_linear): its experts, fused in one
-    -- tensor, stay in 16 bits. The measured hf runs used transformers 4, whose experts are linear layers.
-    CASE WHEN stack = 'liger' THEN expert_params / params_linear ELSE 0e0 END AS unquantized_share,
+    CASE WHEN fuses_experts(stack, experts) THEN expert_params / params_linear ELSE 0e0 END
+        AS unquantized_share,
     CASE
         WHEN is_quantized THEN quantized_bytes + (bytes_16bit() - quantized_bytes) * unquantized_share
         ELSE bytes_16bit()

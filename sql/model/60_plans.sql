@@ -259,8 +259,8 @@ SELECT
     -- The same for all candidates of a job and GPU.
     any_value(COLUMNS([
         'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'params_total', 'is_full',
-        'quantization', 'optimizer', 'stack', 'node_network_gbps', 'usable_memory_gib', 'plan_assumptions',
-        'unsupported', 'class', 'evidence', 'evidence_run'
+        'quantization', 'optimizer', 'stack', 'experts', 'node_network_gbps', 'usable_memory_gib',
+        'plan_assumptions', 'unsupported', 'class', 'evidence', 'evidence_run'
     ])),
     unnest(max_by(struct_pack(
         training_precision, sharding, offload, checkpointing, micro_batch, grad_accum, fit_probability,
@@ -331,7 +331,11 @@ SELECT
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
         c.host_exposed_seconds, c.communication_seconds, c.offload_seconds, c.optimizer_seconds
     ) AS bottleneck,
-    c.evidence, c.evidence_run, json_with(c.plan_assumptions, i.ignored) AS assumptions,
+    c.evidence, c.evidence_run,
+    json_with(c.plan_assumptions, nullif(concat_ws(',', i.ignored, CASE
+        WHEN c.method = 'qlora' AND fuses_experts(c.stack, c.experts)
+            THEN json_member('unquantized', 'experts')
+    END), '')) AS assumptions,
     CASE
         WHEN c.unsupported IS NOT NULL THEN c.unsupported
         WHEN c.needed_gib > c.usable_memory_gib THEN 'too_little_memory'

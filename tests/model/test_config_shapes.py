@@ -179,7 +179,7 @@ def test_a_quantized_checkpoint_has_the_shape_before_quantization(
             "num_key_value_heads 32",
             6_738_415_616 + 64 * 2 * 4096,
         ),
-        ({"model_type": "llama"}, "hidden_size 4096, .*, vocab_size 32000", 6_738_415_616),
+        ({"model_type": "llama"}, "hidden_size 4096, .*vocab_size 32000.*", 6_738_415_616),
         # llava-hf/llava-v1.6-mistral-7b-hf, whose null is not the class's window
         (
             {"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8,
@@ -205,6 +205,11 @@ def test_sizes_that_a_part_omits_are_the_defaults_of_its_class(
     assert re.fullmatch(
         f"sizes that it omits are the defaults of its class in transformers: {omitted}", notes[1]
     )
+
+
+def test_llama_has_as_many_heads_of_keys_as_of_queries_by_default() -> None:
+    text = {"model_type": "llama", "hidden_size": 5120, "num_attention_heads": 40, "num_hidden_layers": 40}
+    assert shape_of("theirs", {"text_config": text}).kv_heads == 40
 
 
 def test_a_window_that_a_part_omits_is_that_of_its_class() -> None:

@@ -30,3 +30,27 @@ def test_qlora_quantizes_experts_that_are_linear_layers_only(model: duckdb.DuckD
         ((gib[stack],),) = model.execute(query).fetchall()
     assert 22 < gib["foak"] < gib["hf"] < 27
     assert 84 < gib["liger"] < 87
+
+
+def test_a_mixture_of_unknown_family_adapts_its_experts(model: duckdb.DuckDBPyConnection) -> None:
+    query = (
+        "SELECT adapts_experts(TRUE, 'our-moe'), adapts_experts(TRUE, 'GPT-OSS-20B'), "
+        "adapts_experts(FALSE, 'gpt-oss-20b')"
+    )
+    assert model.execute(query).fetchall() == [(True, False, True)]
+
+
+def test_qlora_plans_of_mixtures_say_that_experts_are_not_quantized(model: duckdb.DuckDBPyConnection) -> None:
+    said = {}
+    for name, stack in (("mixtral-8x7b", "liger"), ("mixtral-8x7b", "foak"), ("llama-3.1-8b", "liger")):
+        query = (
+            f"WITH job AS (SELECT '{name}' AS model, 'qlora' AS method, '{stack}' AS stack, 1 AS max_gpus, "
+            "['h100-sxm-80gb'] AS planned_gpus) SELECT assumptions FROM plans_for('job')"
+        )
+        ((assumptions,),) = model.execute(query).fetchall()
+        said[name, stack] = '"unquantized":"experts"' in assumptions
+    assert said == {
+        ("mixtral-8x7b", "liger"): True,
+        ("mixtral-8x7b", "foak"): False,
+        ("llama-3.1-8b", "liger"): False,
+    }

@@ -25,7 +25,8 @@ def traced(model: str, **changes: object) -> Trace:
 def of_a_layer(connection: duckdb.DuckDBPyConnection, quantity: str, model: str, recipe: Recipe) -> float:
     """Return a quantity of the SQL model for LoRA by the Trainer, over its layers."""
     (row,) = connection.execute(
-        "WITH _job AS (SELECT $model AS model, 'h100-sxm-80gb' AS gpu, 'lora' AS method, $rank AS lora_rank, "
+        "WITH _job AS (SELECT $model AS model, 'h100-sxm-80gb' AS gpu, 'lora' AS method, 'liger' AS stack, "
+        "$rank AS lora_rank, "
         f"$targets AS lora_targets) SELECT {quantity} / layers FROM settings_of('_job')",
         {"model": model, "rank": recipe.lora_rank, "targets": "+".join(recipe.lora_targets)},
     ).fetchall()
