@@ -309,7 +309,7 @@ class SourceConfig(_Facts):
         return bool(self.key_variables) and not self.missing_keys(environment)
 
     def is_api(self, url: str) -> bool:
-        """True if an address belongs to an interface for programs, whose robots.txt is not read."""
+        """True if an address belongs to an API; robots.txt is not read for those."""
         return host_of(url) in self.api_hosts
 
     @property

@@ -119,7 +119,7 @@ def report(folder: Path) -> None:
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--day", type=DAY, required=True, help="The past day (UTC).")
+@click.option("--day", type=DAY, required=True, help="The day to rebuild (UTC).")
 def rebuild(file: Path, day: datetime) -> None:
     """Build the database of a past day from the record into FILE, with that day's whole rankings.
 

@@ -43,13 +43,13 @@ NAMED = 8
 """The number of hidden columns that a note names."""
 
 LEAST_TEXT = 18
-"""Letters that a text column keeps when it is cut to make room for the next column."""
+"""Characters that a text column keeps when it is cut to make room for the next column."""
 
 FIRST_TEXT = 36
-"""Letters of the first column, which identifies the rows, that must fit before other columns are shown."""
+"""Characters of the first column (the one that identifies the rows) that must fit before others are shown."""
 
 SHORT_HEADING = 10
-"""Longest heading, in letters, that stays on one line above narrower values."""
+"""Longest heading, in characters, that stays on one line above narrower values."""
 
 _NUMBERS = (
     "DECIMAL", "DOUBLE", "FLOAT", "INTEGER", "BIGINT", "SMALLINT", "TINYINT", "HUGEINT", "NUMBER",

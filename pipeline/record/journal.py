@@ -206,8 +206,8 @@ class Journal:
         return bool(layout)
 
     def _require_nothing_recorded(self) -> None:
-        """Raise RecordError if the home has months, whose journal cannot have been empty, or if a file is in
-        the record's place."""
+        """Raise RecordError if the home has recorded months, since their journal cannot have been empty, or
+        if there is a file where the record folder should be."""
         problem = "it is empty" if self.path.exists() else "it is gone"
         if self._home.record.exists() and not self._home.record.is_dir():
             problem = f"{self._home.record} is a file: move it away"

@@ -9,7 +9,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
         raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
-    # Numbers are texts: a plan without GPUs has "0" and no label.
+    # Numbers are strings: a plan without GPUs has "0" and no label.
     plans = [
         plan
         for plan in envelope.items("plans")

@@ -1,4 +1,4 @@
--- The machines that a source sells if its prices do not state them.
+-- The machines that a source sells, for sources whose prices do not state them.
 
 CREATE OR REPLACE MACRO catalogued_sizes(offers) AS TABLE
 WITH _size_keys AS (

@@ -48,7 +48,7 @@ COMMENT ON FUNCTION is_rental_wanted IS
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
-    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and, for numbers, how far that value is from the job''s.';
+    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and, for numbers, distance, by which answers are ordered: the lower it is, the nearer is the answer to the job.';
 
 CREATE OR REPLACE MACRO rental_misses(r, j) AS [
     CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) THEN miss('provider', r.provider) END,

@@ -6,7 +6,7 @@ WITH _attempts AS (
         count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
     FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
-        -- A source that regains its permission has the state that its earlier attempts left.
+        -- A source that regains its permission returns to the state that its earlier attempts left it in.
         AND NOT (
             status = 'needs_permission'
             AND NOT coalesce(list_contains(getvariable('sources_off')::VARCHAR[], source), TRUE)

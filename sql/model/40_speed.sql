@@ -338,7 +338,7 @@ _speed_communication AS (
                 THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens
                     * greatest(
                         (tensor_parallel - 1) / tensor_parallel / tensor_link_bytes_per_second,
-                        -- A group that spans nodes uses the network of each of these.
+                        -- A group that spans nodes uses the network of every node.
                         greatest(0e0, 1 - local_gpus / tensor_parallel) / network_bytes_per_second
                     )
             ELSE 0e0
