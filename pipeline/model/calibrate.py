@@ -14,7 +14,6 @@ from pipeline.home import paths
 from pipeline.model import bands
 from pipeline.model.fit_threshold import calibrate_threshold
 from pipeline.model.fitting import (
-    PARAMETERS_FILE,
     QUANTITIES,
     Array,
     Calibrations,
@@ -85,7 +84,7 @@ _DATA_QUERIES = (
 
 def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
     """Return the SHA-256 of the runs, models, GPUs and parameters that the calibration reads."""
-    digest = hashlib.sha256((paths.CATALOG_DIR / PARAMETERS_FILE).read_bytes())
+    digest = hashlib.sha256(repr(read_parameters()).encode())
     for query in _DATA_QUERIES:
         digest.update(repr(connection.execute(query).fetchall()).encode())
     return digest.hexdigest()
