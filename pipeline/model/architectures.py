@@ -20,6 +20,7 @@ MAX_SIZE = 1 << 24
 """No published model has a larger width, vocabulary or count."""
 MAX_LAYERS = 1024
 _SIZE = re.compile(r"(^|_)(n|d|num)_|_(size|dim|layers?|heads?|rank|experts)$")
+_SHOWN_CHARACTERS = 60
 
 HIDDEN = ("hidden_size", "n_embd", "d_model", "dim")
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads")
@@ -475,4 +476,4 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) ->
 def shown(value: Any) -> str:
     """Return a value from an untrusted file as a short, printable text."""
     text = printable(repr(value))
-    return text[:60] + "…" * (len(text) > 60)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

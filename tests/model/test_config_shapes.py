@@ -179,7 +179,8 @@ def test_a_quantized_checkpoint_has_the_shape_before_quantization(
             "num_key_value_heads 32",
             6_738_415_616 + 64 * 2 * 4096,
         ),
-        ({"model_type": "llama"}, "hidden_size 4096, .*vocab_size 32000.*", 6_738_415_616),
+        ({"model_type": "llama"}, "hidden_size 4096, .*, vocab_size 32000, num_key_value_heads 32",
+         6_738_415_616),
         # llava-hf/llava-v1.6-mistral-7b-hf, whose null is not the class's window
         (
             {"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8,
