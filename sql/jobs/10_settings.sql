@@ -337,9 +337,17 @@ _job_maps AS (
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
         map_from_entries(list((setting, asked)) FILTER (asked IS NOT NULL)) AS asked,
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
+        list(
+            {
+                'setting': setting, 'constrains': s.constrains, 'names': meant,
+                'excludes': starts_with(setting, 'exclude_'), 'most': number
+            }
+            ORDER BY s.rowid
+        ) FILTER (s.constrains IS NOT NULL) AS constraints,
         min(assumption) AS assumption,
         coalesce(min(refusal) FILTER (setting = 'model'), min(refusal)) AS refusal
     FROM _job_readings
+    LEFT JOIN main.job_settings AS s USING (setting)
     GROUP BY _row
 ),
 
@@ -375,7 +383,7 @@ _job_filled AS (
             WHEN tokens * epochs > c.p['long_job_tokens'] THEN 'long_job_deadline_hours'
             ELSE 'deadline_hours'
         END] AS default_max_hours,
-        n.number, n.meant, n.asked, n.machines,
+        n.number, n.meant, n.asked, n.machines, coalesce(n.constraints, []) AS constraints,
         coalesce(n.meant['country'], n.meant['exclude_country']) AS _place_countries,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
@@ -424,12 +432,7 @@ SELECT
     )) AS max_gpus,
     j.min_gpus, try_cast(j.number['max_nodes'] AS INTEGER) AS max_nodes,
     j.meant['gpu'] AS gpu_ids, j.meant['exclude_gpu'] AS excluded_gpu_ids,
-    j.meant['provider'] AS providers, j.meant['exclude_provider'] AS excluded_providers,
-    j.meant['source'] AS sources, j.meant['exclude_source'] AS excluded_sources,
-    j.meant['tier'] AS tier_classes, j.meant['country'] AS countries,
-    j.meant['exclude_country'] AS excluded_countries, j.meant['continent'] AS continents,
-    j.asked, j.price_kinds, try_cast(j.number['max_term_days'] AS INTEGER) AS max_term_days,
-    j.number['max_usd'] AS max_usd, try_cast(j.number['max_age_days'] AS INTEGER) AS max_age_days,
+    j.constraints, j.asked, j.price_kinds, j.number['max_usd'] AS max_usd,
     list_concat(
         asked_machines('quote', j.machines['quote'], j.meant['quote']),
         asked_machines('own', j.machines['own'], j.meant['own'])

@@ -25,53 +25,53 @@ CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
 COMMENT ON FUNCTION is_wanted IS
     'True if a value is wanted (null: any value) and not unwanted; an unknown value is neither.';
 
-CREATE OR REPLACE MACRO is_place_wanted(country, continent, countries, excluded_countries, continents) AS
-    is_wanted(country, countries, excluded_countries)
-    AND (excluded_countries IS NULL OR country IS NOT NULL)
-    AND is_wanted(continent, continents, NULL);
-COMMENT ON FUNCTION is_place_wanted IS
-    'True if a job may run in a place; an unknown place meets no constraint on places.';
-
--- The same constraints as in rental_misses, as a test checks: naming the missed ones takes longer to plan.
-CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
-    list_contains(j.price_kinds, r.price_kind)
-    AND is_wanted(r.provider, j.providers, j.excluded_providers)
-    AND is_wanted(r.source, j.sources, j.excluded_sources)
-    AND is_wanted(r.tier_class, j.tier_classes, NULL)
-    AND is_place_wanted(r.country, r.continent, j.countries, j.excluded_countries, j.continents)
-    AND coalesce(r.term_days <= j.max_term_days, TRUE)
-    AND coalesce(r.price_age_days <= j.max_age_days, TRUE)
-    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
-COMMENT ON FUNCTION is_rental_wanted IS
-    'True if a rental meets the constraints of a job that do not concern the plan. r: a row of rentals; j: of completed_jobs.';
-
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
     'A constraint that an answer misses: the setting, the nearest value that the answer meets, and, for numbers, distance, by which answers are ordered: the lower it is, the nearer is the answer to the job.';
 
-CREATE OR REPLACE MACRO rental_misses(r, j) AS [
-    CASE WHEN NOT is_wanted(r.provider, j.providers, NULL) THEN miss('provider', r.provider) END,
-    CASE WHEN NOT is_wanted(r.provider, NULL, j.excluded_providers)
-            THEN miss('exclude_provider', r.provider)
-    END,
-    CASE WHEN NOT is_wanted(r.source, j.sources, NULL) THEN miss('source', r.source) END,
-    CASE WHEN NOT is_wanted(r.source, NULL, j.excluded_sources) THEN miss('exclude_source', r.source) END,
-    CASE WHEN NOT is_wanted(r.tier_class, j.tier_classes, NULL) THEN miss('tier', r.tier_class) END,
-    CASE WHEN NOT is_wanted(r.country, j.countries, NULL) THEN miss('country', r.country) END,
-    CASE WHEN NOT is_place_wanted(r.country, NULL, NULL, j.excluded_countries, NULL)
-            THEN miss('exclude_country', r.country)
-    END,
-    CASE WHEN NOT is_wanted(r.continent, j.continents, NULL) THEN miss('continent', r.continent) END,
-    CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
-    CASE WHEN r.term_days > j.max_term_days THEN miss('max_term_days', r.term_days, r.term_days) END,
-    CASE WHEN r.price_age_days > j.max_age_days
-            THEN miss('max_age_days', r.price_age_days, r.price_age_days)
-    END,
-    CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN miss('assumed_sizes', 'true') END
-];
-COMMENT ON FUNCTION rental_misses IS
-    'The constraints of is_rental_wanted that a rental misses (miss), each null where it is met.';
+CREATE OR REPLACE MACRO constrained_value(r, constrains) AS CASE constrains
+    WHEN 'provider' THEN r.provider
+    WHEN 'source' THEN r.source
+    WHEN 'tier_class' THEN r.tier_class
+    WHEN 'country' THEN r.country
+    WHEN 'continent' THEN r.continent
+    WHEN 'term_days' THEN r.term_days::VARCHAR
+    WHEN 'price_age_days' THEN r.price_age_days::VARCHAR
+END;
+COMMENT ON FUNCTION constrained_value IS
+    'The value, as text, of the column of a rental that a setting constrains (job_settings.constrains). r: a row of rentals.';
+
+CREATE OR REPLACE MACRO is_met(c, value) AS CASE
+    WHEN c.most IS NULL THEN coalesce(list_contains(c.names, value) <> c.excludes, FALSE)
+    ELSE coalesce(value::DOUBLE <= c.most, TRUE)
+END;
+COMMENT ON FUNCTION is_met IS
+    'True if a value meets a constraint: it is one of the constraint''s names (none of them if the constraint excludes them), or at most its number. An unknown value meets every limit on a number, and no constraint on names. c: one of the constraints of completed_jobs.';
+
+CREATE OR REPLACE MACRO unmet_constraints(jobs) AS TABLE
+SELECT
+    j.job, r.rowid AS offer,
+    list(
+        miss(
+            j.c.setting, constrained_value(r, j.c.constrains),
+            CASE WHEN j.c.most IS NULL THEN 0 ELSE constrained_value(r, j.c.constrains)::DOUBLE END
+        )
+        ORDER BY j.position
+    ) AS unmet
+FROM (
+    SELECT job, unnest(constraints) AS c, generate_subscripts(constraints, 1) AS position
+    FROM query_table(jobs)
+) AS j
+JOIN main.rentals AS r ON NOT is_met(j.c, constrained_value(r, j.c.constrains))
+GROUP BY j.job, offer;
+COMMENT ON MACRO TABLE unmet_constraints IS
+    'The constraints of jobs that rentals miss (job_settings.constrains): one row per job and rental (offer: its row in rentals), with the list of what it misses (unmet; see miss). A rental that meets all of them has no row. jobs: as completed_jobs gives them.';
+
+CREATE OR REPLACE MACRO is_kind_wanted(r, j) AS
+    list_contains(j.price_kinds, r.price_kind) AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
+COMMENT ON FUNCTION is_kind_wanted IS
+    'True if a job accepts the price kind of a rental, and the evidence of its size. r: a row of rentals; j: of completed_jobs.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
@@ -142,6 +142,7 @@ JOIN _all_rentals AS r
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 JOIN main.models AS m ON m.model = p.model
+LEFT JOIN unmet_constraints(jobs) AS u ON u.job = j.job AND u.offer = r.offer
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         j.opened IS NOT NULL
@@ -159,13 +160,8 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
             (
                 j.opened = 'all'
                 OR (
-                    is_rental_wanted(r, j)
-                    AND (
-                        NOT r.is_undercut
-                        OR coalesce(
-                            j.providers, j.excluded_providers, j.countries, j.excluded_countries, j.continents
-                        ) IS NOT NULL
-                    )
+                    u.unmet IS NULL AND is_kind_wanted(r, j)
+                    AND (NOT r.is_undercut OR len(j.constraints) > 0)
                 )
             )
             -- A plan over several machines applies if their network is at least as fast as the planned one.

@@ -98,7 +98,12 @@ _open_answers AS (
                 END
             ],
             -- Quotes and own machines are kept unchanged.
-            CASE WHEN c.asked IS NULL THEN rental_misses(r, j) END,
+            CASE WHEN c.asked IS NULL THEN list_concat(u.unmet, [
+                CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
+                CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes
+                        THEN miss('assumed_sizes', 'true')
+                END
+            ]) END,
             [CASE j.relaxed
                 WHEN 'micro_batch' THEN miss('micro_batch', p.micro_batch)
                 WHEN 'seq_len' THEN miss('seq_len', p.seq_len, -p.seq_len)
@@ -111,6 +116,7 @@ _open_answers AS (
     JOIN query_table(plans) AS p
         ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
+    LEFT JOIN unmet_constraints('_relaxed') AS u ON u.job = c.job AND u.offer = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
         -- Plans with the required probability are among those of the job itself.

@@ -43,7 +43,7 @@ WITH _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
-        is_rental_wanted(r, j)
+        u.unmet IS NULL AND is_kind_wanted(r, j)
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
@@ -51,6 +51,7 @@ _not_offers AS (
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
+    LEFT JOIN unmet_constraints(jobs) AS u ON u.job = j.job AND u.offer = r.rowid
 ),
 
 -- Offers within the constraints, with as many GPUs as the job fits on, and what the plan needs.

@@ -59,7 +59,11 @@ WITH _history_prices AS (
     FROM query_table(jobs) AS j
     JOIN recorded_prices() AS o
         ON list_contains(j.price_kinds, o.price_kind)
-        AND is_place_wanted(o.country, o.continent, j.countries, j.excluded_countries, j.continents)
+        AND len(list_filter(
+            j.constraints,
+            lambda c: (c.constrains = 'country' AND NOT is_met(c, o.country))
+                OR (c.constrains = 'continent' AND NOT is_met(c, o.continent))
+        )) = 0
     GROUP BY ALL
 ),
 

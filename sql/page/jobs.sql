@@ -2,8 +2,7 @@
 -- cost: each price kind separately or, with report_any, all kinds that any stands for together.
 SELECT
     w.* REPLACE (
-        c.countries AS countries, c.continents AS continents, c.tier_classes AS tier_classes,
-        NOT getvariable('report_any') AS ranks_each_kind
+        c.constraints AS constraints, NOT getvariable('report_any') AS ranks_each_kind
     ),
     CASE WHEN getvariable('report_any') THEN c.price_kinds ELSE price_kinds() END AS price_kinds
 FROM workload_jobs() AS w

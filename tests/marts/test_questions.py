@@ -177,15 +177,16 @@ def test_tokens_are_per_epoch_as_the_answer_states(published: duckdb.DuckDBPyCon
 def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConnection) -> None:
     query = """WITH asked AS (
                    SELECT 'llama-3.1-8b' AS model, 1e7 AS tokens, {} AS gpu, {} AS provider, 'eu' AS country)
-               SELECT gpu_ids, providers, countries FROM completed_jobs('asked')"""
+               SELECT gpu_ids, constraints FROM completed_jobs('asked')"""
     (text,) = rows_of(published, query.format("'RTX 4090, Hopper'", "'Vast.ai,runpod'"))
     (listed,) = rows_of(published, query.format("['rtx-4090', 'hopper']", "['vast', 'RunPod']"))
     assert text == listed
     assert {"rtx-4090", "h100-pcie-80gb", "h200-sxm-141gb"} < set(text["gpu_ids"])
     # A card is that card alone, a family is every card of it.
     assert not {"rtx-4090-laptop", "a100-sxm-80gb"} & set(text["gpu_ids"])
-    assert text["providers"] == ["Vast.ai", "RunPod"]
-    assert len(text["countries"]) == 27
+    providers, countries = (constraint["names"] for constraint in text["constraints"])
+    assert providers == ["Vast.ai", "RunPod"]
+    assert len(countries) == 27
 
 
 def test_a_model_may_be_named_by_its_id_on_the_hub(published: duckdb.DuckDBPyConnection) -> None:
