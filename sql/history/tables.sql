@@ -2,8 +2,8 @@
 -- meant for queries: their names and columns may change with any version.
 CREATE SCHEMA history;
 
--- The days of the record that have been loaded into tables, each with a hash of its rows or journal entries;
--- source is empty for rankings and exchange rates. The table name as_of_day marks the day being built.
+-- The days of the record that have been loaded into tables, each with a hash of its rows or journal entries.
+-- The source is empty for rankings and exchange rates. The table name as_of_day marks the day being built.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,

@@ -198,15 +198,15 @@ SELECT
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
-    -- Transformers before version 5 loops over the experts, and waits for the token indices of each expert;
-    -- other stacks, and newer versions, group the products of the experts.
+    -- Transformers before version 5 loops over the experts, and waits for the token indices of each expert.
+    -- Other stacks, and newer versions, group the products of the experts.
     + CASE
         WHEN expert_params > 0 AND stack = 'hf'
             THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
-    -- Once per step, the optimizer reads the gradients, and reads and writes the weights and both moments;
-    -- for adapters, all these tensors are in fp32.
+    -- Once per step, the optimizer reads the gradients, and reads and writes the weights and both moments.
+    -- For adapters, all these tensors are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
             WHEN NOT is_full THEN adamw_fp32_bytes()

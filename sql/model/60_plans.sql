@@ -277,8 +277,8 @@ FROM (
     SELECT
         *,
         -- Candidates that fit with the wanted probability come first, by speed; of the rest, the candidate
-        -- that needs the least memory is likeliest to fit. Speed and memory are compared to within 1/1024;
-        -- ties go to the lower variant, then to the lower micro-batch (both are below 100). Aggregates
+        -- that needs the least memory is likeliest to fit. Speed and memory are compared to within 1/1024,
+        -- and ties go to the lower variant, then to the lower micro-batch (both are below 100). Aggregates
         -- compare a single integer faster than a struct.
         ((1024e0 * CASE
             WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
