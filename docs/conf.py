@@ -1,6 +1,6 @@
-"""Settings of the site that `make docs` builds, without a network, from the plain Markdown of docs/.
+"""Settings of the site that `make docs` builds, offline, from the plain Markdown in docs/.
 
-The menu is built from the links of each index.md, so no page needs a directive that a code host would show as
+The menu is built from the links in each index.md, so no page needs a directive that a code host would show as
 raw text.
 """
 
@@ -25,7 +25,7 @@ _LINK = re.compile(r"\[([^\]]+)\]\((?!\w+:|#)([^)#]+)(#[^)]*)?\)")
 
 
 def menu(page: str, text: str) -> str:
-    """Return a hidden table of contents of an index page's links; an empty text for other pages."""
+    """Return a hidden table of contents with an index page's links; for other pages, an empty string."""
     if PurePosixPath(page).name != "index":
         return ""
     linked = dict.fromkeys(target for _, target, _ in _LINK.findall(text) if target.endswith(".md"))
@@ -35,10 +35,10 @@ def menu(page: str, text: str) -> str:
 
 
 def with_files_of_the_repository(page: str, text: str) -> str:
-    """Return ``text`` with links to files outside docs/ as downloads, and links to folders as plain words.
+    """Return ``text`` with links to files outside docs/ as downloads, and links to folders as plain text.
 
     Raises:
-        ValueError: the target of such a link does not exist.
+        ValueError: a link leads out of docs/ to a target that does not exist.
     """
 
     def copied(link: re.Match[str]) -> str:
@@ -58,5 +58,5 @@ def _read(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the hook that rewrites each page; Sphinx calls this."""
+    """Connect the hook that rewrites each page; Sphinx calls this function."""
     app.connect("source-read", _read)

@@ -1,4 +1,4 @@
-"""The Python interface: questions to the published file, answered as rows."""
+"""The Python interface: questions about jobs and GPUs, answered from the published file as rows."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -32,11 +32,11 @@ Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
-    """The rows of an answer as dictionaries, best first. ``columns`` are their keys, even in an empty answer;
-    ``assumptions`` are the values taken for settings that the question left open, by name; ``notes`` are for
-    people: the main assumptions in a line, offers skipped because their place is unknown, sequences too long
-    for the model, the ranks of quotes and own machines, the reason for an empty answer and what would have to
-    change, the age of the prices."""
+    """The rows of an answer as dictionaries, best first. ``columns`` are the keys of each row, set
+    even if there are no rows; ``assumptions`` are the values assumed for settings that the question left
+    open, by name; ``notes`` are for people: the main assumptions in one line, offers skipped because their
+    place is unknown, sequences too long for the model, the ranks of quotes and own machines, the reason for
+    an empty answer and what would have to change, and the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -50,7 +50,7 @@ class Answer(Sequence[Row]):
     @overload
     def __getitem__(self, place: slice) -> Sequence[Row]: ...
     def __getitem__(self, place: int | slice) -> Row | Sequence[Row]:
-        """Return a row, or a slice of them."""
+        """Return a row, or a slice of the rows."""
         return self._rows[place]
 
     def __len__(self) -> int:
@@ -58,17 +58,17 @@ class Answer(Sequence[Row]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """Return the number of rows and their columns, or why there are none, for a prompt."""
+        """Return a text for the prompt: the number of rows and their columns, or why there are no rows."""
         if not self._rows:
             return "\n".join(["<Answer of 0 rows>", *self.notes])
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
 
 
 class Prices:
-    """The published file, opened: a context manager, or closed with ``close``.
+    """The published file, kept open: use this as a context manager, or call ``close`` at the end.
 
-    It keeps the file that was newest when it was opened, and the plans of each job: asking about a job again
-    with other tokens, deadlines or filters is fast. Not thread-safe.
+    All answers come from the file that was the newest when it was opened. The plans of each job are kept, so
+    asking about a job again with other tokens, deadlines or filters is fast. Not thread-safe.
     """
 
     def __init__(self, home: str | Path | None = None) -> None:
@@ -83,7 +83,7 @@ class Prices:
         self._session()
 
     def __enter__(self) -> "Prices":
-        """Return the open file itself."""
+        """Return this object, which must still be open."""
         self._require_open()
         return self
 
@@ -92,7 +92,7 @@ class Prices:
         self.close()
 
     def close(self) -> None:
-        """Close the file; asking again raises GpufareError."""
+        """Close the file; any later question raises GpufareError."""
         self._is_closed = True
         self._open.close()
         self._sessions.clear()
@@ -102,10 +102,10 @@ class Prices:
     ) -> Answer:
         """Rank the ways to run a job by US dollars for the finished job, or by ``objective``.
 
-        ``job`` takes the settings of a job: the options of ``gpufare cheapest`` and the columns that the
-        macro ``cheapest_for`` takes; ``config`` is the path of a config.json instead of ``model``. The answer
-        has the columns of ``cheapest_for`` and the first ``limit`` rows, or all; if it is empty, ``notes``
-        say why. Raises JobError for an invalid job.
+        ``job`` takes the settings of a job, which are also the options of ``gpufare cheapest`` and the
+        columns that the macro ``cheapest_for`` reads; ``config`` is the path of a config.json to use instead
+        of ``model``. The answer has the columns of ``cheapest_for`` and its first ``limit`` rows, or all of
+        them; if there are no rows, ``notes`` say why. Raises JobError for an invalid job.
         """
         if limit is not None:
             limit = whole("limit", limit, least=1)
@@ -120,7 +120,7 @@ class Prices:
         return Answer(result, notes)
 
     def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:
-        """Return the fit of a job on exactly ``gpus`` (by default 1) of the card ``gpu``: P(fits), memory in
+        """Return how a job fits on exactly ``gpus`` (by default, 1) of the card ``gpu``: P(fits), memory in
         GiB part by part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
 
         Raises JobError if such a run cannot be planned.
@@ -128,8 +128,8 @@ class Prices:
         return fitting.fit(*self._asked(config, job))
 
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
-        """List the models that can be trained on ``gpus`` GPUs of a kind, by method, with sequences of
-        ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
+        """List each model and method with its fit on ``gpus`` of the card ``gpu``, for sequences of
+        ``seq_len`` tokens (by default, the default of a job). Raises JobError for an unknown GPU."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
@@ -141,8 +141,8 @@ class Prices:
         config: str | Path | None = None,
         **job: Any,
     ) -> Explanation:
-        """Explain the cost of the answer with this rank, in US dollars part by part, and why the GPU, or the
-        family of GPUs, ``not_gpu`` is not the answer. Raises JobError for an unknown rank or GPU."""
+        """Explain the cost of the answer with this rank, in US dollars part by part, and why ``not_gpu`` (a
+        GPU or a family of GPUs) is not the answer. Raises JobError for an unknown rank or GPU."""
         rank = whole("rank", rank, least=1)
         session, asked = self._asked(config, job)
         return why.explain(session, asked, rank, not_gpu)
@@ -158,15 +158,15 @@ class Prices:
         return Answer(found, [*notes, *self._notes(session)])
 
     def watch(self, /, *, below: float, config: str | Path | None = None, **job: Any) -> dict[str, Any]:
-        """Compare a job's lowest cost with ``below`` US dollars. Return ``below`` (True or False),
-        ``limit_usd``, the cheapest answer's columns and, without an answer, ``reason``. Raises JobError for
-        an invalid job, and for a limit that is not an amount of money."""
+        """Compare a job's lowest cost with ``below`` US dollars. Return ``below`` (True if the job
+        costs less), ``limit_usd``, columns of the cheapest answer and, if there is no answer, ``reason``.
+        Raises JobError for an invalid job, and for a limit that is not an amount of money."""
         session, asked = self._asked(config, job)
         return why.watched(session, asked, number("below", below))
 
     def compare(self, /, one: str, other: str, *, config: str | Path | None = None, **job: Any) -> Answer:
-        """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; with a job, its
-        lowest cost on each GPU comes first. Raises JobError for an unknown GPU."""
+        """Put two GPUs side by side, one row per fact, in the units that ``meaning`` gives; if a job is
+        given, its lowest cost on each GPU comes first. Raises JobError for an unknown GPU."""
         if config is None and not job:
             return Answer(fitting.compare(self._session(), one, other))
         session, asked = self._asked(config, job)
@@ -181,7 +181,7 @@ class Prices:
         return self._session(given), asked
 
     def _session(self, given: "OwnModel | None" = None) -> Session:
-        """Return the session that also knows the model of a config.json."""
+        """Return a session on the published file, to which the model of a config.json is added if given."""
         self._require_open()
         key = None if given is None else given.model_dump_json()
         if key not in self._sessions:
@@ -210,7 +210,7 @@ def open(home: str | Path | None = None) -> Prices:
 
 
 def _ask_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Callable[Asked, Answered]:
-    """Turn a method of Prices into a function that asks the newest published file."""
+    """Turn a method of Prices into a function that gets its answer from the newest published file."""
 
     @wraps(method)
     def ask(*args: Asked.args, **kwargs: Asked.kwargs) -> Answered:
@@ -219,7 +219,7 @@ def _ask_newest(method: Callable[Concatenate[Prices, Asked], Answered]) -> Calla
 
     _, *parameters = signature(method).parameters.values()
     ask.__signature__ = signature(method).replace(parameters=parameters)  # type: ignore[attr-defined]
-    ask.__doc__ = f"``Prices.{method.__name__}`` of the newest published file."
+    ask.__doc__ = f"``Prices.{method.__name__}`` on the newest published file."
     return ask
 
 

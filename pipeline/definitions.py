@@ -1,4 +1,4 @@
-"""The one entry point of Dagster: it assembles the parts and defines none itself."""
+"""Dagster's single entry point, which assembles the parts and defines nothing itself."""
 
 import dagster as dg
 

@@ -149,14 +149,14 @@ def test_a_damaged_published_file_is_named_with_a_remedy(
         ((*QLORA[:2], "no-such-model", *QLORA[3:]), "no model no-such-model; main.models lists them"),
         (
             ("history", *QLORA[1:], "--own", "2 x rtx-4090"),
-            "own: machines of your own and quotes have no price history",
+            "own: own machines and quotes have no price history",
         ),
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
         ((*QLORA, "--max-hours", "0.01"), "there is an answer with\n  max_hours 0."),
         ((*LORA_70B, "--min-fit-probability", "1"), "  min_fit_probability 0.9"),
         ((*LORA_70B[:4], "full", *LORA_70B[5:]), "  gpus 4 instead of 1: "),
         ((*QLORA, "--min-fit-probability", "90"), "min_fit_probability must be at most 1, not 90"),
-        ((*QLORA, "--kind", "reserved"), "ranked for jobs that use at least 50% of it"),
+        ((*QLORA, "--kind", "reserved"), "ranked only for jobs that use at least 50% of its term"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
         ((*QLORA[:2], "meta-llama/Llama-3.1-9B", *QLORA[3:]), "the nearest are llama-3.1-8b, "),
@@ -311,7 +311,7 @@ def test_a_reservation_states_its_commitment(sample_home: Home) -> None:
     rows = gpufare(*asked, "--format", "jsonl", home=sample_home).stdout.splitlines()
     first = json.loads(rows[0])
     what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
-    assert f"whole terms of {first['term_days']} days at ${first['commitment_usd']:,.2f}" in what
+    assert f"terms of {first['term_days']} days are paid for (${first['commitment_usd']:,.2f})" in what
     assert f"uses {first['term_share_used']:.1%} of them" in what
 
 

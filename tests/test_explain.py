@@ -71,7 +71,7 @@ def test_why_not_another_gpu(sample_home: Home, prices: gpufare.Prices) -> None:
         ({}, "p40", "does_not_fit", "no longer support"),
         ({"method": "full", "gpus": 1}, "rtx-4090", "might_not_fit|fits_in|does_not_fit", "GiB|fits"),
         ({"exclude_gpu": "rtx-4090"}, "rtx-4090", "not_asked_for", "otherwise 1 of it at .* would cost"),
-        ({"provider": "lambda"}, "rtx-4090", "not_offered_so", "the cheapest of any is 0.13 USD .* Vast.ai"),
+        ({"provider": "lambda"}, "rtx-4090", "not_offered_so", "all its offers is 0.13 USD .* Vast.ai"),
         ({"min_gpus": 64, "gpus": 64}, "rtx-4090", "fits_in_another|not_rented", "fits on"),
         ({"max_hours": 1.5}, "rtx-3090", "too_late_or_too_expensive", "deadline"),
         ({}, "vr200", "not_planned", "specifications"),
@@ -89,7 +89,7 @@ def test_each_reason_why_not(
 
 
 def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: gpufare.Prices) -> None:
-    with pytest.raises(gpufare.JobError, match="none with rank 100000"):
+    with pytest.raises(gpufare.JobError, match="there is no rank 100000"):
         prices.explain(**JOB, rank=100_000)
     with pytest.raises(gpufare.JobError, match="rank must be at least 1, not 0"):
         prices.explain(**JOB, rank=0)
@@ -119,7 +119,7 @@ def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path
     assert newest["total_usd"] == pytest.approx(float(today["total_usd"]))
     assert yesterday["total_usd"] == pytest.approx(float(at_double["total_usd"]), abs=2e-3)
     assert (yesterday["gpu_id"], yesterday["source"]) == (at_double["gpu_id"], at_double["source"])
-    assert "gone since" in found.notes[0]
+    assert "disappeared since" in found.notes[0]
     said = run(both, "history", *OPTIONS)
     assert [line.split()[0] for line in said.stdout.splitlines()[1:]] == [str(row["day"]) for row in found]
     assert "are skipped" in said.stderr

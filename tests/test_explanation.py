@@ -76,7 +76,7 @@ def test_own_machines_and_quotes_are_worded() -> None:
     own = said(price_kind="own", source="own", provider="own", raw_label="8 x h100 at 2")
     assert own.startswith("8 x H100 SXM 80 GB of your own: $200.50 ")
     assert "at $2.00 of electricity per hour." in own
-    assert "\nElectricity as you gave it, 8 x h100 at 2, and nothing else is paid; speed measured." in own
+    assert "\nElectricity as you gave it, 8 x h100 at 2, and nothing else is charged; speed measured." in own
     quote = said(price_kind="quote", source="quote", provider="quote", raw_label="8 x h100 at 0.25")
     assert quote.startswith("8 x H100 SXM 80 GB as quoted: $200.50 ")
     assert "\nPrice as you gave it, 8 x h100 at 0.25; other charges at their defaults; speed" in quote
@@ -92,9 +92,7 @@ def test_own_machines_and_quotes_are_worded() -> None:
     ],
 )
 def test_a_band_beyond_the_deadline_is_a_caution(changes: dict[str, Any], warned: bool) -> None:
-    caution = (
-        "CAREFUL: at the slow end of its band it takes 190.0 hours, more than the 168.0 of the deadline."
-    )
+    caution = "CAREFUL: at the slow end of its band it takes 190.0 hours, more than the deadline of 168.0."
     assert (caution in said(**changes)) == warned
     assert ("CAREFUL" in said(**changes)) == warned
 
@@ -169,7 +167,7 @@ _PLANNED = {
         (
             "full",
             {"unused_settings": ["lora_rank", "examples"]},
-            "Assumed: lora_rank not used by method full, examples not used, tokens is given.",
+            "Assumed: lora_rank not used by method full, examples not used because tokens is given.",
         ),
         (
             "lora",

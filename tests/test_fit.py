@@ -49,7 +49,7 @@ def run(home: Home, *arguments: str) -> Result:
 def test_memory_is_shown_in_parts_that_add_up(sample_home: Home, prices: gpufare.Prices) -> None:
     found = prices.fit(**ON_4090)
     parts = {row["part"]: row["gib"] for row in found.memory.dicts()}
-    needed, margin, peak = parts.pop("needed at least"), parts.pop("margin"), parts.pop("peak memory")
+    needed, margin, peak = parts.pop("minimum needed"), parts.pop("margin"), parts.pop("peak memory")
     assert sum(parts.values()) == peak
     assert needed == peak + margin - parts["kept by the allocator"]
     plan = found.plan
@@ -137,7 +137,7 @@ def test_models_that_fit_on_a_card(sample_home: Home, prices: gpufare.Prices) ->
     plan = prices.fit(model=model, method=method, gpu="b200-sxm-180gb", seq_len=seq_len).plan
     assert rows[model, method]["memory_gib"] == pytest.approx(plan["memory_gib"])
     shown = run(sample_home, "fit", "--gpu", "b200-sxm-180gb", "--seq-len", str(seq_len)).output
-    assert f"{len(fitting)} of {len(rows)} models and methods fit on 1 x b200-sxm-180gb" in shown
+    assert f"{len(fitting)} of {len(rows)} pairs of model and method fit on 1 x b200-sxm-180gb" in shown
     assert percent_text(rows[model, method]["fit_probability"]) in shown
     assert "  0.9" not in shown
     refused = run(sample_home, "fit", "--gpu", "rtx-4090", "--stack", "hf")
@@ -371,7 +371,7 @@ def test_a_machine_that_is_asked_for_is_never_lost(sample_home: Home, prices: gp
     expected = (
         rank,
         f"Your quote {machines[1]} is not ranked: the job does not fit: current frameworks no longer",
-        f"Your quote {machines[2]} is not ranked: it has 16 GPUs, at most 8 are asked for.",
+        f"Your quote {machines[2]} is not ranked: it has 16 GPUs, but the job allows at most 8.",
     )
     said = [line for line in notes if line.startswith("Your quote")]
     assert sorted(map(str, said)) == sorted(

@@ -112,12 +112,12 @@ def test_the_cheapest_says_when_its_price_was_replayed(mixed_home: Home) -> None
 def test_the_cheapest_says_which_sources_are_off(mixed_home: Home) -> None:
     forbidden = [c.name for c in configs().values() if why_off(c, Choices(), {}) and c.disabled is None]
     asked = gpufare(*JOB)
-    assert f"not asked, by their terms: {', '.join(forbidden)} (gpufare sources says more)" in asked.stderr
+    assert f"not asked because of their terms: {', '.join(forbidden)} (see gpufare sources)" in asked.stderr
     assert "not asked" not in asked.stdout
     assert "not asked" not in gpufare(*JOB, "--format", "json").stderr
     enable(forbidden, mixed_home, TODAY, {})
     disable(["runpod", "linode"], mixed_home, TODAY)
     note = gpufare(*JOB).stderr
-    assert "not asked, because you disabled them: runpod (" in note, "Linode never had a price"
+    assert "not asked because you disabled them: runpod (" in note, "Linode never had a price"
     enable(["runpod"], mixed_home, TODAY, {})
     assert "not asked" not in gpufare(*JOB).stderr

@@ -1,4 +1,4 @@
-"""The generated pages of docs: `python -m docs.generate` writes them."""
+"""The generated pages of the documentation: `python -m docs.generate` writes them."""
 
 from collections.abc import Callable
 from pathlib import Path

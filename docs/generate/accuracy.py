@@ -1,4 +1,4 @@
-"""docs/explanation/accuracy.md: how far to trust an answer, with the figures of catalog/calibration.yaml."""
+"""docs/explanation/accuracy.md: how far to trust an answer, with figures from catalog/calibration.yaml."""
 
 from pathlib import Path
 from string import Template
@@ -20,7 +20,7 @@ def page() -> str:
 
 
 def in_words(record: dict[str, Any]) -> str:
-    """Return the paragraph with the errors of a calibration record."""
+    """Return the paragraph that states the errors in a calibration record."""
     own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "

@@ -1,4 +1,4 @@
-"""docs/reference/reasons.md: every code with its sentence."""
+"""docs/reference/reasons.md: every code, with the sentence that explains it."""
 
 from collections.abc import Iterable, Iterator
 

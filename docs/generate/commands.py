@@ -39,7 +39,7 @@ def _sections(group: click.Group, path: str) -> Iterator[str]:
 
 
 def _paragraphs(help_text: str) -> Iterator[str]:
-    """Yield the paragraphs of a help text; one that starts with \\b keeps its lines."""
+    """Yield the paragraphs of a help text; a paragraph that starts with \\b keeps its line breaks."""
     for paragraph in inspect.cleandoc(help_text).split("\n\n"):
         if paragraph.startswith("\b"):
             kept = paragraph.removeprefix("\b").strip("\n")

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; ``rows`` have Markdown cells of one line each, without bare bars."""
+    """Return a table; each cell in ``rows`` is one line of Markdown without unescaped bars."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def text(words: str | None) -> str:
-    """Return plain words as one line of Markdown."""
+    """Return plain text as one line of Markdown."""
     line = " ".join((words or "").split())
     for mark in "\\|*<`":
         line = line.replace(mark, f"\\{mark}")
@@ -18,5 +18,5 @@ def text(words: str | None) -> str:
 
 
 def code(words: str) -> str:
-    """Return inline code; an empty text for no words."""
+    """Return ``words`` as inline code; an empty string if ``words`` is empty."""
     return f"`{' '.join(words.split())}`".replace("|", "\\|") if words else ""

@@ -1,4 +1,4 @@
-"""docs/reference/names.md: the names of GPUs and models in a job."""
+"""docs/reference/names.md: the names by which a job refers to GPUs and models."""
 
 from docs.generate.markdown import code, table, text
 from pipeline.catalog.tables import catalog_rows

@@ -1,4 +1,4 @@
-"""docs/reference/cost-parameters.md: every number of a cost that is neither a price nor a plan."""
+"""docs/reference/cost-parameters.md: every number in a cost that comes from neither a price nor a plan."""
 
 from docs.generate.markdown import code, table, text
 from pipeline.catalog.tables import catalog_rows

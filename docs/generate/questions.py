@@ -1,4 +1,4 @@
-"""docs/reference/questions.md: each query of sql/examples with the question that it answers."""
+"""docs/reference/questions.md: each query in sql/examples, with the question that it answers."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -146,5 +146,5 @@ def _note(config: SourceConfig) -> str:
 
 
 def _text(text: str) -> str:
-    """Return a yaml's note as one line of Markdown."""
+    """Return a note from a YAML file as one line of Markdown."""
     return " ".join(text.split()).replace("|", "\\|")

@@ -40,7 +40,7 @@ def _tables() -> Iterator[str]:
 
 
 def macros_page() -> str:
-    """Return the page of macros: those that the examples call, then the others by file."""
+    """Return the page of macros: first the macros that the examples call, then the others, by file."""
     macros = _described()
     examples = " ".join(script.read_text(encoding="utf-8") for script in scripts("examples"))
     called = set(_CALLED.findall(examples))
@@ -62,7 +62,7 @@ def _macros(rows: list[tuple[str, str, str]]) -> str:
 
 
 def _described() -> list[tuple[str, str, str]]:
-    """Return the macros of a database without rows: name, parameters and comment."""
+    """Return the macros of an empty database, each as its name, parameters and comment."""
     with connect() as connection:
         create(connection)
         return connection.execute(

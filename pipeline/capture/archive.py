@@ -4,11 +4,11 @@
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-body that equals one of the newest day with answers is a hard link to its file: it is stored once, and every
-folder is complete when it is copied.
+body that equals an earlier body from the newest day with answers is a hard link to the earlier file: the body
+is stored once, and a copied folder is still complete.
 
-A capture without requests (a missing key, a disabled source) has only an ``index.json``. One without an
-``index.json`` was interrupted: it can be read, but never counts as complete.
+The folder of a capture without requests (a missing key, a disabled source) contains only an ``index.json``. A
+capture without an ``index.json`` was interrupted: it can be read, but never counts as complete.
 """
 
 import gzip
@@ -44,8 +44,8 @@ ID_FORMAT = "%Y%m%dT%H%M%S.%fZ"
 
 
 class CaptureWriter:
-    """Writes one capture. Made by Archive.start; used by one thread. ``stored`` maps the hash of each body of
-    an earlier capture to its folder and entry."""
+    """Writes one capture. A writer is created by Archive.start and used by a single thread. ``stored`` maps
+    the hash of each body from an earlier capture to that body's folder and entry."""
 
     def __init__(
         self, folder: Path, header: Mapping[str, Any], stored: Mapping[str, tuple[Path, Entry]]
@@ -57,7 +57,7 @@ class CaptureWriter:
         self._stored = dict(stored)
 
     def add(self, entry: Entry, body: bytes | None) -> Entry:
-        """Store one entry and return it with file, hash and size filled in. On return it is on disk."""
+        """Store one entry safely on disk, then return it with its file, hash and size filled in."""
         if body:
             content_type = entry.headers.get("content-type", "").partition(";")[0].strip().lower()
             name = f"{len(self._entries) + 1:04d}.{_ENDINGS.get(content_type, 'bin')}.gz"
@@ -75,10 +75,10 @@ class CaptureWriter:
         return entry
 
     def _linked(self, sha256: str, path: Path) -> bool:
-        """Store a body of an earlier capture as a hard link to its file, which uses no space.
+        """Store a body from an earlier capture as a hard link to the earlier file, to save space.
 
         The earlier file's hash is checked first, so that damage does not spread. Returns False if there is no
-        such file or the file system has no hard links: the body is then written.
+        intact earlier file or no support for hard links; the body is then written.
         """
         if sha256 not in self._stored:
             return False
@@ -94,10 +94,10 @@ class CaptureWriter:
         return True
 
     def finish(self, status: CaptureStatus | None = None, error: str | None = None) -> Capture:
-        """Finish the capture, which is then final, and return it as read from the archive.
+        """Finish the capture, which is then final, and return it as read back from the archive.
 
-        If no status is given, it follows from the entries. An error of the source itself is appended to that
-        of the requests; the status is then at most partial.
+        If no status is given, the entries determine it. ``error``, an error in the source's own code, is
+        appended to the error of the requests; the status is then no better than partial.
         """
         status = status or capture_status(self._entries)
         header = {
@@ -141,7 +141,7 @@ class Archive:
         return CaptureWriter(folder, header, stored)
 
     def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Return the folder and the entry of each body of the source's newest day with answers, by hash."""
+        """Return, by hash, the folder and entry of each body from the source's newest day with answers."""
         try:
             for day in reversed(self.days(source)):
                 if bodies := {
@@ -152,7 +152,7 @@ class Archive:
                 }:
                     return bodies
         except OSError:
-            pass  # A folder that cannot be listed costs space, not the capture.
+            pass  # If a folder cannot be listed, the capture just takes up more space.
         return {}
 
     def folder(self, capture: Capture) -> Path:
@@ -162,7 +162,7 @@ class Archive:
         return self.root / capture.source / capture.day.isoformat() / capture.capture_id
 
     def sources(self) -> list[str]:
-        """Return the sources that have captures, by name."""
+        """Return the names of the sources that have captures, sorted."""
         return (
             sorted(path.name for path in self.root.iterdir() if path.is_dir()) if self.root.is_dir() else []
         )
@@ -177,7 +177,7 @@ class Archive:
         )
 
     def capture_folders(self, source: str, day: date) -> list[Path]:
-        """Return the folders of the source's captures of a day, oldest first."""
+        """Return the folders of the source's captures on a day, oldest first."""
         folder = self.root / source / day.isoformat()
         if not folder.is_dir():
             return []
@@ -186,8 +186,8 @@ class Archive:
     def captures(
         self, source: str, day: date | None = None, *, without: Container[str] = ()
     ) -> list[Capture]:
-        """Return the source's captures (of one day, if given), oldest first, including interrupted and
-        damaged ones, except those whose id is in ``without``."""
+        """Return the source's captures (on one day, if given), oldest first. Interrupted and damaged captures
+        are included; captures whose id is in ``without`` are not."""
         days = self.days(source) if day is None else [day]
         return [
             _read_capture(path)
@@ -197,7 +197,7 @@ class Archive:
         ]
 
     def answers(self, capture: Capture) -> list[Answer]:
-        """Return the answers that a reader may read (status 200, no error), in the order of the requests.
+        """Return the answers that a reader may read (status 200, no error), in the order of their requests.
 
         Checks the hash of every body. Raises PagesError when a file is missing, damaged or changed.
         """
@@ -210,8 +210,8 @@ class Archive:
 
 
 def _read_capture(folder: Path) -> Capture:
-    """Return a capture from its folder. One with a damaged index has failed, with the damage as its error;
-    one without an index was interrupted."""
+    """Return a capture from its folder. A capture with a damaged index counts as failed, with the damage as
+    its error; a capture without an index was interrupted."""
     capture = Capture(
         source=folder.parents[1].name,
         day=date.fromisoformat(folder.parent.name),
@@ -241,12 +241,12 @@ def _read_capture(folder: Path) -> Capture:
 
 
 def began_at(capture_id: str) -> datetime:
-    """Return when a capture began (UTC). Raises ValueError for a text that is not a capture's id."""
+    """Return when a capture began (UTC). Raises ValueError for a text that is not a capture id."""
     return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
 
 
 def _read_journal(path: Path) -> tuple[Entry, ...]:
-    """Return the entries of an interrupted capture. A last line that was cut off is skipped."""
+    """Return the entries of an interrupted capture. A truncated last line is skipped."""
     if not path.exists():
         return ()
     whole_lines = path.read_text(encoding="utf-8").rpartition("\n")[0].splitlines()
@@ -254,7 +254,7 @@ def _read_journal(path: Path) -> tuple[Entry, ...]:
 
 
 def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
-    """True if the path is a folder whose name ``read_name`` can read."""
+    """True if the path is a folder whose name ``read_name`` accepts."""
     try:
         read_name(path.name)
     except ValueError:
@@ -263,7 +263,7 @@ def _is_folder(path: Path, read_name: Callable[[str], object]) -> bool:
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Write under another name, flush to the disk, then take the final name, which must be free."""
+    """Write a file under a temporary name, flush it, then rename it to its final name, which must be free."""
     if path.exists():
         raise GpufareError(f"{path} already exists; the archive is never overwritten")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.writing")

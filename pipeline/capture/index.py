@@ -1,6 +1,6 @@
-"""index.json, which names the file of each answer: one layout for the archive and for folders of saved pages.
+"""index.json names the file of each answer, in the same layout for the archive and for saved pages.
 
-Either a JSON list of entries or an object with that list under ``answers``.
+The file is either a JSON list of entries or an object with that list under ``answers``.
 """
 
 import gzip
@@ -22,7 +22,7 @@ INDEX_NAME = "index.json"
 
 
 class PagesError(GpufareError):
-    """An index or a file it names is missing, damaged or outside its folder. The message names it."""
+    """An index or a file it names is missing, damaged or outside its folder. The message names the file."""
 
 
 def sha256_of(body: bytes) -> str:
@@ -31,8 +31,8 @@ def sha256_of(body: bytes) -> str:
 
 
 def parse_index(path: Path) -> tuple[Mapping[str, Any], list[Entry]]:
-    """Return the object in an index.json and its entries; a bare list counts as its ``answers``. Raises
-    PagesError."""
+    """Return the object in an index.json, and its entries; a bare list counts as an object's ``answers``.
+    Raises PagesError if the file cannot be read."""
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
         about = content if isinstance(content, dict) else {"answers": content}
@@ -50,8 +50,8 @@ def parse_index(path: Path) -> tuple[Mapping[str, Any], list[Entry]]:
 
 
 def read_body(folder: Path, entry: Entry) -> bytes:
-    """Return the body of an entry, unpacked if its file ends in .gz, after checking its hash if the index has
-    one.
+    """Return an entry's body, unpacked if the file's name ends in .gz. If the index states a hash, the body
+    is checked against it.
 
     Raises PagesError when the file is missing, damaged, changed or not inside the folder.
     """
@@ -68,13 +68,13 @@ def read_body(folder: Path, entry: Entry) -> bytes:
         raise PagesError(f"{path} is damaged: {error}") from error
     if entry.sha256 is not None and sha256_of(body) != entry.sha256.lower():
         raise PagesError(
-            f"{path} was changed or damaged: its SHA-256 is {sha256_of(body)}, the index says {entry.sha256}"
+            f"{path} was changed or damaged: its SHA-256 is {sha256_of(body)}; the index says {entry.sha256}"
         )
     return body
 
 
 def read_answer(folder: Path, entry: Entry, observed_at: datetime) -> Answer:
-    """Return the entry as an Answer; ``observed_at`` stands in for a time that the index lacks."""
+    """Return the entry as an Answer; if the index states no time, ``observed_at`` is used."""
     body = read_body(folder, entry)
     return Answer(
         url=entry.url,

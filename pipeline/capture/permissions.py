@@ -1,6 +1,6 @@
 """Permission to ask a source: from its terms of use, the user's choice, or the user's own key.
 
-Only requests need a permission. Saved answers (pages, the archive, a replay server) are read without one.
+Only requests need permission; saved answers (from pages, the archive or a replay server) do not.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):
-    """A user's choice, and its day (UTC): to ask a source despite the source's terms, or never to ask it."""
+    """A user's choice, with its day (UTC): to ask a source despite its terms, or never to ask it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -28,15 +28,15 @@ CHOICES = TypeAdapter(dict[str, Choice])
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The user's choices by source. If their file cannot be used, ``problem`` says why, and no source is
-    asked because the user may have disabled it."""
+    """The user's choices by source. If the file of choices cannot be used, ``problem`` says why, and no
+    source is asked, because the user may have disabled any source."""
 
     by_source: Mapping[str, Choice] = field(default_factory=dict)
     problem: str | None = None
 
 
 def read_choices(home: Home) -> Choices:
-    """Return the user's choices. Never raises: a file that cannot be used is a ``problem``."""
+    """Return the user's choices. Never raises: a file that cannot be used is reported as a ``problem``."""
     try:
         return Choices(CHOICES.validate_json(home.permissions.read_bytes()))
     except FileNotFoundError:
@@ -52,10 +52,10 @@ def read_choices(home: Home) -> Choices:
 
 
 def why_off(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> str | None:
-    """Return why a source is not asked and how to turn it on; None if it may be asked.
+    """Return the reason why a source is not asked, and how to turn it on, or None if the source may be asked.
 
-    The user's choice decides. Without one, a source whose terms forbid automated reading is asked only with
-    the user's own key. A missing key of a source that always needs one is reported elsewhere.
+    The user's choice decides. Without a choice, a source whose terms forbid automated reading is asked only
+    with the user's own key. If a source always needs a key, a missing key is reported elsewhere.
     """
     if choices.problem is not None:
         return (

@@ -1,8 +1,8 @@
-"""Imports saved answers from a folder into the archive, in place of live ones.
+"""Import of saved answers from a folder into the archive, in place of live answers.
 
-A folder of pages is ``DIR/<source>/index.json`` and the files it names (see index.py). Without an index.json,
-the source's files, sorted by name, answer the yaml's requests in order; further files are further pages of
-the last request.
+A folder of pages consists of ``DIR/<source>/index.json`` and the files that it names (see index.py). Without
+an index.json, the source's files, sorted by name, count as answers to the yaml's requests in order; further
+files count as further pages of the last request.
 """
 
 from datetime import UTC, date, datetime, time
@@ -17,9 +17,9 @@ from pipeline.contracts.request import Entry
 
 
 def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
-    """Return the entries of a source's folder of pages. Raises PagesError.
+    """Return the entries of a source's folder of pages. Raises PagesError if the folder cannot be used.
 
-    ``config`` gives the addresses of a folder without index.json.
+    ``config`` gives the addresses for the files in a folder without an index.json.
     """
     if not folder.is_dir():
         raise PagesError(f"{folder} does not exist; saved pages belong in DIR/<source>/")
@@ -37,9 +37,9 @@ def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
 
 
 def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
-    """Archive a folder's saved answers of one source under ``day``, as a capture.
+    """Archive one source's saved answers from a folder as a capture on ``day``.
 
-    An answer without an observation time gets the beginning of the day (UTC). An error in the folder's
+    An answer that states no observation time gets the beginning of the day (UTC). An error in the folder's
     content becomes the capture's error. Raises OSError when the archive cannot be written.
     """
     folder = directory / config.name

@@ -1,4 +1,4 @@
-"""One visit to a source: the order and deadline of its requests, and what is archived of each."""
+"""One visit to a source: the order and deadline of its requests, and what is archived for each request."""
 
 import time
 from collections import deque
@@ -26,12 +26,12 @@ from pipeline.contracts.request import Entry, request_key
 from pipeline.parsing.paging import next_page
 
 GIVE_UP_AFTER = 3
-"""Consecutive requests that end in a transport error, 429 or 5xx before a visit ends."""
+"""Number of consecutive requests ending in a transport error, 429 or 5xx after which a visit ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Shared by the visits to all sources of one refresh."""
+    """State that is shared by the visits to all sources in one refresh."""
 
     environment: Mapping[str, str]
     day: date
@@ -47,8 +47,8 @@ class Run:
 class SourceVisit:
     """One source's requests, from the first to the last.
 
-    ``error`` is the first error in a function of the source's module (see contracts/listing.py), which never
-    ends a visit.
+    ``error`` is the first error raised in a function of the source's module (see contracts/listing.py); such
+    an error never ends a visit.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class SourceVisit:
         self._deadline = time.monotonic() + config.time_limit_seconds
 
     def work_through(self, requests: list[Request]) -> None:
-        """Send requests until none is left. Requests that follow from an answer or a failure come next, and
-        optional ones last: their failures never end a visit before the others are sent."""
+        """Send all requests. A request that follows from an answer or a failure comes next; optional requests
+        come last, so their failures never end a visit before mandatory requests are sent."""
         queue = deque(sorted(requests, key=lambda request: request.optional))
         seen: set[str] = set()
         failures_in_a_row = 0
@@ -96,16 +96,16 @@ class SourceVisit:
         return None
 
     def _archive_rest(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive that a visit ended before these requests: one of them, a mandatory one if there is any, and
-        the number of the others. A page may have any number of links."""
+        """Archive the fact that a visit ended before these requests, by one of them (mandatory if possible)
+        and the number of the others: a page may contain any number of links."""
         first = min(requests, key=lambda request: request.optional)
         more = len(requests) - 1
         note = f"; {more} more requests were not asked either" if more else ""
         self._archive(first, self._unsent(code, error + note), more_unsent=more)
 
     def _ask(self, template: Request) -> tuple[OutcomeCode, list[Request]]:
-        """Fill in the keys of a request, send it if it may be sent, and archive it. Return how it ended and
-        the requests that follow from it: further pages, or those made instead."""
+        """Fill in the keys of a request, send it if it may be sent, and archive it. Return the request's
+        outcome and the requests that follow: for further pages, or in place of a failed request."""
         rules = self._rules(template)
         try:
             request = self._secrets.fill(template)
@@ -118,7 +118,7 @@ class SourceVisit:
         if response.code is OutcomeCode.HTTP_429:
             self._run.busy_hosts.add(host_of(request.url))
         if self._client.replay and request.optional and NO_PAGE_HEADER in response.headers:
-            return response.code, []  # the saved pages lack it: not an answer of the host
+            return response.code, []  # no page was saved: this is not the host's answer
         return response.code, self._ended(template, request, response)
 
     def _rules(self, template: Request) -> Rules:
@@ -135,8 +135,8 @@ class SourceVisit:
 
     def _crawl_delay_seconds(self, request: Request, rules: Rules) -> float:
         """Return the pause that a request's host asks for. Raises RequestFailedError when the request may not
-        be sent: its host is not the source's, is busy, or disallows it in robots.txt, which does not apply to
-        interfaces for programs."""
+        be sent: its host is not one of the source's, is busy, or disallows it in robots.txt (which does not
+        apply to APIs)."""
         self._client.check(request.url, rules)
         if (host := host_of(request.url)) in self._run.busy_hosts:
             detail = f"{host} limits requests (429), and is not asked again in this run"
@@ -146,7 +146,7 @@ class SourceVisit:
         return self._run.robots.crawl_delay_seconds(request.url, rules)
 
     def _ended(self, template: Request, request: Request, response: Response) -> list[Request]:
-        """Archive how a request ended, redacted; return the requests that follow from it."""
+        """Archive the redacted outcome of a request, and return the requests that follow from it."""
         if response.body:
             response = self._redacted(request, response)
         body = response.body or b""
@@ -167,13 +167,13 @@ class SourceVisit:
         return instead
 
     def _redacted(self, request: Request, response: Response) -> Response:
-        """Return a response without keys, redacted by its source's module. A body that cannot be redacted is
-        dropped."""
+        """Return a response whose body is redacted by the source's module and contains no keys. A body that
+        cannot be redacted is dropped."""
         body = response.body or b""
         try:
             body = self._module.redact(body) if hasattr(self._module, "redact") else body
             body = self._secrets.redact_bytes(body)
-        except Exception as broken:  # the source's own code; an unredacted body is never stored
+        except Exception as broken:  # from the source's own code; an unredacted body is never stored
             dropped = replace(response, body=None)
             if response.code is not OutcomeCode.OK:
                 return dropped
@@ -193,7 +193,7 @@ class SourceVisit:
     def _archive(
         self, request: Request, response: Response, instead: Iterable[Request] = (), more_unsent: int = 0
     ) -> None:
-        """Archive a request and its response. ``more_unsent`` counts further requests without an entry."""
+        """Archive a request and its response. ``more_unsent`` counts unsent requests that get no entry."""
         method, url, body_sha256 = self._named(request)
         entry = Entry(
             method=method,
@@ -219,7 +219,7 @@ class SourceVisit:
         return request_key(*self._named(request))
 
     def _named(self, request: Request) -> tuple[str, str, str | None]:
-        """Return what identifies a request, without keys: method, URL, SHA-256 of the body."""
+        """Return the identity of a request, without keys: its method, its URL and the SHA-256 of its body."""
         sent = self._without_keys(request.body)
         return request.method, self._secrets.redact(request.url), None if sent is None else sha256_of(sent)
 
@@ -229,7 +229,7 @@ class SourceVisit:
     # The functions of the source's module.
 
     def _next_requests(self, request: Request, answer: Answer) -> list[Request]:
-        """Return the requests that an answer leads to, by the yaml's paging or by the module."""
+        """Return the requests that follow from an answer, by the yaml's paging or the source's module."""
         with self.noting_errors_in("paging"):
             if self._config.paging is not None:
                 following = next_page(request, answer, self._config.paging)
@@ -239,8 +239,8 @@ class SourceVisit:
         return []
 
     def _retry_requests(self, failed: Answer, code: OutcomeCode) -> list[Request]:
-        """Return the requests that the module makes because one failed, except to a host that is busy or was
-        not reached."""
+        """Return the module's requests in place of a failed request, except requests to the same host if that
+        host is busy or was not reached."""
         instead: list[Request] = []
         if hasattr(self._module, "retry_requests"):
             with self.noting_errors_in("retry_requests"):
@@ -251,20 +251,20 @@ class SourceVisit:
 
     @contextmanager
     def noting_errors_in(self, function: str) -> Iterator[None]:
-        """Record any exception within as the visit's ``error``."""
+        """Record an exception inside the ``with`` as the visit's ``error``, if it is the first."""
         try:
             yield
-        except Exception as error:  # an answer may be anything
+        except Exception as error:  # an answer may contain anything
             self.error = self.error or self._failure_in(function, error)
 
     def _failure_in(self, function: str, error: Exception) -> str:
-        """Return an error of the module as it may be stored."""
+        """Return the text of an error in the module, without keys and short enough to be stored."""
         text = self._secrets.redact(f"{self._config.name}.{function}: {type(error).__name__}: {error}")
         return text[:LONGEST_ERROR]
 
 
 def _following(request: Request, following: Request) -> Request:
-    """Return a request that follows from another: optional if the other is, and with the other's keys on the
+    """Return ``following``, made optional if ``request`` is optional, and given its keys if the two have the
     same origin."""
     keyed: dict[str, str] = {}
     if same_origin(following.url, request.url):
@@ -274,7 +274,7 @@ def _following(request: Request, following: Request) -> Request:
 
 
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
-    """Return the yaml's request that describes this one: the one with the same address, else the one on the
-    same host with the longest common prefix (a further page, a query per GPU)."""
+    """Return the yaml's entry for a request: the entry with the same address, or else the entry on the same
+    host with the longest common prefix (for a further page, or a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
     return max(same_host, key=lambda facts: len(commonprefix([facts.url, request.url])), default=None)  # noqa: RUF071

@@ -1,4 +1,4 @@
-"""Visits to all sources: which sources may be asked, which at the same time, and their first requests."""
+"""Visits to all sources: which may be asked, which can be visited in parallel, and their first requests."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -22,7 +22,7 @@ from pipeline.home.paths import Home
 from pipeline.sources import source_module
 
 MAX_PARALLEL = 8
-"""Sources visited at the same time."""
+"""Maximum number of sources visited at the same time."""
 
 
 def capture_all(
@@ -35,11 +35,11 @@ def capture_all(
     progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
 ) -> dict[str, Capture]:
-    """Capture sources: in parallel if they ask different hosts, one after another if they share one.
+    """Capture sources in parallel if they ask different hosts, and one after another if they share a host.
 
-    Failures of the network, the host or the source's code are in that source's capture and affect no other.
-    Captures are in the order of ``configs``. A replay server on another machine gets no keys over plain http.
-    Raises GpufareError for a day other than today, unless the client replays.
+    A failure of the network, a host or a source's code is recorded in that source's capture and affects no
+    other source. Captures are returned in the order of ``configs``. A replay server on another machine gets
+    no keys over plain http. Raises GpufareError for a day other than today, except in a replay.
     """
     check_day(day, client)
     chosen = list(configs)
@@ -68,7 +68,7 @@ def capture_all(
 
 
 def check_day(day: date, client: Client) -> None:
-    """Raise GpufareError when ``day`` is not today (UTC) and the client asks live pages."""
+    """Raise GpufareError if ``day`` is not today (UTC) and the client requests live pages."""
     today = datetime.now(UTC).date()
     if client.replay is None and day != today:
         when = "past" if day < today else "in the future"
@@ -87,15 +87,15 @@ def _environment_to_send(
     names = {name for config in configs for name in config.key_variables}
     if kept_back := sorted(filter(environment.get, names)):
         progress(
-            f"{client.replay.base_url} is plain http on another machine: keys are not sent to it, its "
-            f"requests have placeholders instead ({', '.join(kept_back)}); use https or a server on this "
+            f"{client.replay.base_url} is plain http on another machine: keys are not sent to it, and "
+            f"its requests have placeholders instead ({', '.join(kept_back)}); use https or a server on this "
             "machine to send them"
         )
     return {**environment, **placeholders(environment, names)}
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Return groups of sources such that no two groups share a host, on any port."""
+    """Return the sources in groups, such that no two groups share a host on any port."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
         names = frozenset(host.partition(":")[0] for host in config.allowed_hosts)
@@ -117,7 +117,7 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
             capture = writer.finish("needs_permission", off)
         else:
             capture = writer.finish(*_visited(config, module_of, run, writer))
-    except Exception as error:  # the archive cannot be written
+    except Exception as error:  # for example, the archive cannot be written
         reason = _reason_of(error, run)
         capture = Capture(source=config.name, day=run.day, capture_id=None, status="failed", error=reason)
     seconds = f"{capture.duration_seconds:.1f} s"
@@ -128,9 +128,9 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
 def _visited(
     config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run, writer: CaptureWriter
 ) -> tuple[CaptureStatus | None, str | None]:
-    """Make the visit. Return the capture's status if its entries do not give it, and the source's own error.
+    """Visit a source. Return the capture's status, or None if its entries give it, and the source's error.
 
-    Never raises: one broken source never stops the rest.
+    Never raises: one broken source never stops the others.
     """
     secrets = Secrets(run.environment, config.key_variables)
     try:
@@ -156,8 +156,8 @@ def _reason_of(error: Exception, run: Run) -> str:
 
 
 def first_requests(config: SourceConfig, module: ModuleType, environment: Mapping[str, str]) -> list[Request]:
-    """Return a visit's first requests, with ``${NAME}`` unfilled: the module's ``requests``, else the yaml's.
-    A module learns which keys are set, and nothing else of the environment."""
+    """Return a visit's first requests, before keys are filled in: from the module's ``requests``, or else
+    from the yaml. A module learns which keys are set, and nothing else about the environment."""
     keys = placeholders(environment, config.key_variables)
     if hasattr(module, "requests"):
         return list(module.requests(config, keys))

@@ -1,6 +1,6 @@
 """The settings of a training job: catalog/job_settings.csv. The table ``job_settings`` explains its columns.
 
-Read without the checks of other catalogues, whose imports would slow ``gpufare --help``.
+The file is read without the usual catalogue checks, whose imports would slow ``gpufare --help``.
 """
 
 import csv
@@ -15,7 +15,7 @@ Kind = Literal["amount", "number", "whole", "flag", "name", "names", "machines"]
 
 @dataclass(frozen=True, slots=True)
 class JobSetting:
-    """A row: a setting by its name in SQL and Python."""
+    """One row of job_settings.csv: a setting, under its name in SQL and Python."""
 
     setting: str
     kind: Kind
@@ -30,7 +30,7 @@ class JobSetting:
 
     @property
     def option(self) -> str:
-        """The command-line option."""
+        """The command-line option for the setting."""
         return f"--{self.setting.replace('_', '-')}"
 
 
@@ -42,12 +42,12 @@ def job_settings() -> dict[str, JobSetting]:
 
 
 def default_count(name: str) -> int:
-    """Return the default of a setting that is a whole number."""
+    """Return the default of a setting whose values are whole numbers."""
     return int(job_settings()[name].default_value)
 
 
 def recipe_settings() -> set[str]:
-    """Return the names of the settings that say how a model is trained: not how much, where or for what."""
+    """Return the names of the settings in the training recipe, which says how the model is trained."""
     return {name for name, setting in job_settings().items() if setting.recipe}
 
 

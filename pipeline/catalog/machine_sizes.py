@@ -1,7 +1,7 @@
 """Numbers of GPUs per machine, for sources whose prices do not state them: catalog/machine_sizes.csv.
 
-One row per source, card and tier. A row without a card applies to the source's cards that have no row of
-their own, a row without a tier to every tier.
+One row per source, card and tier. A row without a card applies to every card of the source, and a row
+without a tier to every tier, unless there is a more specific row.
 """
 
 from collections import Counter
@@ -25,9 +25,9 @@ from pipeline.catalog.tables import catalog_table
 
 
 class MachineSize(BaseModel):
-    """One row: the numbers of GPUs that are sold as one machine ("1;2;4;8"), and the network between them.
+    """One row: the numbers of GPUs that one machine can have ("1;2;4;8"), and the network between machines.
 
-    Without ``max_nodes`` it is unknown whether several machines can be rented as a cluster.
+    Without ``max_nodes``, it is unknown whether several machines can be rented as a cluster.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -55,7 +55,7 @@ class MachineSize(BaseModel):
 
 @cache
 def machine_sizes() -> Sequence[MachineSize]:
-    """Return the rows of the file. Raises CatalogError naming the file, the line and the problem."""
+    """Return the rows of machine_sizes.csv. Raises CatalogError naming the file, the line and the problem."""
     rows = catalog_table("machine_sizes.csv", MachineSize)
     twice = [key for key, times in Counter((r.source, r.gpu_id, r.tier) for r in rows).items() if times > 1]
     if twice:
@@ -66,8 +66,8 @@ def machine_sizes() -> Sequence[MachineSize]:
 
 
 def machine_size(source: str, gpu_id: str | None, tier: str | None) -> MachineSize | None:
-    """Return the most specific row for a card of a source, or None: a row for the card precedes one for every
-    card, then one for the tier precedes one for every tier. Raises CatalogError."""
+    """Return the most specific row that applies, or None: a row for the card is preferred to a row for every
+    card, and then a row for the tier to a row for every tier. Raises CatalogError."""
     fitting = [
         row
         for row in machine_sizes()

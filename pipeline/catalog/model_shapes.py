@@ -1,10 +1,10 @@
-"""Shapes of models, in the columns of catalog/models.csv, and their parameter counts."""
+"""Shapes of models, with the same columns as catalog/models.csv, and their parameter counts."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Shape(BaseModel):
-    """The shape of a model, as in catalog/models.csv but without names; widths in features."""
+    """The shape of a model, as in catalog/models.csv but without any names; widths are in features."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,7 +37,7 @@ class Shape(BaseModel):
 
 
 class Counts(BaseModel):
-    """Parameters of a shape: all, those in the layers' matrix products, and those active per token."""
+    """Parameters of a shape: the total, those in the layers' matrix products, and those active per token."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,7 +47,7 @@ class Counts(BaseModel):
 
 
 def counted(shape: Shape) -> Counts:
-    """Count a shape's parameters, without biases and with two norms per layer."""
+    """Count a shape's parameters, ignoring biases and assuming two norms per layer."""
     h, linear_layers = shape.hidden, shape.linear_attention_layers or 0
     dense = shape.dense_layers or 0
     matrices = 2 + shape.gated_mlp

@@ -1,8 +1,8 @@
-"""A user's own GPUs, models and workloads: gpus.csv, models.csv and workloads.csv in the home, in the columns
-of the catalogue.
+"""A user's own GPUs, models and workloads: gpus.csv, models.csv and workloads.csv in the home, with the same
+columns as in the catalogue.
 
-Upgrades do not change them. An unusable row is reported with its file, line and column, and skipped. If the
-catalogue has a row of the same name, now or after an upgrade, the catalogue's row is used.
+Upgrades do not change these files. An unusable row is reported with its file, line and column, and skipped.
+If the catalogue contains a row with the same name, now or after an upgrade, the catalogue's row is used.
 """
 
 import difflib
@@ -24,7 +24,7 @@ from pipeline.home.paths import Home
 MAX_FILE_BYTES = 1 << 20
 
 USABLE_SHARE = 0.975
-"""Usable share of the nominal memory if the row does not state it, as in catalog/gpus.csv."""
+"""Assumed usable share of the nominal memory, as in catalog/gpus.csv, if a row does not state the share."""
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,79}$")]
 _Text = Annotated[str, Field(max_length=300)]
@@ -36,8 +36,8 @@ class OwnRowError(GpufareError):
 
 
 class OwnGpu(BaseModel):
-    """A row of gpus.csv: specifications of one GPU, with dense peaks in 10^12 operations per second, and the
-    ``labels`` by which offers name it, separated by |."""
+    """A row of gpus.csv: the specifications of one GPU, with dense peaks in 10^12 operations per second, and
+    the ``labels`` that offers use for this GPU, separated by |."""
 
     model_config = ConfigDict(frozen=True)
     noun: ClassVar = "GPU"
@@ -85,11 +85,11 @@ class OwnGpu(BaseModel):
         return self
 
     def names(self) -> list[str]:
-        """Return the labels in lower case with single blanks, for comparison."""
+        """Return the labels in lower case with single spaces, for comparison."""
         return [" ".join(label.lower().split()) for label in self.labels.split("|") if label.strip()]
 
     def row(self) -> dict[str, Any]:
-        """Return the row of main.gpus, with confidence "own"."""
+        """Return the GPU as a row of main.gpus, with confidence "own"."""
         taken = self.usable_memory_gib is None
         share = f"usable memory taken as {USABLE_SHARE:.1%} of nominal" if taken else None
         return self.model_dump(exclude={"labels"}) | {
@@ -103,7 +103,7 @@ class OwnGpu(BaseModel):
 
 
 class OwnModel(Shape):
-    """A row of models.csv, with parameters counted from the shape."""
+    """A row of models.csv; its parameters are counted from its shape."""
 
     noun: ClassVar = "model"
     key: ClassVar = "model"
@@ -119,7 +119,7 @@ class OwnModel(Shape):
     def _check_shape(self) -> "OwnModel":
         bounds = (
             (1, 1 << 24, ("layers", "hidden", "intermediate", "heads", "kv_heads", "vocab", "experts")),
-            (8, 1024, ("head_dim", "value_head_dim")),  # of attention kernels
+            (8, 1024, ("head_dim", "value_head_dim")),  # the sizes that attention kernels support
             (0, 1, ("gated_mlp", "tied_embeddings")),
             (1, self.experts, ("experts_active",)),
             (0, self.layers, ("full_attention_layers", "linear_attention_layers", "dense_layers")),
@@ -139,7 +139,7 @@ class OwnModel(Shape):
         return self
 
     def row(self) -> dict[str, Any]:
-        """Return the row of main.models, with parameter counts."""
+        """Return the model as a row of main.models, with parameter counts."""
         return {
             **self.model_dump(),
             **counted(self).model_dump(),
@@ -149,8 +149,8 @@ class OwnModel(Shape):
 
 
 class OwnWorkload(Workload):
-    """A row of workloads.csv, planned, ranked and recorded like those of catalog/workloads.yaml. Empty
-    columns have the defaults of a question."""
+    """A row of workloads.csv: a job that is planned, ranked and recorded like those in
+    catalog/workloads.yaml. An empty column gets the default that the setting has in a question."""
 
     noun: ClassVar = "workload"
     key: ClassVar = "workload"
@@ -161,7 +161,7 @@ class OwnWorkload(Workload):
     note: Annotated[str, Field(max_length=1000)] | None = None
 
     def row(self) -> dict[str, Any]:
-        """Return the row of main.workloads."""
+        """Return the workload as a row of main.workloads."""
         return self.model_dump() | {
             "title": self.title or self.workload,
             "note": self.note or "One of your own workloads.",
@@ -169,13 +169,13 @@ class OwnWorkload(Workload):
 
 
 Row = TypeVar("Row", bound=OwnGpu | OwnModel | OwnWorkload)
-"""Each kind has a noun for messages, the column that names its rows, and the catalogue's columns that are
-ignored, so that catalogue rows can be copied."""
+"""A kind of row: ``noun`` is its name in messages, ``key`` the column with a row's name, and ``ignored`` the
+catalogue columns that are skipped, so that rows can be copied from the catalogue."""
 
 
 @dataclass(slots=True)
 class OwnCatalogue:
-    """The usable rows; ``problems`` gives a file and a line of text for each problem."""
+    """The user's usable rows; ``problems`` gives a file and a line of text for each problem."""
 
     models: list[OwnModel] = field(default_factory=list)
     gpus: list[OwnGpu] = field(default_factory=list)
@@ -183,7 +183,7 @@ class OwnCatalogue:
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the rows by table."""
+        """Return the usable rows by table, without empty tables."""
         rows = {
             "gpus": [gpu.row() for gpu in self.gpus],
             "models": [model.row() for model in self.models],
@@ -192,17 +192,17 @@ class OwnCatalogue:
         return {table: found for table, found in rows.items() if found}
 
     def labels(self) -> dict[str, str]:
-        """Return the GPU of each label, for offers that the catalogue does not match."""
+        """Return the GPU of each label, for offers that match no GPU of the catalogue."""
         return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
 
     def state(self) -> str:
-        """Return a hash of the rows and labels; '' if there are none."""
+        """Return a hash of the rows and labels, or '' if the user has no usable rows."""
         decides = (self.rows(), self.labels())
         return hashlib.sha256(repr(decides).encode()).hexdigest()[:16] if any(decides) else ""
 
 
 def read_own_catalogue(home: Home) -> OwnCatalogue:
-    """Return the user's own rows. Raises CatalogError for problems with the catalogue's files only."""
+    """Return the user's own rows. Raises CatalogError only for problems in the catalogue's files."""
     found = OwnCatalogue()
     if not any(path.exists() for path in (home.models, home.gpus, home.workloads)):
         return found
@@ -222,9 +222,9 @@ def read_own_catalogue(home: Home) -> OwnCatalogue:
 
 
 def add_model(path: Path, model: OwnModel) -> None:
-    """Append a model to models.csv without changing other lines, or create the file.
+    """Append a model to models.csv without changing other lines; create the file if it is missing.
 
-    Raises OwnRowError if the name is taken, the file cannot be read, or it lacks a column for one of the
+    Raises OwnRowError if the name is taken, or if the file cannot be read or lacks a column for one of the
     model's values.
     """
     if model.model in model_names():
@@ -250,7 +250,7 @@ def model_names() -> set[str]:
 
 
 def _columns(kind: type[Row]) -> list[str]:
-    """Return the columns of a file, the name first."""
+    """Return the columns of a file with rows of this kind, starting with the column of names."""
     return [kind.key, *(name for name in kind.model_fields if name not in {kind.key, *kind.ignored})]
 
 
@@ -264,7 +264,7 @@ def _table(path: Path, kind: type[Row]) -> CsvTable:
 
 
 def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tuple[Path, str]]) -> list[Row]:
-    """Return the usable rows of a file that may be missing; append others to ``problems``."""
+    """Return the usable rows of a file, which may be missing; add unusable rows to ``problems``."""
     if not path.exists():
         return []
     try:
@@ -289,7 +289,7 @@ def _read(path: Path, kind: type[Row], taken: Collection[str], problems: list[tu
 
 
 def _why_not_planned(job: OwnWorkload, context: dict[str, int | None]) -> str:
-    """Return why a workload cannot be planned, or ''; ``context`` has each model's longest sequence."""
+    """Return why a workload cannot be planned, or ''; ``context`` gives each model's longest sequence."""
     if job.model not in context:
         near = difflib.get_close_matches(job.model, context, 1)
         return f"model '{job.model}' is not known" + (f": did you mean '{near[0]}'?" if near else "")

@@ -15,7 +15,7 @@ _WILDCARDS = {"*": ".*", "<country code>": "(?P<country>[a-z]{2})"}
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A country (ISO 3166-1 alpha-2) and its continent; None if unknown."""
+    """A country (as an ISO 3166-1 alpha-2 code) and a continent; None stands for unknown."""
 
     country: str | None = None
     continent: Continent | None = None
@@ -25,7 +25,7 @@ NOWHERE = Place()
 
 
 class Region(BaseModel):
-    """A row of regions.csv: the words of a source, or of any source if ``source`` is ''."""
+    """A row of regions.csv: the place of a region of one source, or of any source if ``source`` is ''."""
 
     source: str = ""
     region: str
@@ -34,7 +34,7 @@ class Region(BaseModel):
 
     @cached_property
     def words(self) -> re.Pattern[str]:
-        """Pattern of the region in lower case; its group ``country``, if any, is the place."""
+        """Pattern for the region in lower case; its group ``country``, if any, matches the country code."""
         parts = re.split(f"({'|'.join(map(re.escape, _WILDCARDS))})", self.region.casefold())
         return re.compile("".join(_WILDCARDS.get(part, re.escape(part)) for part in parts))
 
@@ -53,9 +53,9 @@ class Region(BaseModel):
 
 
 def place_of(source: str, region: str | None, stated_country: str | None = None) -> Place:
-    """Return the place of an offer's machine, from its region and the country that its source states.
+    """Return the place of an offer's machine, from the region and the country that the source states.
 
-    NOWHERE if neither is known, or if they contradict each other.
+    The place is NOWHERE if neither region nor country is known, or if the two contradict each other.
     """
     by_region = _place_of_region(source, region.casefold()) if region else None
     stated = _countries().get((stated_country or "").casefold())
@@ -67,7 +67,7 @@ def place_of(source: str, region: str | None, stated_country: str | None = None)
 
 @lru_cache(maxsize=10_000)
 def _place_of_region(source: str, region: str) -> Place | None:
-    """Return the place of the first matching row, the source's own rows first; None without a match."""
+    """Return the place of the first matching row, the source's own rows first; None if no row matches."""
     for row in regions():
         found = row.words.fullmatch(region) if row.source in (source, "") else None
         if found and not row.words.groups:
@@ -79,13 +79,13 @@ def _place_of_region(source: str, region: str) -> Place | None:
 
 @cache
 def regions() -> tuple[Region, ...]:
-    """Return the rows of regions.csv, those of any source last. Raises CatalogError."""
+    """Return the rows of regions.csv, with rows for any source last. Raises CatalogError."""
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
 
 
 @cache
 def _countries() -> Mapping[str, Place]:
-    """Return the places of countries by code and by name, in lower case."""
+    """Return the place of each country by its code and by each of its names, in lower case."""
     found: dict[str, Place] = {}
     for row in catalog_rows("countries.csv"):
         place = Place(row["country"], row["continent"])  # type: ignore[arg-type]

@@ -1,5 +1,5 @@
 """The published tables as sql/schema declares them: ``columns.csv`` describes each column once, and
-``<table>.yaml`` lists a table's columns by name. The SQL that creates them is made in warehouse/ddl.py."""
+``<table>.yaml`` lists a table's columns by name. warehouse/ddl.py makes the SQL that creates the tables."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -12,15 +12,15 @@ from pipeline.home import paths
 from pipeline.home.csv_rows import read_csv
 
 OPTIONAL = "?"
-"""Ends the name of a nullable column in a table's list."""
+"""Follows the name of a nullable column in a table's list of columns."""
 
 KEY_OF = "key of "
-"""Begins the allowed values of a column that names rows of another table."""
+"""Prefix of the allowed values of a column that is a key into another table."""
 
 
 class Column(NamedTuple):
     """A column: its type in DuckDB, the unit of its numbers ('' for none), its meaning, its allowed values
-    (all if there are none), and the table that it is a key into ('' for none)."""
+    (empty if any value is allowed), and the table that it is a key into ('' for none)."""
 
     name: str
     type: str
@@ -32,9 +32,9 @@ class Column(NamedTuple):
 
 
 class Table(BaseModel):
-    """A table of sql/schema. ``columns`` are names, in order. ``types`` replace those in columns.csv;
-    ``meanings`` or ``allowed`` replace both a column's meaning and its values. ``checks`` are SQL conditions,
-    or columns whose values are checked; ``defaults`` and ``generated`` are SQL expressions by column."""
+    """A table declared in sql/schema. ``columns`` lists names in order. ``types`` override columns.csv; an
+    entry in ``meanings`` or ``allowed`` overrides a column's meaning and its values. ``checks`` are SQL
+    conditions, or columns with checked values; ``defaults`` and ``generated`` map columns to expressions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -62,7 +62,7 @@ class Table(BaseModel):
         return self
 
     def described(self) -> list[Column]:
-        """Return the columns in order. Their meanings name the allowed values."""
+        """Return the columns in order; the meaning of each column also names its allowed values."""
         return [self._column(name) for name in self.columns.split()]
 
     def _column(self, listed: str) -> Column:
@@ -108,5 +108,5 @@ def table_names() -> list[str]:
 
 @cache
 def read_table(name: str) -> Table:
-    """Return the table that sql/schema/``name``.yaml declares. Raises CatalogError naming file and field."""
+    """Return the table in sql/schema/``name``.yaml. Raises CatalogError naming the file and the field."""
     return read_yaml(paths.SQL_DIR / "schema" / f"{name}.yaml", Table, name=name)

@@ -1,4 +1,4 @@
-"""Reviewed facts of the sources: catalog/sources/<name>.yaml, checked on loading."""
+"""Reviewed facts about the sources: catalog/sources/<name>.yaml, checked when they are loaded."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -30,7 +30,7 @@ class CatalogError(GpufareError):
 
 
 class UnknownSourceError(GpufareError):
-    """No source has that name; the message lists the nearest names, or all."""
+    """No source has that name; the message lists the most similar names, or all names if none is similar."""
 
 
 class _Facts(BaseModel):
@@ -43,8 +43,8 @@ _Host = Annotated[str, AfterValidator(declared_host)]
 
 
 class Evidence(_Facts):
-    """Evidence for the reader: a captured answer, code that others run, documentation, or inference. It does
-    not show that the source works today."""
+    """The evidence on which the reader is based: a captured answer, code that others run, documentation, or
+    inference. Such evidence does not show that the source works today."""
 
     level: Literal["captured", "code", "documented", "inferred"]
     date: date
@@ -52,8 +52,8 @@ class Evidence(_Facts):
 
 
 class _Reading(_Facts):
-    """The provider's terms on one question; ``unknown`` if nobody is known to have read them. ``read_on`` is
-    the day they were read, by us or by the person named in ``note``."""
+    """The provider's terms on one question; ``unknown`` if the terms are not known to have been read.
+    ``read_on`` is the day on which the terms were read, by us or by the person named in ``note``."""
 
     url: str | None = None
     read_on: date | None = None
@@ -67,21 +67,21 @@ class _Reading(_Facts):
 
 
 class Terms(_Reading):
-    """Permission to read automatically; ``silent`` if the terms do not mention it."""
+    """Permission to read the source automatically; ``silent`` if the terms do not mention automation."""
 
     automated: Literal["allowed", "silent", "forbidden", "unknown"] = "unknown"
 
 
 class Rights(_Reading):
-    """Permission to republish the source's prices, as far as is known. Not legal advice."""
+    """What is known about permission to republish the source's prices; this is not legal advice."""
 
     republishing: Literal["allowed", "forbidden", "unknown"] = "unknown"
 
 
 class Coverage(_Facts):
-    """The visible part of the provider's offer; None if unknown. ``share`` is the estimated part (0 to 1) of
-    its GPU offers that the answers have without a key, ``regions`` its number of regions with GPUs,
-    ``with_key`` what a key of ``key_variables`` adds, and ``key_from`` where a user gets one."""
+    """The part of the provider's offers that can be seen; None if unknown. ``share`` is the estimated share
+    (0 to 1) of all GPU offers that answers show without a key, ``regions`` the number of regions with GPUs,
+    ``with_key`` what a key in ``key_variables`` adds, and ``key_from`` where a user gets such a key."""
 
     share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     regions: int | None = Field(default=None, gt=0)
@@ -91,7 +91,7 @@ class Coverage(_Facts):
 
 
 class RequestFacts(_Facts):
-    """One request. ``json_body`` is sent as JSON with its content type; ``headers`` may contain ``${NAME}``
+    """One request. ``json_body`` is sent with the content type of JSON; ``headers`` may contain ``${NAME}``
     for a key from the environment. ``key_headers`` are sent too if their keys are set; otherwise the request
     is made without a key. An ``only_with_key`` request is made only if the source's keys are set. A capture
     without the answer to an ``optional`` request is still complete."""
@@ -107,19 +107,19 @@ class RequestFacts(_Facts):
 
     @property
     def host(self) -> str:
-        """Host of the URL, as ``host_of`` spells it."""
+        """The host of the URL, as ``host_of`` spells it."""
         return host_of(self.url)
 
 
 class NextLinkPaging(_Facts):
-    """The answer has the full address of the next page in ``field`` (a path such as ``meta.next``)."""
+    """Each answer gives the full address of the next page in ``field`` (a path such as ``meta.next``)."""
 
     kind: Literal["next_link"]
     field: str
 
 
 class CursorPaging(_Facts):
-    """The answer has a cursor in ``field``; the next request sends it as the query's ``parameter``."""
+    """Each answer gives a cursor in ``field``; the next request sends it as the query's ``parameter``."""
 
     kind: Literal["cursor"]
     field: str
@@ -127,10 +127,10 @@ class CursorPaging(_Facts):
 
 
 class PageNumberPaging(_Facts):
-    """The query's ``parameter`` is the page number, from 1.
+    """The query's ``parameter`` is the page number, counted from 1.
 
-    The last page follows from ``last_page_field``, or from the total number of items in ``total_header`` or
-    ``total_field``; without these, it is the first page with fewer ``items`` than requested.
+    The last page is given by ``last_page_field``, or follows from the total number of items in
+    ``total_header`` or ``total_field``; otherwise it is the first page with fewer ``items`` than requested.
     """
 
     kind: Literal["page_number"]
@@ -146,7 +146,7 @@ Paging = NextLinkPaging | CursorPaging | PageNumberPaging
 
 
 class Billing(_Facts):
-    """Charges for running time. None if not stated: catalog/cost_parameters.csv then gives the default."""
+    """How running time is charged; catalog/cost_parameters.csv gives defaults for fields that are None."""
 
     increment_seconds: int | None = Field(default=None, gt=0)
     minimum_seconds: int | None = Field(default=None, ge=0)
@@ -156,9 +156,9 @@ class Billing(_Facts):
 
 class Attributes(_Facts):
     """Defaults for every offer of the source. ``country`` is set if the source states that all its machines
-    are there; ``tier_class`` is for tiers that do not imply one. ``serverless_training`` is True if training
-    jobs can run on its serverless offers; otherwise these are not ranked. ``max_run_hours`` is the longest
-    time that a machine runs at a stretch."""
+    are in one country; ``tier_class`` is for tiers that do not imply a class. ``serverless_training`` is True
+    if training jobs can run on the source's serverless offers, which are otherwise not ranked.
+    ``max_run_hours`` is the longest time for which a machine runs at a stretch."""
 
     region: str | None = None
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
@@ -176,13 +176,13 @@ class Attributes(_Facts):
 
 
 class Expectations(_Facts):
-    """Bounds that a day's offers must keep; None stands for the default of catalog/gate_thresholds.csv.
+    """Bounds for a day's offers; None stands for the default in catalog/gate_thresholds.csv.
 
-    A breach of ``rows_min`` or ``must_have`` fails the source; more than ``rows_max`` rows give a warning,
-    and a multiple of it fails the source. Offers outside ``usd_per_gpu_hour`` or with more than
-    ``max_gpu_count`` GPUs are rejected; with ``known_sizes``, so are prices per GPU if neither the answer nor
-    catalog/machine_sizes.csv gives the machine's size. A price that moves by more than ``max_day_change`` is
-    held."""
+    A breach of ``rows_min`` or ``must_have`` fails the source. More than ``rows_max`` rows give a warning,
+    and more than ``flood_factor`` times as many fail the source. Offers outside ``usd_per_gpu_hour`` or with
+    more than ``max_gpu_count`` GPUs are rejected; with ``known_sizes``, so are prices per GPU if neither the
+    answer nor catalog/machine_sizes.csv gives the machine's size. A price that moves by more than
+    ``max_day_change`` is held."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = Field(default=None, ge=1)
@@ -195,15 +195,15 @@ class Expectations(_Facts):
 
 
 class LabelLookup(_Facts):
-    """A label that only this provider's page explains: ``means`` is a label that the normalizer reads."""
+    """A label that only this provider's page explains; ``means`` is a label that the normalizer reads."""
 
     means: str
     why: str
 
 
 class ReviewedPrice(_Facts):
-    """A price that a person confirmed on the page, so that no gate holds it. ``offer`` has the columns that
-    identify the offer: ``raw_label`` and, if needed, more of ``REVIEWABLE``."""
+    """A price that a person confirmed on the page, so that no gate holds it. ``offer`` gives the columns that
+    identify the offer: ``raw_label`` and, if needed, other columns in ``REVIEWABLE``."""
 
     offer: Mapping[str, str | int | float]
     price: Decimal = Field(gt=0)
@@ -230,17 +230,17 @@ REVIEWABLE = frozenset(
 
 
 class SourceConfig(_Facts):
-    """All facts about a source; its reader has the code that reads its answers.
+    """All facts about a source; the code that reads the source's answers is in its reader.
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
-    for programs, so their robots.txt, written for crawlers of pages, is not read; that of every other host
-    is. Both are ``name`` (port 443) or ``name:port``. The hosts of ``requests``, with their ports, need not
-    be repeated; ``www.`` makes no difference.
+    for programs; their robots.txt, meant for crawlers of pages, is not read, unlike the robots.txt of all
+    other hosts. Hosts are given as ``name`` (port 443) or ``name:port``. The hosts of ``requests``, with
+    their ports, need not be repeated; a leading ``www.`` makes no difference.
     ``ignored_fields`` are fields of JSON answers that the reader skips on purpose, and ``optional_fields``
-    fields that some answers lack: neither gives a warning. ``columns`` are the captions of the tables that it
-    reads. Warnings are given for other captions, for missing ones that are not in ``optional_fields``, and
-    for a skipped table with all but one of its captions in ``columns`` and none in ``ignored_fields``. If
-    prices come in several currencies, ``currencies`` gives the host of each.
+    are fields that some answers lack: neither kind causes a warning. ``columns`` are the captions in the
+    tables that are read. Warnings are given for other captions, for missing captions not in
+    ``optional_fields``, and for a skipped table with at most one caption outside ``columns`` and none in
+    ``ignored_fields``. If prices come in several currencies, ``currencies`` gives each currency's host.
     """
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -288,14 +288,14 @@ class SourceConfig(_Facts):
         return self
 
     def currencies_of(self, url: str) -> frozenset[str]:
-        """Return the currencies of an address's prices: those of its host, or all for an unknown host."""
+        """Return the currencies of prices at an address: those of its host, or all if the host is unknown."""
         host = host_of(url)
         of_host = {currency for currency, at in self.currencies.items() if at == host}
         return frozenset(of_host or self.currencies or {self.currency})
 
     @property
     def needs_key(self) -> bool:
-        """True if nothing can be asked without a key; otherwise a key only adds requests."""
+        """True if no request can be made without a key; otherwise a key only adds requests."""
         return bool(self.key_variables) and not any(
             "${" not in request.url + "".join(request.headers.values()) for request in self.requests
         )
@@ -309,12 +309,12 @@ class SourceConfig(_Facts):
         return bool(self.key_variables) and not self.missing_keys(environment)
 
     def is_api(self, url: str) -> bool:
-        """True if an address belongs to an API; robots.txt is not read for those."""
+        """True if an address belongs to an API host, whose robots.txt is not read."""
         return host_of(url) in self.api_hosts
 
     @property
     def allowed_hosts(self) -> frozenset[str]:
-        """Hosts that may be asked or redirected to, as ``host_of`` spells them."""
+        """The hosts that may be asked or redirected to, as ``host_of`` spells them."""
         own = {request.host for request in self.requests}
         return frozenset(self.hosts) | frozenset(self.api_hosts) | own
 
@@ -323,7 +323,7 @@ class _EachKeyOnce(yaml.SafeLoader):
     """A SafeLoader that rejects duplicate keys; YAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return a mapping. Raises ConstructorError, which gives the line."""
+        """Return the mapping of a node. Raises ConstructorError naming the line of a duplicate key."""
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
         for (key, _), name in zip(node.value, names, strict=True):
             if names.count(name) > 1 and key.value != "<<":
@@ -345,7 +345,7 @@ def read_yaml(path: Path, kind: type[Content], **more: str) -> Content:
 
 
 def load_config(path: Path) -> SourceConfig:
-    """Read one source's yaml. Raises CatalogError naming the file and the field."""
+    """Read the yaml file of one source. Raises CatalogError naming the file and the field."""
     return read_yaml(path, SourceConfig, name=path.stem)
 
 
@@ -357,7 +357,7 @@ def configs() -> Mapping[str, SourceConfig]:
 
 
 def asked_configs() -> Mapping[str, SourceConfig]:
-    """Return the sources that a refresh may ask, by name: all but those imported from files."""
+    """Return the sources that a refresh may ask, by name: all but sources imported from files."""
     return {name: config for name, config in configs().items() if config.kind != "imported"}
 
 

@@ -13,7 +13,7 @@ Row = TypeVar("Row")
 
 
 def catalog_rows(name: str) -> list[dict[str, str]]:
-    """Return the rows of catalog/<name>, their values as text by column, '' where empty.
+    """Return the rows of catalog/<name>; each maps columns to their values as text, '' if empty.
 
     Raises CatalogError naming the file and the line.
     """
@@ -21,7 +21,7 @@ def catalog_rows(name: str) -> list[dict[str, str]]:
 
 
 def catalog_table(name: str, kind: type[Row]) -> list[Row]:
-    """Return the rows of catalog/<name>, checked. Raises CatalogError naming file, line and column."""
+    """Return the checked rows of catalog/<name>. Raises CatalogError naming the file, line and column."""
     found = []
     for row, each, problem in checked(_sound_rows(name), kind):
         if each is None:
@@ -41,7 +41,7 @@ def _sound_rows(name: str) -> list[CsvRow]:
 
 
 def checked(rows: Iterable[CsvRow], kind: type[Row]) -> Iterator[tuple[CsvRow, Row | None, str]]:
-    """Yield each row with its pydantic model or dataclass, or with None and its problem.
+    """Yield each row with the pydantic model or dataclass made from it, or with None and the row's problem.
 
     An empty value stands for the column's default.
     """

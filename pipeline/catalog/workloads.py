@@ -22,7 +22,7 @@ _PARTS = ("examples", "tokens_per_example", "epochs")
 
 
 def _count(name: str, default: int | None) -> Any:
-    """A field with the bounds of a job's setting."""
+    """Return a field with the bounds of a job setting."""
     setting = job_settings()[name]
     return Field(default=default, ge=setting.least, le=setting.most)
 
@@ -32,8 +32,8 @@ class _Entry(BaseModel):
 
 
 class Workload(_Entry):
-    """A row of the table ``workloads``. ``tokens`` is the number that pass through the model in all epochs;
-    ``max_hours`` is the job's own deadline."""
+    """A row of the table ``workloads``. ``tokens`` is the number of tokens that pass through the model in all
+    epochs; ``max_hours`` is the job's own deadline."""
 
     workload: str
     title: str
@@ -53,7 +53,7 @@ class Workload(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _count_tokens(cls, given: Any) -> Any:
-        """Compute the tokens of a job that is counted in examples."""
+        """Compute the number of tokens of a job that is given in examples."""
         parts = [amount_in(str(given[name])) for name in _PARTS if name in given]
         if not parts:
             return given
@@ -108,9 +108,9 @@ class _Catalogue(_Entry):
 
 
 def workloads(path: Path | None = None) -> list[dict[str, Any]]:
-    """Return the rows of the table ``workloads``, the grid first.
+    """Return the rows of the table ``workloads``, starting with those of the grid.
 
-    Raises CatalogError naming the file and the field if the yaml is invalid.
+    Raises CatalogError naming the file and the field if the yaml file is invalid.
     """
     path = path or paths.CATALOG_DIR / "workloads.yaml"
     catalogue = read_yaml(path, _Catalogue)

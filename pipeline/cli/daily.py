@@ -19,30 +19,30 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable, short_addresses
 
 AHEAD_SECONDS = 60.0
-"""Time in which a refresh computes plans for the next publication."""
+"""Time, in seconds, after which a refresh computes no further plans for the next publication."""
 
 FINDING_INDENT = " " * 16
-"""The indent of a finding's text, after its level and check."""
+"""The indent of a finding's continuation lines, which aligns them with the text after level and check."""
 
 SOURCES = (
     "source", "state", "last_accepted_day", "age_days", "terms", "evidence", "last_attempt_day", "title",
 )  # fmt: skip
-"""The columns of the table for people, most important first."""
+"""The columns of the table of sources for people, most important first."""
 
 
 @click.command()
-@click.option("--day", type=DAY, help="The day to read, at most today (UTC); today by default.")
+@click.option("--day", type=DAY, help="The day to read, no later than today (UTC); by default, today.")
 @click.option("--source", "sources", multiple=True, help="Only this source (repeatable).")
 @click.option(
     "--pages",
-    help="Read saved answers instead of the providers: a folder, the URL of a replay server, or 'archive'.",
+    help="Read saved answers from a folder, a replay server (give its URL), or the archive ('archive').",
 )
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
     """Capture the price pages, read them, build the tables and publish.
 
-    Exit code 0 if something was published, even if some sources failed: their last good prices stay, with
-    their age. Exit code 1 if nothing was published, or if no source answered and prices are unchanged. Days
-    after today (UTC) are refused; files dated in the future are ignored.
+    The exit code is 0 if something was published, even if some sources failed: their last good prices stay,
+    marked with their age. The exit code is 1 if nothing was published, or if no source answered and the
+    prices are unchanged. Days after today (UTC) are refused; files dated in the future are ignored.
     """
     from pipeline.refresh.refresh import refresh as run
 
@@ -61,13 +61,13 @@ def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -
         tell(line)
     if failure := report.failure():
         raise click.ClickException(failure)
-    # The first publication is fast; later ones compute plans ahead for the next one.
+    # The first publication is kept fast; each later one also computes plans ahead for the next publication.
     if pages is None and published_before:
         plan_ahead(home)
 
 
 def plan_ahead(home: Home) -> None:
-    """Compute plans for the next publication; a failure does not affect this one."""
+    """Compute plans for the next publication; a failure does not affect the current publication."""
     from pipeline.warehouse.plan_grid import complete
 
     try:
@@ -82,15 +82,15 @@ def plan_ahead(home: Home) -> None:
     "pages", type=click.Path(exists=True, file_okay=False, path_type=Path), default=paths.PAGES_DIR
 )
 def demo(pages: Path) -> None:
-    """Run the whole pipeline on sample PAGES, as of the day of the pages.
+    """Run the whole pipeline on sample PAGES, as of the day on which the pages were captured.
 
-    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME, or by default in ./gpufare-demo,
-    never beside your own prices.
+    The default PAGES come with gpufare. Everything is kept in $GPUFARE_HOME or, by default, in
+    ./gpufare-demo, and never mixed with your own prices.
     """
     from pipeline.refresh.demo import demo_home, run
 
     own = paths.home().root
-    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # also for the question below
+    os.environ[paths.HOME_VARIABLE] = str(demo_home(os.environ).root)  # the question below reads it, too
     lines: list[str] = []
     try:
         with progress_shown("reading the sample pages") as progress:
@@ -104,14 +104,14 @@ def demo(pages: Path) -> None:
     for line in (asked, f"sql {shlex.quote(to_ask)}", "export prices"):
         click.echo(f"  {command} {line}")
     if own != paths.home().root:
-        tell(f"Today's prices come with `gpufare refresh`, into {own}; the demo is all in its folder.")
+        tell(f"`gpufare refresh` fetches today's prices into {own}; the demo stays in its own folder.")
     click.echo(f"\n$ {command} {asked}")
     cheapest(asked.split()[1:], standalone_mode=False)
 
 
 def _command_here() -> str:
     """Return the command that runs gpufare in this folder as this process does: with the same home, and with
-    the program's path unless the shell finds it."""
+    the program's path unless the shell finds the program by its name."""
     this = Path(sys.argv[0])
     found = shutil.which(this.name)
     if this.name == "__main__.py":
@@ -126,16 +126,16 @@ def _command_here() -> str:
 
 
 def _from_here(path: Path) -> str:
-    """Return a path relative to the current folder if it lies inside, otherwise in full."""
+    """Return the path relative to the current folder if it lies in that folder, otherwise the full path."""
     whole, here = path.absolute(), Path.cwd()
     return str(whole.relative_to(here)) if whole.is_relative_to(here) else str(whole)
 
 
 @click.command()
-@click.option("--all", "every", is_flag=True, help="Read every archived body, not a sample.")
+@click.option("--all", "every", is_flag=True, help="Read every archived body, not just a sample.")
 @click.option("--live", is_flag=True, help="Check live that each source's reader works; publish nothing.")
-@click.option("--source", "sources", multiple=True, help="With --live: only this source (repeatable).")
-@click.option("--pages", help="With --live: ask the replay server at this URL.")
+@click.option("--source", "sources", multiple=True, help="With --live, check only this source (repeatable).")
+@click.option("--pages", help="With --live, ask the replay server at this URL.")
 @FORMAT
 def doctor(
     every: bool,
@@ -144,11 +144,11 @@ def doctor(
     pages: str | None,
     form: str,
 ) -> None:
-    """Check the home: disk, clock, archive, record, litter. Exit code 1 if something fails.
+    """Check the home: disk, clock, archive, record, litter. The exit code is 1 if a check fails.
 
-    With --live, check the sources instead, by a refresh into a temporary home: it keeps to the same pauses
-    and terms as any other, and its results are judged as on a first day. Exit code 1 if a source gave no
-    prices when asked.
+    With --live, check the sources instead, by refreshing into a temporary home. This refresh keeps to the
+    same pauses and terms as any other; its results are judged as those of a first day, without earlier
+    prices. The exit code is 1 if a source that was asked gave no prices.
     """
     if live:
         if every:
@@ -203,10 +203,10 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> 
 @FORMAT
 @click.pass_context
 def sources(context: click.Context, form: str) -> None:
-    """Show each source: state, last capture, last accepted offers, their age, evidence and terms of use.
+    """Show each source's state, last capture, last accepted offers and their age, evidence and terms of use.
 
-    The state is the current one, decided by the newest attempt on record; the table source_health explains
-    it. A source whose terms forbid automated reading is off until you enable it or set your own key.
+    The state shown is the current one, decided by the newest attempt on record (see the table source_health).
+    A source whose terms forbid automated reading is off until you enable it or set your own key.
     """
     if context.invoked_subcommand is None:
         _show_sources(form)

@@ -1,4 +1,4 @@
-"""The published file itself: SQL on it, exporting it, and its page."""
+"""Commands for the published file itself: sql, export, report and rebuild."""
 
 import re
 from datetime import UTC, datetime
@@ -13,17 +13,17 @@ from pipeline.cli.terminal import progress_shown, say, tell
 from pipeline.home import paths
 
 
-# A query may begin with a comment, which looks like an option.
+# A query may begin with a comment (--), which looks like an option.
 @click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("query", required=False)
 @click.option("-f", "--file", type=click.File(encoding="utf-8-sig"), help="Read the query from this file.")
 @FORMAT
 @ALL_ROWS
 def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
-    """Run an SQL QUERY on the published file, read-only; - reads it from stdin.
+    """Run an SQL QUERY on the published file, read-only; if QUERY is -, it is read from stdin.
 
-    Several statements are run in turn, and the result of the last is printed. A pipe gets every row, as it
-    arrives.
+    Several statements are run in turn, and the result of the last one is printed. A pipe gets every row as
+    soon as it arrives.
     """
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import age_note, reader, stream
@@ -37,7 +37,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     try:
         text = file.read() if file else str(query)
     except UnicodeDecodeError as error:
-        raise click.UsageError(f"the query is not text in UTF-8: {error}") from error
+        raise click.UsageError(f"the query is not UTF-8 text: {error}") from error
     with reader(paths.home().published) as connection:
         answer = stream(connection, text)
         show(answer, form, every=every)
@@ -52,21 +52,21 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     "form",
     type=click.Choice(["csv", "parquet"]),
     show_default="parquet",
-    help="Format of all files except the folder latest, which is CSV.",
+    help="Format of all files except those in the folder latest, which are CSV.",
 )
-@click.option("--tables", metavar="A,B", help="Only these tables; latest is a small set for spreadsheets.")
-@click.option("--since", type=DAY, help="In tables with a day, only rows from this day on (UTC).")
+@click.option("--tables", metavar="A,B", help="Only these tables; latest means a small set for spreadsheets.")
+@click.option("--since", type=DAY, help="In tables with a column day, only rows from this day on (UTC).")
 @click.option(
     "--for",
     "tool",
     type=click.Choice(["skypilot", "gpuhunt"]),
-    help="Write a layout that this tool reads, instead of the tables.",
+    help="Instead of the tables, write a catalogue in the layout that this tool reads.",
 )
 @click.option(
     "--republishable",
     is_flag=True,
-    help="Refuse prices of sources whose terms are known to forbid publishing them again; "
-    "skip the column raw of rejects.",
+    help="Refuse to export prices from sources whose terms are known to forbid republishing them; "
+    "leave out the column raw of the table rejects.",
 )
 def export(
     folder: Path,
@@ -79,9 +79,9 @@ def export(
     """Write every published table and a data package descriptor into FOLDER.
 
     FOLDER must be new, empty, or an earlier export, which is replaced once the new one is complete. Tables
-    that grow daily have a file per day; the folder latest has less than 2 MB for a spreadsheet.
+    that grow daily have one file per day; the folder latest is a small set for spreadsheets, under 2 MB.
 
-    --for instead writes the newest offers as a catalogue for skypilot or gpuhunt.
+    With --for, write the newest offers as a catalogue for skypilot or gpuhunt instead.
     """
     from pipeline.export.layouts import write
     from pipeline.warehouse.query import age_note, reader
@@ -121,11 +121,11 @@ def report(folder: Path) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--day", type=DAY, required=True, help="The day to rebuild (UTC).")
 def rebuild(file: Path, day: datetime) -> None:
-    """Build the database of a past day from the record into FILE, with that day's whole rankings.
+    """Rebuild the database of a past day from the record and write it to FILE, with that day's full rankings.
 
-    It contains no later days, and offers only from the 30 days up to that day. The published file is not
-    changed. Today's readers, model and catalogue apply; ranking_history has the best answers published that
-    day.
+    The new file contains no later days, and offers only from the 30 days up to that day. The published file
+    is not changed. Today's readers, model and catalogue apply; the table ranking_history contains the best
+    answers that were published on that day.
     """
     from pipeline.warehouse.publish import rebuild as build_again
 
@@ -136,4 +136,4 @@ def rebuild(file: Path, day: datetime) -> None:
     for incident in report.incidents:
         say(incident.line())
     ranked = report.rows["cheapest_gpu_per_workload"]
-    tell(f"{file}: {report.rows['offers_latest']} offers, {ranked} ranked ways, as of {day.date()}")
+    tell(f"{file}: {report.rows['offers_latest']} offers, {ranked} ranked answers, as of {day.date()}")

@@ -1,4 +1,4 @@
-"""Files in, lines out: read saved answers, match labels, estimate runs."""
+"""Commands that take a user's files: import prices, read saved answers, match labels, estimate runs."""
 
 import json
 import sys
@@ -24,21 +24,21 @@ SHOWN_REJECTS = 10
 
 @click.command("import")
 @click.argument("file", type=EXISTING_FILE, required=False)
-@click.option("--rejects", "every", is_flag=True, help="Name every skipped row, not only the first ones.")
-@click.option("--remove-all", is_flag=True, help="Remove every imported price instead of importing a FILE.")
+@click.option("--rejects", "every", is_flag=True, help="Name every skipped row, not just the first few.")
+@click.option("--remove-all", is_flag=True, help="Remove every imported price, then import FILE, if given.")
 def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
-    They are read like those of a source, "imported", and published in price_history, never in a ranking. Rows
-    that cannot be read with certainty are skipped and named. Importing a file again changes nothing.
-    docs/how-to/import.md has the layout.
+    The prices are read like those of a source named "imported", and published in price_history, never in a
+    ranking. Rows that cannot be read with certainty are skipped and named. Importing a file again changes
+    nothing. docs/how-to/import.md describes the layout.
     """
     from pipeline.parsing.printable import printable
     from pipeline.refresh.import_file import import_file, remove_imports
 
     if remove_all:
         remove_imports(paths.home())
-        tell("every imported price is removed; the next `gpufare refresh` publishes without them")
+        tell("all imported prices are removed; the next `gpufare refresh` publishes without them")
     if file is None:
         if not remove_all:
             raise click.UsageError("give a FILE, or --remove-all")
@@ -60,17 +60,17 @@ def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     if len(problems) > SHOWN_REJECTS and not every:
         say(f"and {len(problems) - SHOWN_REJECTS} more: --rejects names them all")
     if not prices:
-        raise click.ClickException(f"nothing of {file} could be imported")
+        raise click.ClickException(f"nothing in {file} could be imported")
     tell("the next `gpufare refresh` publishes them in the table price_history")
 
 
 @click.command("read")
 @click.argument("source")
 @click.argument("files", nargs=-1, required=True, type=EXISTING_FILE)
-@click.option("--observed-at", type=moment, help="When the answer was observed (UTC); now by default.")
-@click.option("--source-url", help="The address that the answer came from; by default the file's own.")
-@click.option("--region", help="The region, if neither the answer nor its address names it.")
-@click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars for one unit of a currency.")
+@click.option("--observed-at", type=moment, help="When the answer was observed (UTC); by default, now.")
+@click.option("--source-url", help="The address that the answer came from; by default, the file's own.")
+@click.option("--region", help="The region, if neither the answer nor its address names one.")
+@click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars per unit of a currency.")
 def read_command(
     source: str,
     files: tuple[Path, ...],
@@ -133,7 +133,7 @@ FORMAT_OF_FILES = click.option(
     show_default="table on a terminal, else csv",
 )
 FIRST_OF_LABELS = ("raw_label", "status", "gpu_id", "gpu_count", "rule", "candidates", "confidence")
-"""Columns that come before the others, since a narrow terminal shows the first ones."""
+"""Columns that come before all others, because a narrow terminal shows only the first columns."""
 
 ERRORS_SHOWN = 20
 
@@ -143,14 +143,14 @@ ERRORS_SHOWN = 20
 @FORMAT_OF_FILES
 @ALL_ROWS
 def normalize(file: Path, form: str, every: bool) -> None:
-    """Match each GPU label of a CSV file to a GPU, or state why it cannot be settled.
+    """Match each GPU label in a CSV file to a GPU, or state why the GPU cannot be settled.
 
-    The column raw_label has the labels. Optional columns: provider, kind (gpu_name or instance_type; gpu_name
-    by default), context (other facts on the page, such as vram_gb=80) and gpu_count. Other columns are kept.
-    Cells are separated by commas, semicolons or tabs; --format csv keeps the separator.
+    The labels are in the column raw_label. Optional columns: provider, kind (gpu_name or instance_type;
+    gpu_name by default), context (other facts on the page, such as vram_gb=80) and gpu_count. Other columns
+    are kept. Cells are separated by commas, semicolons or tabs; --format csv keeps the separator.
 
-    Adds status (matched, ambiguous, unknown, not_a_gpu), gpu_id, vendor, model, form_factor, memory_gb,
-    gpu_count, rule, confidence and candidates.
+    The added columns are status (matched, ambiguous, unknown, not_a_gpu), gpu_id, vendor, model, form_factor,
+    memory_gb, gpu_count, rule, confidence and candidates.
     """
     from pipeline.cli.printing import show, texts
     from pipeline.offers.normalize_csv import normalize_csv, normalized
@@ -165,13 +165,13 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
 @click.option(
-    "--config", type=EXISTING_FILE, help="A config.json: the model of rows that name no model, or 'config'."
+    "--config", type=EXISTING_FILE, help="A config.json: the model for rows whose model is empty or 'config'."
 )
-@click.option("--own", is_flag=True, help="Add estimates corrected by the runs that you measured yourself.")
+@click.option("--own", is_flag=True, help="Add estimates corrected by runs that you measured yourself.")
 @FORMAT_OF_FILES
 @ALL_ROWS
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:
-    """Estimate memory and speed of the training runs in a CSV file."""
+    """Estimate the memory and speed of the training runs in a CSV file."""
     from pipeline.model.corrections import OWN_COLUMNS, with_own_runs
     from pipeline.model.estimate import OUTPUT_COLUMNS, Estimator, estimate_file
     from pipeline.model.given_models import model_of_file
@@ -188,8 +188,8 @@ def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool)
     if assumed & {"stack", "micro_batch"}:
         say(
             "settings that a row does not give have their defaults (see assumptions); gpufare cheapest and "
-            "gpufare fit plan the fastest settings that fit instead: their speeds differ where stack, "
-            "optimizer, micro_batch or checkpointing are not given"
+            "gpufare fit plan the fastest settings that fit instead, so their speeds differ where stack, "
+            "optimizer, micro_batch or checkpointing is not given"
         )
 
 

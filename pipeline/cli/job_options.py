@@ -18,13 +18,13 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def _option(setting: JobSetting) -> Any:
-    default = f" By default {setting.default_value}." if setting.default_value else ""
-    choices = f" Any of {', '.join(setting.choices)}." if setting.kind == "names" and setting.choices else ""
+    default = f" Default: {setting.default_value}." if setting.default_value else ""
+    choices = f" Names: {', '.join(setting.choices)}." if setting.kind == "names" and setting.choices else ""
     return click.option(setting.option, help=f"{setting.meaning}{choices}{default}", **_type(setting))
 
 
 def _type(setting: JobSetting) -> dict[str, Any]:
-    """Return the arguments that an option needs for the kind of its setting."""
+    """Return the arguments of click.option that a setting of this kind needs."""
     match setting.kind:
         case "flag":
             return {"is_flag": True, "default": None}
@@ -41,7 +41,7 @@ def _type(setting: JobSetting) -> dict[str, Any]:
 
 
 def _completion(setting: JobSetting) -> Any:
-    """Complete the last of several comma-separated names."""
+    """Return a function that completes the last of several comma-separated names."""
 
     def complete(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
         before, comma, last = typed.rpartition(",")
@@ -52,7 +52,7 @@ def _completion(setting: JobSetting) -> Any:
 
 def _options(settings: Iterable[JobSetting]) -> tuple[Any, ...]:
     model, *others = settings
-    config = click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
+    config = click.option("--config", type=EXISTING_FILE, help="A config.json to use instead of --model.")
     return (_option(model), config, *map(_option, others))
 
 
@@ -61,7 +61,7 @@ RECIPE = _options(setting for setting in job_settings().values() if setting.reci
 
 
 def with_options(*options: Any) -> Callable[[Command], Command]:
-    """Add options to a command, in the given order."""
+    """Return a decorator that adds options to a command, in the given order."""
 
     def decorate(command: Command) -> Command:
         for option in reversed(options):
@@ -72,7 +72,7 @@ def with_options(*options: Any) -> Callable[[Command], Command]:
 
 
 def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job that options describe, a config.json's model, and notes on the file's unread parts."""
+    """Return the job that options describe, the model of a config.json, and notes on its unread parts."""
     from pipeline.questions.job import given_job
 
     model, config = settings["model"], settings["config"]
@@ -85,7 +85,7 @@ def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]"
 
 
 def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the same as ``job_of``, after checking that the settings give an amount of work."""
+    """Return the same as ``job_of``, after checking that the settings state an amount of work."""
     job, given, left_out = job_of(settings)
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from pipeline.record.records import Records
 
 PACKAGES = Path(sys.prefix) / "lake"
-"""The folder in this environment that holds the packages of requirements-lake.lock."""
+"""The folder in this environment that holds the packages listed in requirements-lake.lock."""
 
 SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC); all by default.")
 
 
 @click.group()
 def lake() -> None:
-    """Share the record with other machines through a DuckLake: GPUFARE_LAKE names its catalogue.
+    """Share the record with other machines through a DuckLake, whose catalogue GPUFARE_LAKE names.
 
-    DuckLake is not available for DuckDB 2 yet: these commands run with DuckDB 1.5.5 and its extensions, which
-    `make .venv/lake/.ready` installs beside gpufare's own packages.
+    DuckLake is not yet available for DuckDB 2, so these commands run with DuckDB 1.5.5 and its extensions,
+    which `make .venv/lake/.ready` installs beside gpufare's own packages.
     """
 
 
 @lake.command()
-@click.option("--data", required=True, help="Folder for its files, absolute, or s3://BUCKET/PREFIX.")
+@click.option("--data", required=True, help="The lake's folder: an absolute path, or s3://BUCKET/PREFIX.")
 def create(data: str) -> None:
     """Create the lake whose catalogue GPUFARE_LAKE names."""
     _need_extensions("create", "--data", data)
@@ -51,7 +51,7 @@ def create(data: str) -> None:
 @lake.command()
 @SINCE
 def push(since: datetime | None) -> None:
-    """Copy the days that are newer here into the lake."""
+    """Copy into the lake the days that are newer in this home's record."""
     _need_extensions("push", *_since(since))
     from pipeline.lake.exchange import push as run
 
@@ -61,7 +61,7 @@ def push(since: datetime | None) -> None:
 @lake.command()
 @SINCE
 def pull(since: datetime | None) -> None:
-    """Copy the days that are newer in the lake into the record; `gpufare refresh` publishes them."""
+    """Copy into the record the days that are newer in the lake; `gpufare refresh` publishes them."""
     _need_extensions("pull", *_since(since))
     from pipeline.lake.exchange import pull as run
 
@@ -73,8 +73,8 @@ def _since(since: datetime | None) -> list[str]:
 
 
 def _need_extensions(*arguments: str) -> None:
-    """Unless this process has the lake's packages, run the command in one that puts them first on its path,
-    and exit with its code. Raises click.ClickException if they are not installed.
+    """Unless this process has the lake's packages, run the command in a new process with those packages first
+    on its path, and exit with its exit code. Raises click.ClickException if the packages are not installed.
     """
     if find_spec("duckdb_extension_ducklake") is not None:
         return

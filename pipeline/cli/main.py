@@ -1,6 +1,6 @@
-"""The command ``gpufare``: each of its commands is a few lines on top of the rooms below.
+"""The command ``gpufare``: each of its subcommands is a few lines on top of other packages in pipeline.
 
-Heavy rooms are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
+Heavy modules are imported inside the commands that use them, so that ``gpufare --help`` answers at once.
 """
 
 import os
@@ -36,10 +36,10 @@ _IN_TRACER = ("measure", "trace")
 
 
 class _Problem(click.ClickException):
-    """A problem in one line, which is wrapped on a terminal."""
+    """A problem reported in one line, which is wrapped on a terminal."""
 
     def show(self, file: Any = None) -> None:
-        """Print it on stderr."""
+        """Print the problem on stderr."""
         say(f"Error: {self.format_message()}")
 
 
@@ -50,15 +50,15 @@ class _UsageError(_Problem):
 
 
 class _Commands(click.Group):
-    """The commands of gpufare and of its plugins, which are imported on demand. Errors for people are
-    shown as one line, without a traceback."""
+    """The commands of gpufare, and those of its plugins, which are imported on demand. Errors meant for users
+    are shown as one line, without a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in order."""
         return sorted({*self.commands, *_plugins()})
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return a command; None for an unknown name."""
+        """Return the command with this name, or None if the name is unknown."""
         if name not in self.commands and name in _plugins():
             self.add_command(_loaded(name), name)
         if name not in self.commands and name in _IN_TRACER:
@@ -75,7 +75,7 @@ class _Commands(click.Group):
             formatter.write_dl([(name, each.get_short_help_str(limit=1000)) for name, each in found if each])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command."""
+        """Run the command, and report errors meant for users as one line."""
         try:
             answer = super().invoke(ctx)
             sys.stdout.flush()
@@ -91,7 +91,7 @@ class _Commands(click.Group):
         except click.ClickException as error:
             raise _Problem(error.format_message()) from error
         except BrokenPipeError:
-            # The program that reads our output closed the pipe (`gpufare ... | head`): not an error.
+            # The program that reads our output closed the pipe (`gpufare ... | head`), which is not an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return None
         except ModuleNotFoundError as error:
@@ -99,13 +99,13 @@ class _Commands(click.Group):
                 raise
             raise _Problem(_how_to_install(missing)) from error
         except OSError as error:
-            # A folder that cannot be written, a full disk: the machine's state, not a defect.
+            # An unwritable folder or a full disk is a problem of the machine, not a defect in gpufare.
             raise _Problem(disk_error_text(error, paths.home())) from error
 
 
 @cache
 def _plugins() -> "dict[str, EntryPoint]":
-    """Return the commands of other packages, from the group ``gpufare.commands`` of their entry points."""
+    """Return the commands that packages register as entry points in the group ``gpufare.commands``."""
     from importlib.metadata import entry_points
 
     return {plugin.name: plugin for plugin in entry_points(group="gpufare.commands")}
@@ -120,7 +120,7 @@ def _loaded(plugin: str) -> click.Command:
 
 
 def _package(error: ModuleNotFoundError) -> str | None:
-    """Return the package that is not installed; None if it is part of gpufare itself: a defect."""
+    """Return the package that is not installed, or None if it is part of gpufare, which is a defect."""
     package = (error.name or "").partition(".")[0]
     return None if package in ("", "gpufare", "pipeline") else package
 
@@ -130,7 +130,7 @@ def _how_to_install(package: str) -> str:
     if extra:
         return f"this needs {package}, which is not installed: pip install 'gpufare[{extra}]'"
     return (
-        f"this needs {package}, which is not installed: pip install gpufare brings all packages; "
+        f"this needs {package}, which is not installed: pip install gpufare installs all packages; "
         "a smaller install has only those that questions need"
     )
 

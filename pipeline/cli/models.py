@@ -1,4 +1,4 @@
-"""Adding a user's own models from a config.json, and calibrating gpufare's model."""
+"""Commands that add a user's own models from a config.json, and that calibrate gpufare's model."""
 
 import os
 from datetime import UTC, datetime
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 @click.group("model")
 def model_group() -> None:
-    """Your own models, kept in the home and used alongside the catalogue's."""
+    """Add your own models, which are kept in the home and used alongside the catalogue's models."""
 
 
 @model_group.command()
 @click.argument("config")
-@click.option("--name", help="Name of the model; by default from the file, its folder or the hub id.")
+@click.option("--name", help="Name of the model; by default, that of the file, its folder or the hub id.")
 @click.option("--pages", metavar="URL", hidden=True, help="Ask this server instead of the hub.")
 def add(config: str, name: str | None, pages: str | None) -> None:
-    """Add the model of CONFIG: the path of a config.json, or a hub id such as organisation/name.
+    """Add the model that CONFIG names: the path of a config.json, or a hub id such as organisation/name.
 
-    A hub id sends one request to huggingface.co; a path sends none.
+    For a hub id, one request is sent to huggingface.co; for a path, none is sent.
     """
     from pipeline.catalog.own import add_model
     from pipeline.model.given_models import model_of_file
@@ -47,7 +47,7 @@ def add(config: str, name: str | None, pages: str | None) -> None:
     )
     for line in left_out:
         tell(line)
-    tell("gpufare estimate knows it now; the published file after the next gpufare refresh")
+    tell("gpufare estimate knows the model now; the published file will after the next gpufare refresh")
 
 
 def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnModel, list[str]]":
@@ -74,11 +74,11 @@ def _from_hub(hub_id: str, name: str | None, pages: str | None) -> "tuple[OwnMod
     help="Write to this folder instead of the catalogue.",
 )
 def calibrate(output: Path | None) -> None:
-    """Fit the model's constants and bands on the measured runs."""
+    """Fit the constants and bands of gpufare's model to the measured runs."""
     import yaml
 
     from pipeline.model.calibrate import calibrate as fit
 
-    with progress_shown("fitting constants, thresholds and bands, with each family held out: minutes"):
+    with progress_shown("fitting constants, thresholds and bands, with each family held out (takes minutes)"):
         record = fit(datetime.now(UTC).date(), output)
     click.echo(yaml.safe_dump(record, sort_keys=False))

@@ -6,11 +6,11 @@ from pathlib import Path
 import click
 
 FORMATS = click.Choice(["table", "csv", "json", "jsonl", "record"])
-"""``json`` is one array, ``jsonl`` an object per line, ``record`` a line per value."""
+"""``json`` is one array, ``jsonl`` one object per line, ``record`` one line per value."""
 
 FORMAT = click.option("--format", "form", type=FORMATS, default="table", show_default=True)
 ALL_ROWS = click.option(
-    "--all", "every", is_flag=True, help="Show all rows; by default a terminal shows the first 40 of a table."
+    "--all", "every", is_flag=True, help="Show all rows of a table; a terminal shows the first 40 by default."
 )
 
 EXISTING_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -23,7 +23,7 @@ def today() -> date:
 
 
 def moment(text: str) -> datetime:
-    """Return an ISO 8601 day or time in UTC; one without an offset is taken to be in UTC."""
+    """Parse an ISO 8601 day or time and return it in UTC, which is assumed if the text has no offset."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Answers at the command line: tables for people, CSV, JSON and records for programs.
 
-A terminal gets the first columns, as many as fit its width, and the first rows of a long result; a pipe gets
-every column and every row, as they arrive.
+A terminal gets as many of the first columns as fit its width, and the first rows of a long result; a pipe
+gets every column, and every row as it arrives.
 """
 
 import csv
@@ -33,11 +33,11 @@ from pipeline.warehouse.query import Result, Stream
 GAP = "  "
 
 ROWS_SHOWN = 40
-"""Rows of a long result that a terminal shows."""
+"""The number of rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""Rows that are measured together. In a pipe, columns fit the first such batch, and a longer cell further
-down shifts its own line; a terminal gets a table with headings for each batch."""
+"""Size of a batch of rows that are laid out together. In a pipe, columns fit the first batch, and a longer
+cell further down shifts the rest of its line; a terminal gets a table with headings for each batch."""
 
 NAMED = 8
 """The number of hidden columns that a note names."""
@@ -84,18 +84,18 @@ HEADINGS = {
     "usd_per_gpu_hour": "USD/GPU hour",
     "usd_per_hour": "USD/hour",
 }
-"""The headings, in tables for people, of columns that are not headed by their name."""
+"""The headings, in tables for people, of columns that are not headed by their own name."""
 
 CHEAPEST = (
     "rank", "total_usd", "hours", "gpu", "gpu_count", "provider", "fit_probability", "usd_per_hour",
     "price_kind", "country", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day",
     "size_evidence", "memory_gib",
 )  # fmt: skip
-"""The columns of ``cheapest_for`` in a table for people, the most important first; csv and json give all."""
+"""The columns of ``cheapest_for`` in a table for people, most important first; csv and json list them all."""
 
 
 def columns_of_cheapest(ranking: Result) -> tuple[str, ...]:
-    """Return CHEAPEST, with the price kind before P(fits) unless all are on demand."""
+    """Return CHEAPEST, with the price kind moved before P(fits) unless all prices are on demand."""
     if {row["price_kind"] for row in ranking.dicts()} <= {"on_demand"}:
         return CHEAPEST
     others = [name for name in CHEAPEST if name != "price_kind"]
@@ -115,7 +115,7 @@ def show(
     "record" (a line per value).
 
     In a table, text in the columns ``in_lines`` is wrapped, not cut, and the first ``always`` columns are
-    never hidden. Unless ``every``, a terminal gets the first ROWS_SHOWN rows.
+    never hidden. Unless ``every`` is true, a terminal gets only the first ROWS_SHOWN rows.
     """
     if form == "json":
         _show_json(answer)
@@ -145,8 +145,8 @@ def show(
 
 
 def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str, Any]], Any]) -> Result:
-    """Return some columns of an answer under their headings. ``texts`` make a column's cells from the row
-    instead, aligned as before; P(fits) is in words."""
+    """Return some columns of an answer under their headings. A function in ``texts`` computes the cells of
+    its column from the row; alignment stays the same. P(fits) is shown as a percentage."""
     texts.setdefault("fit_probability", lambda row: percent_text(row["fit_probability"]))
     rows = [
         tuple(texts[name](row) if name in texts else row[name] for name in names) for row in answer.dicts()
@@ -157,13 +157,13 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
 
 
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
-    """Return the ``columns`` of rows, whose values are texts, as a result."""
+    """Return the ``columns`` of rows as a result; all values are texts."""
     cells = [tuple(row[name] for name in columns) for row in rows]
     return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
 
 
 def gpus_paid(row: Mapping[str, Any]) -> str:
-    """Return the number of GPUs that an answer uses, as "8 of 16" if more are paid."""
+    """Return the number of GPUs that an answer uses, such as "8 of 16" if more GPUs are paid for."""
     used, paid = row["gpu_count"], row["gpus_billed"]
     return f"{used} of {paid}" if paid > used else str(used)
 
@@ -175,7 +175,7 @@ def _json_objects(answer: Result | Stream) -> Iterator[str]:
 
 
 def show_object(value: dict[str, Any]) -> None:
-    """Print one JSON object: on a terminal with a line per member, otherwise in one line."""
+    """Print one JSON object: on a terminal with one line per member, otherwise all on one line."""
     indent = 2 if sys.stdout.isatty() else None
     print(json.dumps(_finite(value), default=plain, ensure_ascii=False, indent=indent))
 
@@ -198,7 +198,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of another type as a JSON number or text."""
+    """Return a value of a type that JSON lacks as a number or text."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
@@ -210,12 +210,12 @@ def _show_csv(answer: Result | Stream) -> None:
 
 
 def _csv_cell(value: Any) -> Any:
-    """Return decimals without an exponent: Python writes a zero of eight digits as 0E-8."""
+    """Return a cell with decimals written without an exponent: Python writes 0.00000000 as 0E-8."""
     return f"{value:f}" if isinstance(value, Decimal) else safe_text(value)
 
 
 def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool:
-    """Print a line per value and a heading per row. True if there was a row."""
+    """Print a line per value and a heading per row. Return True if there was a row."""
     widest = max(map(cell_len, names), default=0)
     number, columns, hanging = 0, width(), " " * (widest + len(GAP))
     for number, row in enumerate(rows, start=1):
@@ -232,8 +232,8 @@ def _show_records(names: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> bool
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A column of a table, with its minimum and its uncut width, in terminal cells. It
-    ``yields`` if it may be narrower than its cells."""
+    """A column of a table, with its minimum width and its full width, in terminal cells. A column ``yields``
+    if it may be narrower than its cells."""
 
     heading: str
     least: int
@@ -244,21 +244,21 @@ class _Column:
 
 
 class _NameWrapper(textwrap.TextWrapper):
-    """Breaks text at blanks, and names after underscores; never elsewhere within a word."""
+    """Breaks text at blanks, and names after underscores, but never elsewhere within a word."""
 
     wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
 
 
 class _Broken(Text):
-    """A text in lines, also broken after underscores."""
+    """A text whose lines are also broken after underscores."""
 
     def wrap(self, console: Console, width: int, **options: Any) -> Lines:
-        """Return the lines of at most ``width`` cells; only a longer word is broken."""
+        """Return lines of at most ``width`` cells; a word is broken only if it is longer than that."""
         return Text(_broken(self.plain, width)).wrap(console, width, **options)
 
 
 def _broken(text: str, size: int) -> str:
-    """Return the text in lines of ``size`` letters; a longer word stays whole."""
+    """Return the text in lines of at most ``size`` characters; a longer word stays whole."""
     wrapper = _NameWrapper(size, break_long_words=False, break_on_hyphens=False)
     return "\n".join(wrapper.wrap(text)) or text
 
@@ -268,7 +268,7 @@ def _widest(texts: Iterable[str]) -> int:
 
 
 def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bool) -> _Column:
-    """Measure a column. Text is cut to no fewer than ``kept`` letters; numbers, days and times never are."""
+    """Measure a column. Text may be narrowed to ``kept`` cells; numbers, days and times are never cut."""
     cells, is_list = _widest(values), kind.endswith("]")
     is_number = kind.startswith(_NUMBERS) and not is_list
     is_text = is_list or not kind.startswith((*_NUMBERS, *_MOMENTS))
@@ -282,7 +282,7 @@ def _column(heading: str, kind: str, values: Iterable[str], kept: int, wraps: bo
 def _show_table(
     answer: Result | Stream, shown: Iterable[tuple[Any, ...]], in_lines: Collection[str], always: int
 ) -> bool:
-    """Print every row as it arrives, measured with its neighbours. True if there was a row."""
+    """Print rows as they arrive, each laid out with its batch. Return True if there was a row."""
     rows = ([_cell(value) for value in row] for row in shown)
     begin = list(islice(rows, ROWS_LAID_OUT))
     headings = [printable(heading) for heading in answer.columns]
@@ -324,8 +324,8 @@ def _fitting(columns: list[_Column], terminal_cells: int, always: int) -> int:
 
 
 def _print_table(columns: list[_Column], rows: list[list[str]], terminal_cells: int) -> None:
-    """Print a table no wider than the terminal: headings are broken, and the widest text is narrowed, if they
-    do not fit."""
+    """Print a table no wider than the terminal: if it does not fit, headings are broken and the widest text
+    is narrowed."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     unbroken = sum(max(column.least, cell_len(column.heading)) + len(GAP) for column in columns)
     for column in columns:

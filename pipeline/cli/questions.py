@@ -1,4 +1,4 @@
-"""Questions about a job to the published file: the cheapest way to run it, the reasons, and past costs."""
+"""Questions that the published file answers about a job: the cheapest way to run it, why, and past costs."""
 
 import math
 import os
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pipeline.warehouse.query import Result
 
 NOT_BELOW, NO_ANSWER = 3, 4
-"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for one that no offer can run; 1
-and 2 are errors."""
+"""Exit codes of `gpufare watch` for a job that costs at least the limit, and for a job that no offer can run;
+1 and 2 are errors."""
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def prices(
     with_age: bool = True,
 ) -> "Iterator[Session]":
     """Open the published prices, or those of ``day``. After the answer, print ``notes`` on stderr and,
-    with ``with_age``, the age of the published prices."""
+    if ``with_age`` is true, the age of the published prices."""
     from pipeline.questions.prices import prices_of
     from pipeline.questions.session import Session
     from pipeline.warehouse.query import age_note
@@ -56,7 +56,7 @@ def prices(
 
 @contextmanager
 def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tuple[Job, Session]]":
-    """Open ``prices`` for a job, with notes on parts of its config.json that are not read."""
+    """Open ``prices`` for a job, with notes on the parts of its config.json that are not read."""
     job, given, left_out = job_of_work(settings)
     with prices(given, day, left_out) as session:
         yield job, session
@@ -99,12 +99,12 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
 @click.command()
 @with_options(*JOB)
 @click.option(
-    "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="The answer to explain."
+    "--rank", type=click.IntRange(min=1), default=1, show_default=True, help="Rank of the answer to explain."
 )
-@click.option("--not-gpu", metavar="NAME", help="Explain why this GPU, or family of GPUs, is not the answer.")
+@click.option("--not-gpu", metavar="NAME", help="Explain why this GPU or family of GPUs is not the answer.")
 @FORMAT
 def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
-    """Explain what a job costs, part by part, and why a GPU is not the answer."""
+    """Explain what a job costs, part by part, and why another GPU is not the answer."""
     from pipeline.cli.printing import for_people, show, show_object
     from pipeline.questions.sources_behind import replayed_sources
     from pipeline.questions.why import explain as explanation_of
@@ -119,7 +119,7 @@ def explain(rank: int, not_gpu: str | None, form: str, **settings: Any) -> None:
             for line in explained(found.row, replayed_sources(session.connection)):
                 tell(line)
             tell()
-            # Rounded to cents, the parts would not add up.
+            # If rounded to cents, the parts would not add up.
             parts = for_people(found.parts, PARTS, usd=lambda row: f"{row['usd']:,.4f}")
             show(parts, form, in_lines=("how",))
             tell()
@@ -142,7 +142,7 @@ FITS_ON = ("model", "params_billion", "method", "memory_gib", "fit_probability",
 @with_options(*JOB)
 @FORMAT
 def history(form: str, **settings: Any) -> None:
-    """Show what a job cost at its cheapest on each day on record."""
+    """Show the lowest cost of a job on each day on record."""
     from pipeline.cli.printing import for_people, show
     from pipeline.questions.why import HISTORY_LEAVES_OUT, age_of_newest
     from pipeline.questions.why import history as history_of
@@ -175,14 +175,14 @@ def _all_digits(usd: float) -> Decimal:
     "limit_usd",
     required=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="US dollars for the finished job.",
+    help="The limit, in US dollars for the finished job.",
 )
 def watch(limit_usd: float, **settings: Any) -> None:
     """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
 
     Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
-    excludes such prices. The exit code is 0 if the job costs less, 3 if it does not, and 4 if nothing can run
-    it with these constraints; "reason" then says why. 1 and 2 are errors.
+    excludes such prices. The exit code is 0 if the job costs less than the limit, 3 if it does not, and 4 if
+    nothing can run it with these constraints; "reason" then says why. Codes 1 and 2 mean errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.why import watched
@@ -207,7 +207,7 @@ def watch(limit_usd: float, **settings: Any) -> None:
 def fit(gpu: str, gpus: int, form: str, **recipe: Any) -> None:
     """Check whether a model fits on a GPU: memory part by part, P(fits), speed, and the largest micro-batch.
 
-    Without --model and --config, list the models that fit there, by method.
+    Without --model or --config, list the models that fit on the GPU, by method.
     """
     from pipeline.questions.fit import fit as fit_of
     from pipeline.questions.fit import fits_on
@@ -243,8 +243,8 @@ def _show_fits_on(found: "Result", gpu: str, gpus: int, form: str) -> None:
         show(for_people(replace(found, rows=fitting), FITS_ON), form)
     tell()
     tell(
-        f"{len(fitting)} of {len(found.rows)} models and methods fit on {gpus} x {gpu} with a "
-        "probability of 90% or more; --format csv has the others, and why they do not."
+        f"{len(fitting)} of {len(found.rows)} pairs of model and method fit on {gpus} x {gpu} with a "
+        "probability of 90% or more; --format csv lists the others, too."
     )
 
 
@@ -274,7 +274,7 @@ def _show_fit(found: "Fit", form: str) -> None:
 @with_options(*JOB)
 @FORMAT
 def compare(one: str, other: str, form: str, **settings: Any) -> None:
-    """Put two GPUs side by side: facts and prices; with a job, its cost on each comes first."""
+    """Compare two GPUs side by side: facts and prices; if a job is given, its cost on each comes first."""
     from pipeline.cli.printing import show
     from pipeline.questions.fit import compare as compared
 
@@ -287,7 +287,7 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """Return the facts under the names of the cards: numbers with four digits, P(fits) in words."""
+    """Return the facts under the names of the cards, numbers with four digits and P(fits) as a percentage."""
     from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.group()
-@click.option("--store", "address", help="The bucket and prefix; by default those in GPUFARE_STORE.")
+@click.option("--store", "address", help="The bucket and prefix; by default, those in GPUFARE_STORE.")
 @click.pass_context
 def store(context: click.Context, address: str | None) -> None:
     """Keep the published file in a bucket: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
@@ -37,13 +37,13 @@ def store(context: click.Context, address: str | None) -> None:
     "forms",
     type=click.Choice(["csv", "parquet"]),
     multiple=True,
-    help="Also send every table in this format, as `gpufare export` writes them.",
+    help="Also send every table in this format, as `gpufare export` writes it.",
 )
 @click.pass_obj
 def publish_command(address: str | None, page: bool, forms: tuple[str, ...]) -> None:
     """Send the published file and mark it as the newest, unless the bucket has a newer one.
 
-    If GPUFARE_STORE is set, each refresh does this.
+    If GPUFARE_STORE is set, each refresh also does this.
     """
     from pipeline.store.publication import publish
 

@@ -27,20 +27,20 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def is_styled() -> bool:
-    """True if stdout takes bold and colour: it is a terminal that supports them, and NO_COLOR is not set."""
+    """True if stdout is a terminal that supports bold and colour, and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def bold(text: str) -> str:
-    """Return the text for stdout, in bold if stdout takes styles."""
+    """Return the text for stdout, in bold if stdout supports styles."""
     return click.style(text, bold=True) if is_styled() else text
 
 
 def wrapped(text: str, columns: int | None, indent: str = "  ") -> str:
-    """Return lines of at most ``columns``, broken between words; a longer word, such as an address, stays
-    whole.
+    """Return lines of at most ``columns`` characters, broken between words; a longer word, such as an
+    address, stays whole.
 
-    Continued lines have the indent of the first one, plus ``indent``.
+    Continuation lines are indented like the first line, plus ``indent``.
     """
     if columns is None:
         return text

@@ -1,1 +1,1 @@
-"""Types that pass between rooms."""
+"""Types that the rooms of pipeline/ pass to each other."""

@@ -1,4 +1,4 @@
-"""One visit to a source: its entries, and the facts derived from them.
+"""One visit to a source: the entries of its requests, and the facts derived from these entries.
 
 The record of a capture is derived from its archived entries and status alone, so reading a day again from the
 archive gives the same record.
@@ -19,11 +19,11 @@ CaptureStatus = Literal["captured", "partial", "failed", "needs_key", "needs_per
 class Capture:
     """One visit to a source on a day (UTC).
 
-    ``captured``: every request was answered, except optional ones; ``partial``: some were; ``failed``: none
-    was; ``needs_permission``: the source was not asked, because of its terms or the user's choice; None: the
-    visit was interrupted. ``capture_id`` is the UTC time at which the capture began and names its folder;
-    None if the archive could not be written. ``replayed_from`` is None for live answers. ``damaged``: the
-    capture's index in the archive cannot be read.
+    ``status`` is ``captured`` if every request was answered, apart from optional requests; ``partial`` if
+    only some were; ``failed`` if none was; ``needs_permission`` if the source was not asked, because of its
+    terms or the user's choice; None if the visit was interrupted. ``capture_id`` is the UTC time at which the
+    capture began, and names its folder; None if the archive could not be written. ``replayed_from`` is None
+    for live answers. ``damaged`` is True if the capture's index in the archive cannot be read.
     """
 
     source: str
@@ -48,13 +48,13 @@ class Capture:
 
     @property
     def code(self) -> OutcomeCode | None:
-        """The outcome of the failed request that decides; None if none failed or there were no requests."""
+        """The outcome of the failed request that decides the result; None if no failed request counts."""
         return next((entry.outcome for entry in _failures(self.entries)), None)
 
     @property
     def lacks_answers(self) -> bool:
-        """True if a request that could be sent has no usable answer, even if it was optional or replaced by
-        another: fewer offers than usual are then no misreading."""
+        """True if a request that could be sent has no usable answer, even if the request was optional or
+        another replaced it: fewer offers than usual are then no sign of misreading."""
         return any(not entry.usable and entry.outcome is not OutcomeCode.NEEDS_KEY for entry in self.entries)
 
     @property
@@ -65,12 +65,12 @@ class Capture:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all stored bodies."""
+        """The total size of all stored bodies, in bytes."""
         return sum(entry.bytes for entry in self.entries)
 
     @property
     def retries(self) -> int:
-        """Retries of all requests."""
+        """The number of retries, over all requests."""
         return sum(entry.retries for entry in self.entries)
 
     @property
@@ -80,7 +80,7 @@ class Capture:
 
     @property
     def observed_at(self) -> datetime | None:
-        """When the last usable answer arrived (UTC)."""
+        """The time (UTC) at which the last usable answer arrived."""
         moments = [entry.observed_at for entry in self.entries if entry.usable and entry.observed_at]
         return max(moments, default=None)
 
@@ -91,12 +91,12 @@ def _number_of_requests(entries: Sequence[Entry]) -> int:
 
 
 def _unanswered(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
-    """Return the requests without a usable answer, in two lists: those whose replacements were all answered,
-    and the others."""
+    """Return the requests without a usable answer, in two lists: requests whose replacements were all
+    answered, and all other requests."""
     failed = [entry for entry in entries if not entry.usable]
     answered = {entry.key for entry in entries if entry.usable}
     while more := {e.key for e in failed if e.instead and answered.issuperset(e.instead)} - answered:
-        answered |= more  # a replacement may be replaced in turn
+        answered |= more  # a replacement may have been replaced in turn
     made_up_for = [entry for entry in failed if entry.instead and entry.key in answered]
     return made_up_for, [entry for entry in failed if not entry.instead or entry.key not in answered]
 
@@ -107,8 +107,8 @@ def _is_counted(entry: Entry) -> bool:
 
 
 def capture_status(entries: Sequence[Entry]) -> CaptureStatus:
-    """Return the status of a capture with these entries. Requests that lack their key, and optional ones
-    without an answer, are not counted."""
+    """Return the status of a capture with these entries. Requests that lack their key, and optional requests
+    without an answer, do not count."""
     if any(entry.usable for entry in entries):
         return "partial" if _failures(entries) else "captured"
     lacks_key = any(entry.outcome is OutcomeCode.NEEDS_KEY for entry in entries)
@@ -116,20 +116,20 @@ def capture_status(entries: Sequence[Entry]) -> CaptureStatus:
 
 
 def _failures(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the failed requests, the deciding one first. Optional requests and those that lack their key are
-    skipped unless no request was answered."""
+    """Return the failed requests that count, starting with the deciding one. If any request was answered,
+    optional requests and requests that lack their key do not count."""
     failed = _unanswered(entries)[1]
     if any(entry.usable for entry in entries):
         return [entry for entry in failed if _is_counted(entry)]
     failed = [entry for entry in failed if not entry.optional] or failed
     return sorted(
         failed, key=lambda entry: entry.outcome is OutcomeCode.NEEDS_KEY
-    )  # a missing key is the least informative
+    )  # a missing key is the least informative reason
 
 
 def first_error(entries: Sequence[Entry]) -> str | None:
-    """Return the error of the deciding failed request and the number of others; None if only optional
-    requests and those without their key failed."""
+    """Return the error of the deciding failed request and the number of other failed requests; None if no
+    failed request counts."""
     failed = _failures(entries)
     if not failed:
         return None
@@ -139,7 +139,7 @@ def first_error(entries: Sequence[Entry]) -> str | None:
 
 
 def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return warnings that the status does not show, one for each kind with the number and the first:
+    """Return the warnings that the status does not show, each with the number of cases and the first one:
     optional requests without an answer, failed requests that others made up for, and odd answers."""
     made_up_for, failed = _unanswered(entries)
     optional, missing = (
@@ -155,7 +155,7 @@ def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _counted(entries: Sequence[Entry], what: str) -> list[str]:
-    """Return a warning with the number of requests and the first of them."""
+    """Return a warning with the number of the requests and the first of them, if there are any."""
     if not entries:
         return []
     first = entries[0]
@@ -164,8 +164,8 @@ def _counted(entries: Sequence[Entry], what: str) -> list[str]:
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
-    """Return how an attempt ended. ``changed``: its answers do not have the shape that the reader knows, or
-    nothing was found in them. A failed request explains more than the reader's result on the rest."""
+    """Return the result of an attempt. ``changed`` is True if the answers lack the shape that the reader
+    knows, or nothing was found in them. A failed request explains more than the other answers do."""
     if (not_asked := NOT_ASKED.get(capture.status or "")) is not None:
         return not_asked
     if accepted:

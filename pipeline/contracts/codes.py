@@ -4,8 +4,8 @@ from enum import StrEnum
 
 
 class CodeWithSentence(StrEnum):
-    """An enum whose members are written as ``NAME = auto(), "What it says."``, followed by further
-    facts that a subclass takes in ``__init__``; the value is the name in lower case."""
+    """An enum whose members are written as ``NAME = auto(), "What it says."``, followed by further facts that
+    a subclass takes in ``__init__``; a member's value is its name in lower case."""
 
     sentence: str
 

@@ -1,10 +1,10 @@
-"""The one kind of error that is meant for the person at the command line."""
+"""The one kind of error whose text is meant for the person at the command line."""
 
 
 class GpufareError(Exception):
-    """One line with the problem, its place and the remedy; shown without a traceback, exit code 1."""
+    """A one-line error: the problem, its place and the remedy; no traceback, and exit code 1."""
 
 
 def sentence_of(problem: Exception) -> str:
-    """Return an error as one text, with its type unless it is a GpufareError."""
+    """Return an error as text, preceded by its type unless it is a GpufareError."""
     return str(problem) if isinstance(problem, GpufareError) else f"{type(problem).__name__}: {problem}"

@@ -1,8 +1,8 @@
-"""Hosts as a source's yaml declares them and as addresses name them, in one spelling.
+"""Hosts in one spelling, whether they are declared in a source's yaml or named in an address.
 
-A host is a name and a port, written ``name`` (the usual port) or ``name:port``. A site without ``www.`` and
-the same site with it are one host: providers redirect from either to the other. Ports are not: what listens
-on another port of a host is another service, which has to be declared.
+A host is a name and a port, written ``name`` (the usual port) or ``name:port``. A name with ``www.`` and the
+same name without it are one host, since providers redirect from either to the other. Two ports of one name
+are two hosts: another port is another service, which has to be declared.
 """
 
 import re
@@ -14,14 +14,14 @@ _DECLARED = re.compile(rf"(?=[^:]{{1,253}}(?::|$)){_NAME}(?:\.{_NAME})*(?::[1-9]
 
 
 def host_of(url: str) -> str:
-    """Return the host of an address; '' without one."""
+    """Return the host of an address; '' if the address has none."""
     scheme, name, port = _origin(url) or ("", "", None)
     return host_with_port(name, port, scheme)
 
 
 def same_origin(one: str, other: str) -> bool:
-    """True if two addresses have the same scheme, name and port: only then may a key follow from one to the
-    other. Here, a name with ``www.`` is a different name."""
+    """True if two addresses have the same scheme, name and port: only then may a key sent to one be sent to
+    the other. Here, a name with ``www.`` differs from the same name without it."""
     origin = _origin(one)
     return origin is not None and origin == _origin(other)
 
@@ -36,7 +36,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def declared_host(text: str) -> str:
-    """Return the host that ``name`` or ``name:port`` declares. Raises ValueError for anything else."""
+    """Return the host that ``name`` or ``name:port`` declares. Raises ValueError for any other text."""
     declared = text.strip().lower()
     host = host_of(f"https://{declared}") if _DECLARED.fullmatch(declared) else ""
     if not host:
@@ -45,7 +45,7 @@ def declared_host(text: str) -> str:
 
 
 def host_with_port(name: str, port: int | None, scheme: str = "https") -> str:
-    """Return a host from its parts: the scheme's usual port and a leading ``www.`` are not written."""
+    """Return the host for a name and a port, omitting the scheme's usual port and a leading ``www.``."""
     name = without_www(name.lower())
     return name if port in (None, _USUAL_PORTS.get(scheme)) else f"{name}:{port}"
 

@@ -1,6 +1,6 @@
-"""Problems outside a source's answer: with a file, the disk or a run.
+"""Problems with a file, the disk or a run, rather than with a source's answer.
 
-Problems of a source are in its outcome. Incidents are published as the table ``incidents``.
+Problems with a source are recorded in its outcome. Incidents are published as the table ``incidents``.
 """
 
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ _LASTING = True
 
 
 class IncidentKind(CodeWithSentence):
-    """The kind of problem. ``lasting``: the cause stays until a person removes it; it is kept once, and every
-    refresh reports it."""
+    """The kind of an incident. The cause of a ``lasting`` incident remains until a person removes it; the
+    incident is kept only once, and every refresh reports it."""
 
     DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
     MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING
@@ -39,9 +39,9 @@ class IncidentKind(CodeWithSentence):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """One problem, at a time (UTC), by default now.
+    """One problem, and the time at which it occurred (UTC; by default now).
 
-    ``path`` is relative to the home. ``remedy`` is what was done about it, or what a person must do.
+    ``path`` is relative to the home. ``remedy`` is what was done about the problem, or what a person must do.
     """
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -53,7 +53,7 @@ class Incident:
     path: str | None = None
 
     def line(self) -> str:
-        """Return the incident in one line for people."""
+        """Return the incident as one line of text for people."""
         about = " ".join(str(part) for part in (self.source, self.day) if part is not None)
         where = self.path or about or "gpufare"
         return f"{where}: {self.reason}; {self.remedy}"

@@ -1,6 +1,6 @@
 """The interface of a source module.
 
-A source is ``catalog/sources/<name>.yaml`` (addresses, currency, billing, bounds, evidence) and
+A source consists of ``catalog/sources/<name>.yaml`` (addresses, currency, billing, bounds, evidence) and
 ``pipeline/sources/<name>.py`` (how its answers are read). Nothing here or in a source module touches the
 network, the clock or Dagster: bytes come in, listings come out.
 
@@ -11,25 +11,25 @@ A source module defines
 and, if the yaml's ``requests`` do not suffice,
 
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
-    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless the yaml's paging can
+    def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless yaml paging suffices
 
-``environment`` has ``${NAME}`` for each of the yaml's ``key_variables`` that is set: the keys are filled in
+``environment`` maps each of the yaml's ``key_variables`` that is set to ``${NAME}``: the keys are filled in
 when a request is sent;
 
-if other requests can replace a failed one,
+if other requests can replace a failed request,
 
     def retry_requests(answer: Answer, config: SourceConfig) -> list[Request]
 
-which is called for each failed request: ``answer`` has its address, the status (0 without an answer) and the
-beginning of the body. The returned requests are asked next, each once. If all of them are answered, the
-failure is made up for, and a warning names it. A replacement that fails is passed in again, so for a chain of
-addresses, return the one after ``answer.url``, [] after the last;
+which is called for each failed request: ``answer`` contains the address, the status (0 if there was no
+answer) and the beginning of the body. The returned requests are sent next, each once. If all returned
+requests are answered, they make up for the failure, which a warning names. A replacement that fails is passed
+in, too, so to try a chain of addresses, request the one after ``answer.url``, and return [] after the last;
 
-if an answer contains data that must not be stored, a function that removes it before archiving
+if an answer contains data that must not be stored, a function that removes the data before archiving
 
     def redact(body: bytes) -> bytes
 
-and for ``kind: exchange_rates`` in the yaml, instead of ``read``
+and, if the yaml's ``kind`` is ``exchange_rates``, instead of ``read``
 
     def read_rates(answers: Sequence[Answer], config: SourceConfig) -> ExchangeRates
 """
@@ -49,7 +49,7 @@ PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
-"""The owner of a machine, who sets its price."""
+"""The kinds of rental, which differ in the owner of the machine and in the party that sets its price."""
 TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 
 LabelKind = Literal["gpu_name", "instance_type"]
@@ -65,17 +65,17 @@ NativeUnit = Literal[
     "instance_month",
     "instance_term",
 ]
-"""The unit of the native price. ``instance_*`` is the whole offer, ``instance_term`` all of term_days."""
+"""The unit of the native price: ``instance_*`` is the whole offer, ``instance_term`` its whole term."""
 
 
 class SourceChangedError(GpufareError):
-    """The answer does not have the expected structure: the whole source fails, nothing is guessed."""
+    """The answer does not have the expected structure: the whole source fails, since nothing is guessed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request to a provider. ``body`` is sent unchanged. Without the answer to an ``optional``
-    request, the others can still be read."""
+    """One HTTP request to a provider. ``body`` is sent unchanged. If an ``optional`` request has no answer,
+    the other answers can still be read."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -86,10 +86,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One archived answer: its raw bytes, its address, and when it was captured (``observed_at``, UTC).
+    """One archived answer: its raw bytes, its address, and the time of its capture (``observed_at``, UTC).
 
-    A reader gets those with status 200; ``retry_requests`` gets the others, with status 0 without an answer.
-    ``request_body`` is the request's, without keys; a reader does not get it."""
+    A reader gets the answers with status 200; ``retry_requests`` gets the failed ones, with status 0 if there
+    was no answer. ``request_body`` is the request's body, without keys; readers do not get it."""
 
     url: str
     body: bytes
@@ -104,7 +104,7 @@ class Answer:
         return SourceChangedError(f"{self.url}: {problem}")
 
     def text(self) -> str:
-        """Return the body as UTF-8 text. Raises SourceChangedError if it is not."""
+        """Return the body as text. Raises SourceChangedError if the body is not UTF-8."""
         try:
             return self.body.decode("utf-8-sig")
         except UnicodeDecodeError as error:
@@ -116,7 +116,7 @@ class Answer:
         return self.body.removeprefix(BOM_UTF8).lstrip().startswith((b"{", b"["))
 
     def json(self) -> Any:
-        """Return the body read by ``read_json``. Raises SourceChangedError if it is not JSON."""
+        """Return the body, parsed by ``read_json``. Raises SourceChangedError if the body is not JSON."""
         try:
             return read_json(self.text(), self.url)
         except ValueError as error:
@@ -124,7 +124,7 @@ class Answer:
 
 
 def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
-    """Return a text as JSON, numbers with a point as Decimal; with ``beginning``, the value at its beginning.
+    """Return a JSON text's value, floats as Decimal; with ``beginning``, the value at the text's beginning.
 
     Raises ValueError for a text that is not JSON, and SourceChangedError, naming ``place``, for an object
     with two different values for one field.
@@ -158,16 +158,16 @@ def _reject_constant(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """One price as the source states it.
+    """One price, as the source states it.
 
-    ``native_price`` is per ``native_unit``; ``gpu_count`` is the GPUs of the whole offer (a fraction for a
-    slice). ``gpu_counts`` are the sizes, ascending, of machines rented at a price per GPU, if the answer
-    states them; the price of a whole machine has none. ``context`` has other columns that identify the GPU,
-    under keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per GPU), ``gpu_total_ram_mib`` /
-    ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that the source does not state are
-    None; values that its yaml states for all offers are filled in later. An aggregator names the owner of the
-    machine in ``upstream_provider``, so that the machine is not counted twice. ``country`` is stated by the
-    source in addition to the region.
+    ``native_price`` is per ``native_unit``; ``gpu_count`` is the number of GPUs in the whole offer (a
+    fraction for a slice). ``gpu_counts`` are the sizes, in ascending order, of machines rented at a price per
+    GPU, if the answer states the sizes; None for the price of a whole machine. ``context`` contains further
+    facts that identify the GPU, under the keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per
+    GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that
+    the source does not state are None; values that its yaml states for all offers are filled in later. An
+    aggregator names the owner of the machine in ``upstream_provider``, so that the machine is not counted
+    twice. ``country`` is the country that a source states in addition to the region.
     """
 
     raw_label: str
@@ -208,8 +208,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A rejected row: ``detail`` says what is wrong with it, ``raw`` is the row as in the answer (shortened
-    when stored)."""
+    """A rejected row: ``detail`` says what is wrong with it, and ``raw`` is the row as it is in the answer
+    (shortened when stored)."""
 
     reason: RejectReason
     detail: str

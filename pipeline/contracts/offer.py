@@ -1,7 +1,7 @@
 """The offer: one price for one kind of machine, as one source showed it at one moment.
 
-The fields below bound the values of an offer's columns. sql/schema gives the columns' types and meanings;
-tests compare names, order, types, allowed values and NOT NULL.
+The fields below limit the values that an offer's columns may take. sql/schema gives the columns' types and
+meanings; tests check that the two agree in names, order, types, allowed values and NOT NULL.
 """
 
 from dataclasses import dataclass, field
@@ -22,13 +22,13 @@ Continent = Literal["africa", "antarctica", "asia", "europe", "north_america", "
 
 MIN_PRICE = Decimal("1e-8")
 MAX_MONEY = Decimal(10) ** 10
-"""Smallest price above zero, and smallest amount that is too large, for DECIMAL(18, 8)."""
+"""The smallest price above zero, and the smallest amount too large for a column of type DECIMAL(18, 8)."""
 
 MAX_INTEGER = 2**31 - 1
-"""Largest value of an INTEGER column."""
+"""The largest value of an INTEGER column."""
 
 Money = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
-"""Decimal in Python, Parquet and SQL; a plain number in JSON lines."""
+"""A Decimal in Python, Parquet and SQL; a plain number in JSON lines."""
 
 Price = Annotated[Money, Field(ge=MIN_PRICE, lt=MAX_MONEY)]
 Charge = Annotated[Money, Field(ge=0, lt=MAX_MONEY)]
@@ -37,7 +37,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Offer(BaseModel):
-    """A published row. What a source does not state is None; ``usd_*`` is None without an exchange rate."""
+    """A published offer. Unstated values are None, as is ``usd_*`` if there is no exchange rate."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -90,12 +90,12 @@ class Offer(BaseModel):
 
     @property
     def is_marketplace(self) -> bool:
-        """True if each host sets its own price, so that offers equal in every column are still distinct."""
+        """True if each host sets its own price, so that offers with equal columns are still distinct."""
         return self.tier_class == "marketplace"
 
 
 class RejectedRow(BaseModel):
-    """A rejected row with its reason; ``raw`` is the row in the source's answer, shortened."""
+    """A rejected row with its reason; ``raw`` is the row as it is in the source's answer, shortened."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

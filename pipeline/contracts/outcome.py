@@ -1,4 +1,4 @@
-"""Outcomes of requests and of attempts at a source: their codes, and the row that the record keeps."""
+"""Outcomes of requests and of attempts at a source: their codes, and the rows that the record keeps."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.contracts.codes import CodeWithSentence
 
 
 class SourceResult(CodeWithSentence):
-    """The result of an attempt at a source, for people. Reports list the results in this order."""
+    """The result of an attempt at a source, for people. Reports list results in the order given here."""
 
     FRESH = auto(), "fresh prices"
     PARTIAL = auto(), "fresh prices, but some requests failed"
@@ -25,7 +25,7 @@ class SourceResult(CodeWithSentence):
 
     @property
     def asked(self) -> bool:
-        """True if the source was asked, or would have been."""
+        """True if the source was to be asked, whether or not a request was sent."""
         return self not in (SourceResult.NEEDS_KEY, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED)
 
 
@@ -35,8 +35,8 @@ _RETRYABLE = True
 class OutcomeCode(CodeWithSentence):
     """The outcome of one request: a code for SQL, a sentence for people, and the result for its source.
 
-    ``retryable``: asking again may help, after transport errors, 429 and 5xx; not after a bad certificate, a
-    limit or a refusal."""
+    ``retryable`` is True if asking again may help: after transport errors, 429 and 5xx, but not after a bad
+    certificate, a limit or a refusal."""
 
     OK = auto(), "answered", SourceResult.FRESH
     CONNECTION_REFUSED = auto(), "the host refused the connection", SourceResult.UNREACHABLE, _RETRYABLE
@@ -99,7 +99,7 @@ NOT_ASKED: Mapping[str, SourceResult] = {
     "needs_key": SourceResult.NEEDS_KEY,
     "needs_permission": SourceResult.NEEDS_PERMISSION,
 }
-"""The results of captures for which nothing was requested, by status; none of them is a failure."""
+"""The results of captures for which nothing was requested, by status; none of these results is a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ class Outcome:
     """The outcome of one attempt at a source, from the first request to acceptance: a row of
     capture_outcomes.
 
-    ``attempt`` is the capture's id, the UTC time at which it began. ``code`` is that of the deciding
-    request, if one failed. ``regions`` counts the different regions of the offers. ``replayed``: the
-    answers are saved ones.
+    ``attempt`` is the capture's id, the UTC time at which the capture began. ``code`` is the code of the
+    deciding failed request, if there is one. ``regions`` counts the distinct regions of the offers.
+    ``replayed`` is True if the answers were replayed from saved pages.
     """
 
     day: date
@@ -139,14 +139,14 @@ class Outcome:
 
     @property
     def preference(self) -> tuple[bool, int, str]:
-        """The sort key among the day's accepted attempts, the greatest of which gives the day's offers (see
-        attempt_preference)."""
+        """The key by which a day's accepted attempts are sorted: the attempt with the greatest key gives the
+        day's offers (see attempt_preference)."""
         return attempt_preference(self.status, self.rows, self.failed_requests, self.attempt)
 
 
 def attempt_preference(status: str, rows: int, failed_requests: int, attempt: str) -> tuple[bool, int, str]:
-    """Return the sort key of a row of capture_outcomes: a complete attempt is preferred to a partial one,
-    then a complete one with fewer failed optional requests, or a partial one with more offers, then the
-    newest."""
+    """Return the sort key of a row of capture_outcomes: complete attempts are preferred to partial ones, then
+    complete attempts with fewer failed requests, or partial attempts with more offers, then newer
+    attempts."""
     complete = status == "captured"
     return complete, -failed_requests if complete else rows, attempt

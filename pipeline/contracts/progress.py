@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 Progress = Callable[[str], None]
-"""Called with one line of text for each note and each Step, from several threads while sources are captured
-in parallel."""
+"""A function called with one line of text for each note and each Step, by several threads while sources are
+captured in parallel."""
 
 
 class Step(str):
-    """The current step, for someone who watches. Other lines are notes, to be kept."""
+    """A line that tells a person watching what the current step is; all other lines are notes, to be kept."""
 
     __slots__ = ()
 

@@ -16,7 +16,7 @@ class ExchangeRates:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """US dollars for one unit of a currency, and the day it was published (None: given by hand)."""
+    """The price of one unit of a currency in US dollars, and its publication day (None if given by hand)."""
 
     usd: Decimal
     day: date | None = None

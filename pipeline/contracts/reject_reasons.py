@@ -1,7 +1,7 @@
 """Reasons for rejecting a row of an answer, and for doubting an offer's price.
 
 ``RejectReason`` is published with its sentences as the table ``reject_reasons``; each reject also has a
-``detail``. Reasons that are ``held`` are for prices that were read and are not yet believed.
+``detail``. Reasons marked as ``held`` are for prices that were read but are not yet believed.
 """
 
 from enum import StrEnum, auto
@@ -12,8 +12,8 @@ _HELD = True
 
 
 class RejectReason(CodeWithSentence):
-    """The problem of a row. ``held``: the price was readable; later readings, the market or a person's review
-    may release it."""
+    """The problem with a row. ``held`` is True if the price was readable and may be released by later
+    readings, the market or a person's review."""
 
     # The row cannot be read.
     UNREADABLE_ANSWER = auto(), "The whole answer is not in a format that the reader knows."
@@ -56,7 +56,7 @@ class RejectReason(CodeWithSentence):
     )
     DUPLICATE = auto(), "The same offer was already read elsewhere in the answers."
 
-    # The subject of the price is not known.
+    # It is not known what the price is for.
     UNKNOWN_PRICE_KIND = (
         auto(),
         "What kind of price it is (on-demand, spot, reserved, ...) is not stated, or stated in two ways.",
@@ -93,7 +93,7 @@ class RejectReason(CodeWithSentence):
 
 
 class FlagReason(StrEnum):
-    """Doubts about a readable price: the offer is published with the reason, and not ranked."""
+    """Doubts about a readable price: the offer is published with the reason, but not ranked."""
 
     COMING_SOON = "coming_soon"
     CONFLICTING_PRICES = "conflicting_prices"
@@ -133,5 +133,5 @@ CONTRADICTIONS = frozenset(
         FlagReason.UNEVEN_PRICES,
     }
 )
-"""Flags of prices that contradict others of their source, which a person should look at. A spot price equal
-to the on-demand price is not among them: some sources repeat it if they have no spot price."""
+"""Flags of prices that contradict others of their source; a person should check such prices. A spot price
+equal to the on-demand price is no contradiction: some sources repeat the latter if they lack the former."""

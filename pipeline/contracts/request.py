@@ -1,4 +1,4 @@
-"""One request of a capture and how it ended, as archived."""
+"""One request of a capture and its outcome, as archived."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,16 +10,16 @@ from pipeline.contracts.outcome import OutcomeCode
 
 
 class Entry(BaseModel):
-    """One request and how it ended, as archived. ``url`` and ``error`` contain no keys.
+    """One request and its outcome, as archived. ``url`` and ``error`` contain no keys.
 
-    ``file`` is relative to the capture's folder, None when no body was stored; ``sha256`` and ``bytes``
-    belong to the stored body, ``body_sha256`` to the request's body. ``sent`` is False for a request that was
-    never sent: disallowed by robots.txt, refused, without its key, given up.
+    ``file`` is relative to the capture's folder, and None if no body was stored; ``sha256`` and ``bytes``
+    describe the stored body, ``body_sha256`` the request's body. ``sent`` is False for a request that was
+    never sent: disallowed by robots.txt, refused, without its key, or given up.
 
-    Without the answer to an ``optional`` request, the others can still be read. ``instead`` has the keys of
-    the requests that replaced this one after it failed; if all are answered, they make up for it. ``warning``
-    says what was odd about a usable answer. ``more_unsent`` is the number of further requests that were not
-    sent for the same reason and have no entry.
+    If an ``optional`` request has no answer, the other answers can still be read. ``instead`` contains the
+    keys of the requests that replaced this one after it failed; if all of them are answered, they make up for
+    the failure. ``warning`` tells what was odd about a usable answer. ``more_unsent`` is the number of
+    further requests that, for the same reason, were neither sent nor given an entry.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -61,7 +61,7 @@ class Entry(BaseModel):
     @field_validator("outcome", mode="before")
     @classmethod
     def _from_status(cls, outcome: Any, info: ValidationInfo) -> Any:
-        """Derive the outcome of a page saved by hand from its status and file."""
+        """Return the outcome; if a page saved by hand has none, derive it from the page's status and file."""
         if outcome in list(OutcomeCode):
             return outcome
         status = info.data.get("status")
@@ -73,7 +73,7 @@ class Entry(BaseModel):
 
     @property
     def usable(self) -> bool:
-        """True if a reader may read the answer: a stored body with status 200 and no error."""
+        """True if a reader may read the answer: it has a stored body, status 200 and no error."""
         return self.file is not None and self.status == 200 and self.outcome is OutcomeCode.OK
 
     @property
@@ -83,5 +83,5 @@ class Entry(BaseModel):
 
 
 def request_key(method: str, url: str, body_sha256: str | None) -> str:
-    """Return a request's key: method, address without keys, and the hash of the body it sends."""
+    """Return a request's key: its method, its address (without API keys) and the hash of its body."""
     return " ".join(filter(None, (method, url, body_sha256)))

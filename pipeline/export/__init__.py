@@ -1,1 +1,1 @@
-"""Writes what is published for other tools: each export is a folder with a data package that describes it."""
+"""Exports published data for other tools: each export is a folder, described by a data package."""

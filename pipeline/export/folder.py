@@ -1,4 +1,4 @@
-"""Writes the folder of an export: complete beside the target, then swapped into its place."""
+"""Writes the folder of an export, which is completed beside the target and then swapped into its place."""
 
 import json
 import shutil
@@ -22,10 +22,10 @@ class ExportError(GpufareError):
 
 @contextmanager
 def replaced(target: Path) -> Iterator[Path]:
-    """Yield an empty folder beside the target; it replaces the target on leaving.
+    """Yield an empty folder beside the target; the folder replaces the target when the block ends.
 
-    On failure the earlier export stays. Raises ExportError if the target has files that no export wrote, or
-    if another export is writing to it.
+    If the block fails, the earlier export stays. Raises ExportError if the target contains files that no
+    export wrote, or if another export is writing to it.
     """
     target = target.resolve()
     if Path.cwd().is_relative_to(target):
@@ -48,7 +48,7 @@ def replaced(target: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(unfinished, ignore_errors=True)
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)  # while still held: the next process uses a new file
+        Path(lock.lock_file).unlink(missing_ok=True)  # while it is held: the next process uses a new file
         lock.release()
 
 
@@ -57,7 +57,7 @@ def _beside(target: Path, name: str) -> Path:
 
 
 def _locked(target: Path) -> FileLock:
-    """Take and return the target's lock; a killed process releases it. Raises ExportError if it is taken."""
+    """Take and return the target's lock, which a killed process releases; raise ExportError if it is held."""
     lock = FileLock(_beside(target, "lock"), timeout=0)
     try:
         lock.acquire()
@@ -75,7 +75,7 @@ def _swap(new: Path, target: Path, former: Path) -> None:
     if not target.exists():
         new.rename(target)
         return
-    check_ours(target)  # minutes may have passed
+    check_ours(target)  # minutes may have passed since the first check
     try:
         target.rename(former)
     except OSError as error:
@@ -93,7 +93,7 @@ def _swap(new: Path, target: Path, former: Path) -> None:
 
 def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
     """Remove leftovers of an interrupted export while holding the lock. If that export ended between the two
-    renames, the former one is renamed back."""
+    renames, the former export is renamed back."""
     if target.exists():
         shutil.rmtree(former, ignore_errors=True)
     elif former.exists():
@@ -102,7 +102,7 @@ def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
 
 
 def check_ours(target: Path) -> None:
-    """Raise ExportError unless the target is missing, empty, or contains only an export's files."""
+    """Raise ExportError unless the target is missing, is empty, or contains only an export's files."""
     if not target.exists():
         return
     found = {str(path.relative_to(target)) for path in target.rglob("*") if _is_leaf(path)}
@@ -115,12 +115,12 @@ def check_ours(target: Path) -> None:
 
 
 def _is_leaf(path: Path) -> bool:
-    """True for a file, a link or an empty folder."""
+    """True if a path is a file, a link or an empty folder."""
     return path.is_symlink() or not path.is_dir() or not any(path.iterdir())
 
 
 def _exported(descriptor: Path) -> set[str]:
-    """Return the paths that an export wrote, from its descriptor."""
+    """Return the paths that an export wrote, according to its descriptor."""
     try:
         package = json.loads(descriptor.read_text(encoding="utf-8"))
         if package["name"] != PACKAGE:

@@ -1,7 +1,7 @@
-"""gpuhunt's catalogue (its version 2): ``<provider>.csv``.
+"""gpuhunt's catalogue, version 2: ``<provider>.csv``.
 
-The columns are those that gpuhunt 0.1.34 reads (gpuhunt/_internal/storage.py). Its query reads the files of
-the providers in READ_FROM_FILES and asks the others live.
+The columns are those that gpuhunt 0.1.34 reads (gpuhunt/_internal/storage.py). gpuhunt's query reads the
+files of the providers in READ_FROM_FILES and asks all other providers live.
 """
 
 from operator import itemgetter
@@ -9,7 +9,7 @@ from operator import itemgetter
 from pipeline.export.machines import Layout, decimal
 
 READ_FROM_FILES = ("aws", "azure", "cloudrift", "gcp", "lambdalabs", "nebius", "oci", "runpod", "verda")
-"""OFFLINE_PROVIDERS of gpuhunt 0.1.34. Its query fails if one of their files is missing."""
+"""OFFLINE_PROVIDERS of gpuhunt 0.1.34, whose query fails if the file of one of these providers is missing."""
 
 ARM_CARDS = ("GH200", "GB200", "GB300")
 """Cards sold with NVIDIA's own ARM processor."""

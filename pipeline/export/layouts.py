@@ -1,5 +1,5 @@
-"""Writes an export: the published tables, or a catalogue in another tool's format. Checks, as far as the
-terms of its sources are known, whether it may be republished."""
+"""Writes an export: the published tables, or a catalogue in another tool's format. Checks whether the known
+terms of the sources allow an export to be republished."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -19,7 +19,7 @@ CATALOGUES = {layout.tool: layout for layout in (SKYPILOT, GPUHUNT)}
 
 SOURCES = """SELECT source FROM main.offers UNION SELECT source FROM main.price_history
               UNION SELECT source FROM main.ranking_history UNION SELECT source FROM main.rejects"""
-"""Sources whose prices are published in one of these tables; all rankings depend on them."""
+"""Sources whose prices are published in one of these tables; all rankings depend on these sources."""
 
 
 def write(
@@ -55,8 +55,8 @@ def forbidden() -> list[str]:
 
 
 def check_republishable(connection: duckdb.DuckDBPyConnection) -> None:
-    """Raise ExportError if the published file has rows of a ``forbidden`` source, since rankings without some
-    of their rows would be wrong. Raises QueryError."""
+    """Raise ExportError if the published file contains rows of a ``forbidden`` source, since rankings without
+    some of their rows would be wrong. Raises QueryError."""
     present = {source for (source,) in ask(connection, SOURCES).rows}
     if found := [name for name in forbidden() if name in present]:
         raise ExportError(

@@ -1,4 +1,4 @@
-"""Exports the newest offers as machines in the catalogues of other tools, and lists the omitted offers."""
+"""Exports the newest offers as machines in other tools' catalogues, and lists the offers omitted there."""
 
 import csv
 from collections import Counter
@@ -34,26 +34,26 @@ LACKS = {
     "vcpus": "no vCPUs",
     "ram_gib": "no memory",
 }
-"""Columns that other catalogues require and some offers lack."""
+"""Columns that other catalogues require but some offers lack."""
 
 LEFT_OUT = "left_out.csv"
 
 Machine = Mapping[str, Any]
 """A machine in a region: its first offer, the tool's names for its ``cloud`` and ``accelerator``, and its
-prices in USD per hour of the whole machine, ``on_demand`` and ``spot`` (None if not offered). ``memory_gb``
+``on_demand`` and ``spot`` prices in USD per hour of the whole machine (None if not offered). ``memory_gb``
 is per GPU."""
 
 Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
-"""The columns of a file by name: type, description, and a function from row to value."""
+"""The columns of a file by name: the type, the description, and a function from a row to its value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A tool's catalogue and its columns.
 
-    ``file`` is the path of a cloud's machines, with {cloud} in it. Clouds in ``always_written`` get a file
-    even without machines. With ``row_per_price``, on-demand and spot prices have separate rows with ``price``
-    and ``is_spot``.
+    ``file`` is the path of the file with a cloud's machines; it contains {cloud}. Clouds in
+    ``always_written`` get a file even without machines. With ``row_per_price``, on-demand and spot prices
+    have separate rows with ``price`` and ``is_spot``.
     """
 
     tool: str
@@ -65,7 +65,7 @@ class Layout:
     row_per_price: bool = False
 
     def rows(self, machine: Machine) -> Iterator[Mapping[str, Any]]:
-        """Yield the rows of a machine."""
+        """Yield the rows that the catalogue contains for a machine."""
         if not self.row_per_price:
             yield machine
             return
@@ -111,9 +111,9 @@ def _tool_names(tool: str, file: str, key: str, column: str) -> dict[str, str]:
 
 
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
-    """Write a file of machines per cloud, the omitted offers, and the descriptor.
+    """Write a file of machines for each cloud, a file of the omitted offers, and the descriptor.
 
-    Returns a summary in lines. Raises ExportError and QueryError.
+    Return a summary in lines. Raises ExportError and QueryError.
     """
     machines, left_out = _split(connection, layout.tool)
     by_cloud: dict[str, list[Mapping[str, Any]]] = {cloud: [] for cloud in layout.always_written}
@@ -179,7 +179,7 @@ def _reasons(offer: Mapping[str, Any], tool: str) -> list[str]:
 def _write(
     folder: Path, path: str, description: str, columns: Columns, rows: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Write rows with a heading and return the resource. Text that a spreadsheet would run gets an
+    """Write rows with a heading and return the file's resource. Text that a spreadsheet would run gets an
     apostrophe."""
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)

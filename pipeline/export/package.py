@@ -32,8 +32,8 @@ MEDIA_TYPES = {
 def resource(
     file: Path, folder: Path, description: str, schema: dict[str, Any] | str | None = None
 ) -> dict[str, Any]:
-    """Return the resource of a file, with its size and hash, named after its path. ``schema`` is a Table
-    Schema, or the path of one in the folder."""
+    """Return the resource for a file, with the file's size and hash, named after the file's path. ``schema``
+    is a Table Schema, or the path of a schema in the folder."""
     form = file.suffix.removeprefix(".")
     path = file.relative_to(folder)
     with file.open("rb") as opened:
@@ -55,7 +55,7 @@ def resource(
 def write_descriptor(
     folder: Path, title: str, resources: list[dict[str, Any]], sources: Iterable[str]
 ) -> None:
-    """Write datapackage.json. ``sources`` are the names of the sources of exported prices."""
+    """Write datapackage.json. ``sources`` names the sources of the exported prices."""
     package = {
         "$schema": PROFILE,
         "name": PACKAGE,
@@ -71,7 +71,7 @@ def write_descriptor(
 
 
 def _source(config: SourceConfig) -> dict[str, Any]:
-    """Return a source with the known rights to republish its prices."""
+    """Return a source for the descriptor, with what is known about the right to republish its prices."""
     rights = config.rights
     return {
         "title": config.title,

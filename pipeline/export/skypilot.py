@@ -1,7 +1,7 @@
 """SkyPilot's catalogue: ``<cloud>/vms.csv``.
 
-The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google Cloud is omitted: its
-catalogue prices accelerator and host separately, which no offer does.
+The columns are those that SkyPilot 0.14.1 reads (sky/catalog/common.py). Google Cloud is omitted,
+because its catalogue prices accelerators and hosts separately, which no offer does.
 """
 
 from operator import itemgetter

@@ -11,7 +11,7 @@ from pipeline.catalog.schema import Column, read_table
 from pipeline.warehouse.query import ask
 
 BY_DAY = ("cheapest_gpu_per_workload", "offers", "ranking_history", "rejects")
-"""Tables that grow by many rows a day. They have a file per day, ``<table>/<day>.csv``."""
+"""Tables that grow by many rows a day and are exported to one file per day, such as ``<table>/<day>.csv``."""
 
 FIELD_TYPES = {
     "BOOLEAN": "boolean",
@@ -24,7 +24,7 @@ FIELD_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A published table or some of its columns: DuckDB types by column, and the Table Schema."""
+    """A published table or some of its columns, with DuckDB types by column and the Table Schema."""
 
     name: str
     comment: str
@@ -33,12 +33,12 @@ class Table:
 
 
 def resource_name(table: str) -> str:
-    """Return a table's name in a data package, where only small letters, digits and hyphens are safe."""
+    """Return a table's name in a data package, where only lower-case letters, digits and hyphens are safe."""
     return table.replace("_", "-")
 
 
 def field_type(kind: str) -> str:
-    """Return the Table Schema type of a DuckDB type. Raises KeyError for a type that has none."""
+    """Return the Table Schema type of a DuckDB type. Raises KeyError for a type without an equivalent."""
     if kind.endswith("[]"):
         return "array"
     if kind.startswith("DECIMAL"):
@@ -54,10 +54,10 @@ def described(
     only: Collection[str] = (),
     omitted: Collection[str] = (),
 ) -> Table:
-    """Describe a published table: all columns or ``only`` some, without those ``omitted``.
+    """Describe a published table: all columns or ``only`` some, without the columns ``omitted``.
 
     Foreign keys lead only to tables that are ``resources`` of the package. A column is marked as required,
-    and a foreign key is given, only if the rows satisfy that constraint.
+    and a foreign key is given, only if the table's rows satisfy that constraint.
     """
     declared = read_table(table)
     columns = [
@@ -98,7 +98,7 @@ def _field(column: Column, constraints: dict[str, Any]) -> dict[str, Any]:
 
 
 def _bounds(checks: Iterable[str]) -> dict[str, dict[str, int]]:
-    """Return the bounds of columns in a table's checks, as constraints of a Table Schema."""
+    """Return the bounds that a table's checks set for its columns, as constraints of a Table Schema."""
     found = {}
     for check in checks:
         if above := re.fullmatch(r"(\w+) > (\d+)", check):
@@ -109,7 +109,7 @@ def _bounds(checks: Iterable[str]) -> dict[str, dict[str, int]]:
 
 
 def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: list[str]) -> set[str]:
-    """Return the columns that contain an empty text, which other tools read as a missing value."""
+    """Return the columns that contain empty text, which other tools read as a missing value."""
     if not names:
         return set()
     found = ", ".join(f"coalesce(bool_or(\"{name}\" = ''), FALSE)" for name in names)
@@ -118,7 +118,7 @@ def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: lis
 
 
 def _foreign_key(connection: duckdb.DuckDBPyConnection, table: str, column: Column) -> dict[str, Any] | None:
-    """Return a column's foreign key; None unless that key is a single column with all of its values."""
+    """Return a column's foreign key; None unless it leads to a single column that contains all values."""
     into, name = column.key_into, column.name
     if len(read_table(into).key) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Exports the published tables: CSV or Parquet, large ones by day, and a small set for spreadsheets."""
+"""Exports the published tables as CSV or Parquet, large tables by day, and a small set for spreadsheets."""
 
 import json
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ ROWS_OF_PAGES = {"rejects": ("raw",)}
 """By table, the columns that quote rows of the sources' pages verbatim; a republished export omits them."""
 
 LATEST = "latest"
-"""The folder, and the name for ``--tables``, of the small set."""
+"""The small set's folder, and its name for ``--tables``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Small:
-    """A table of the small set, with its rows and columns; the default is all."""
+    """A table of the small set, with its rows and columns (by default, all of them)."""
 
     table: str
     description: str
@@ -78,11 +78,11 @@ def export(
     *,
     republishable: bool = False,
 ) -> list[str]:
-    """Write tables and ``datapackage.json``. Return a line per table without rows, which has no file.
+    """Write tables and ``datapackage.json``. Return a line for each table exported by day that has no rows.
 
     ``tables`` may include LATEST, the small set; the default is all tables and LATEST. ``since`` limits
-    tables with a day to rows of that day or later. ``republishable`` omits ROWS_OF_PAGES. Raises ExportError
-    for unpublished tables and for a folder with other files, and QueryError.
+    tables with a day to rows of that day or later. ``republishable`` omits the columns in ROWS_OF_PAGES.
+    Raises ExportError for unpublished tables and for a folder with other files, and QueryError.
     """
     wanted = _chosen(tables)
     with replaced(folder) as new:
@@ -110,7 +110,7 @@ def _sources_of(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 
 def _chosen(asked: Sequence[str]) -> frozenset[str]:
-    """Return the requested tables, by default all and LATEST. Raises ExportError for any other name."""
+    """Return the requested tables, by default all tables and LATEST. Raises ExportError for other names."""
     names = [*table_names(), LATEST]
     for name in asked:
         if name not in names:
@@ -133,8 +133,8 @@ class _Writer:
         return self.part(table, rows, f"{table.name}.{self.form}", table.comment, table.schema)
 
     def days(self, table: Table) -> list[dict[str, Any]]:
-        """Write a table to a file per day, with one schema for all, and return the resources: none for a
-        table without rows."""
+        """Write a table to one file per day, with one schema for all files, and return the resources (none
+        for a table without rows)."""
         query = f'SELECT DISTINCT day FROM main."{table.name}" WHERE day >= ? ORDER BY 1'  # noqa: S608
         days = [day for (day,) in ask(self.connection, query, [self.since or date.min]).rows]
         schema = f"schemas/{table.name}.json"

@@ -1,8 +1,8 @@
-"""Prices of one provider that contradict each other. Spot is cheaper than on-demand, flex-start no dearer, a
-commitment cheaper, a longer one cheaper still; an older card is not dearer than its successor; and one card
-costs about the same in every machine.
+"""Prices of one provider that contradict each other. Spot must be cheaper than on-demand, flex-start no
+dearer, a commitment cheaper, and a longer commitment no dearer than a shorter one; an older card must not be
+dearer than its successor; and a card must cost about the same in every machine.
 
-Which of two prices is wrong is seldom known: then both are flagged, published with the reason and not ranked.
+If it is unknown which of two prices is wrong, both are flagged, published with the reason, and not ranked.
 Marketplace prices are not compared: offers that look alike belong to different hosts.
 """
 
@@ -28,9 +28,9 @@ Found = Iterator[tuple[Offer, FlagReason]]
 
 
 def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
-    """Return the offers of one source, with a reason on each that contradicts another; earlier reasons stay.
+    """Return a source's offers, with a reason on each offer that contradicts another; earlier reasons stay.
 
-    A price that a person has confirmed (``reviewed_prices``) is neither flagged nor held against another.
+    A price that a person has confirmed (``reviewed_prices``) is neither flagged nor compared with others.
     Raises CatalogError.
     """
     compared = [
@@ -47,9 +47,9 @@ def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[O
 
 
 def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[Offer]:
-    """Flag offers that differ only in their price and in ``columns``: one price is wrong, and nothing says
-    which. Cards listed without a machine or a region are compared by their label alone, since CPU and memory
-    do not explain a second price."""
+    """Flag offers that differ only in their price and in ``columns``: at least one price is wrong, but it is
+    unknown which. Cards listed without a machine or a region are compared by their label alone, since CPU and
+    memory do not explain a second price."""
 
     def key(offer: Offer) -> tuple[Any, ...]:
         if offer.instance_type is None and offer.region is None:
@@ -67,7 +67,7 @@ def flag_conflicting_prices(offers: Sequence[Offer], columns: set[str]) -> list[
 
 
 def _flagged(offers: Sequence[Offer], flags: Mapping[int, FlagReason]) -> list[Offer]:
-    """Return the offers with the flags, which are given by the offers' ``id``."""
+    """Return the offers with their flags; ``flags`` maps the ``id`` of an offer to its flag."""
     return [
         offer.model_copy(update={"flag_reason": flags[id(offer)]}) if id(offer) in flags else offer
         for offer in offers
@@ -86,8 +86,8 @@ def _machine(offer: Offer) -> tuple[Any, ...]:
 
 
 def _spot(conflicting: Sequence[Offer], offers: Sequence[Offer]) -> Found:
-    """Flag spot prices that are not below the dearest of the on-demand prices of the machine:
-    a source without spot repeats its on-demand price."""
+    """Flag spot prices that are not below the machine's dearest on-demand price: a source without spot prices
+    repeats its on-demand price."""
     for machine in _groups((*offers, *conflicting), lambda offer: (*_machine(offer), offer.tier)):
         on_demand = [offer.native_price for offer in machine if offer.price_kind == "on_demand"]
         for offer in machine:
@@ -97,8 +97,8 @@ def _spot(conflicting: Sequence[Offer], offers: Sequence[Offer]) -> Found:
 
 
 def _kinds(offers: Sequence[Offer]) -> Found:
-    """Flag both prices of one machine if a commitment does not cost less than none, a longer one costs more
-    than a shorter one, or waiting for capacity costs more than having it at once."""
+    """Flag both prices of one machine if a commitment is not cheaper than on-demand, a longer commitment is
+    dearer than a shorter one, or flex-start is dearer than on-demand."""
     priced = [offer for offer in offers if offer.usd_per_gpu_hour is not None]
     for machine in _groups(priced, _machine):
         on_demand, reserved, queued = (
@@ -132,7 +132,7 @@ def _known(offers: Sequence[Offer]) -> list[Offer]:
 
 
 def _one_price_for_all(offers: Sequence[Offer]) -> Found:
-    """Flag the prices of cards that share one with most of the source's models."""
+    """Flag a price that most of the source's models share."""
     for group in _groups(_known(offers), _like):
         models = {_model(offer) for offer in group}
         for same in _groups(group, usd_of):
@@ -142,20 +142,20 @@ def _one_price_for_all(offers: Sequence[Offer]) -> Found:
 
 
 def _spread(offers: Sequence[Offer]) -> Found:
-    """Flag prices far from the others of the same card, except a price that was seen at the source."""
+    """Flag prices that are far from the same card's other prices, except prices seen at the source before."""
     for group in _groups(_known(offers), lambda offer: (offer.gpu_id, *_like(offer))):
         prices = [usd_of(offer) for offer in group]
         middle = median(prices)
         for offer in group:
-            # Of two prices, each is compared with the other.
+            # If there are only two prices, each is compared with the other.
             ratio = usd_of(offer) / (sum(prices) - usd_of(offer) if len(prices) == 2 else middle)
             if max(ratio, 1 / ratio) >= THRESHOLDS.max_spread and not _was_seen(offer):
                 yield offer, FlagReason.UNEVEN_PRICES
 
 
 def _successors(offers: Sequence[Offer]) -> Found:
-    """Flag a card whose median is above its successor's, and the successor, except prices that were seen
-    at the source. Spot prices follow demand and are not compared."""
+    """Flag the prices of a card and of its successor if the card's median price is the higher, except prices
+    seen at the source before. Spot prices follow demand and are not compared."""
     listed = [offer for offer in _known(offers) if offer.price_kind != "spot"]
     for group in _groups(listed, _like):
         cards = [(median(map(usd_of, same)), same) for same in _groups(group, lambda offer: offer.gpu_id)]
@@ -168,10 +168,10 @@ def _successors(offers: Sequence[Offer]) -> Found:
 
 
 def succeeds(successor: str, older: str) -> bool:
-    """True if a card is the successor of another by catalog/gpu_order.csv.
+    """True if a card is the successor of another card according to catalog/gpu_order.csv.
 
-    Cards on boards of eight (SXM) cost more than single ones, so an older SXM card is compared only with a
-    successor on such boards; an aftermarket board with more memory is neither card.
+    Cards on boards of eight (SXM) cost more than single cards, so an older SXM card is compared only with a
+    successor on such boards; an aftermarket board with more memory is not compared at all.
     """
     one, other = card_by_id().get(older), card_by_id().get(successor)
     if one is None or other is None or (one.model, other.model) not in _order():

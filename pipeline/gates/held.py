@@ -1,6 +1,6 @@
-"""Held prices: the doubt about one, the reject that keeps it, and its release.
+"""Held prices: the doubt about a price, the reject that keeps the price, and its release.
 
-A defect of a reader repeats every day, so reading a price again does not confirm it. A held price is released
+A defect in a reader repeats every day, so reading a price again does not confirm it. A held price is released
 when the market moves with it, after held_days, or by a person's line in the source's yaml
 (``reviewed_prices``).
 """
@@ -21,7 +21,7 @@ from pipeline.gates.prices import is_same_figure, is_same_price, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
-"""Maps a card, a price kind and an earlier day to the logarithm of each other source's price change."""
+"""Maps a card, a price kind and an earlier day to the logarithms of the price changes at other sources."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class HeldPrice:
-    """A price held by earlier readings: on how many days, since when, and the accepted price before it."""
+    """A price held by earlier readings: how many readings, since when, and the price accepted before it."""
 
     reason: RejectReason
     native_price: Decimal
@@ -51,7 +51,7 @@ HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A reason not to believe a price at once, and the earlier price it was compared with."""
+    """A reason not to believe a price at once, and the earlier price with which it was compared."""
 
     reason: RejectReason
     detail: str
@@ -81,7 +81,7 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
 
 
 def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
-    """Return a held price from its reject on ``day``, in view of how it was held on ``earlier`` days."""
+    """Return the held price of a reject on ``day``, given how the same offer was held ``earlier``."""
     reason, price = HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
     before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
     if earlier and is_same_price(earlier.native_price, price):
@@ -97,8 +97,8 @@ def is_released(
     day: date,
     moves_elsewhere: Moves,
 ) -> bool:
-    """True if a price in doubt is believed: a person confirmed it, it was ``held`` for long enough, or the
-    market moved with it."""
+    """True if a price in doubt is believed because a person confirmed it, it was ``held`` for long enough, or
+    the market moved with it."""
     if is_reviewed(offer, config) or (held and _was_held_long_enough(offer, held, day)):
         return True
     return doubt.reason == RejectReason.PRICE_JUMP and _market_moved(offer, doubt.before, moves_elsewhere)

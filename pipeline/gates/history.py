@@ -18,7 +18,7 @@ from pipeline.record.records import Records
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last accepted reading of a source, and the prices that readings held."""
+    """The last accepted reading of a source, and the prices that earlier readings held."""
 
     last: Sequence[Offer] = ()
     last_day: date | None = None
@@ -55,10 +55,10 @@ def accepted_counts(records: Records, source: str, day: date) -> list[int]:
 def moves_at_other_sources(
     records: Records, own: str, day: date, gpu_id: str, price_kind: str, since: date
 ) -> Iterator[float]:
-    """Yield the logarithm of each other source's change of a card's median USD per GPU-hour, from its last
-    accepted reading up to ``since`` to its newest one up to ``day``.
+    """Yield, for each other source, the logarithm of the change in a card's median USD per GPU-hour between
+    the last reading accepted up to ``since`` and the last reading accepted up to ``day``.
 
-    Marketplaces do not count, since a few hosts determine their median.
+    Marketplaces do not count, since a few hosts determine the median there.
     """
     for source in asked_configs():
         days = [each for each in records.accepted_days(source) if each <= day]
@@ -74,7 +74,7 @@ def moves_at_other_sources(
 def _median_price(records: Records, source: str, day: date, gpu_id: str, price_kind: str) -> float | None:
     try:
         offers = records.offers(source, day)
-    except RecordError:  # reported and repaired when that source is read: until then it confirms nothing
+    except RecordError:  # the file is mended when that source is read; until then it confirms nothing
         return None
     prices = [
         float(offer.usd_per_gpu_hour)

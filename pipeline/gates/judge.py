@@ -1,6 +1,6 @@
-"""All gates of a reading in their order: it is refused as a whole, or accepted without the held prices.
+"""All gates for a reading, in order: the reading is refused as a whole, or accepted without the held prices.
 
-Contradictions within the reading were flagged before, when its offers were built (``contradictions``).
+Contradictions within a reading were flagged earlier, when its offers were built (``contradictions``).
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from pipeline.record.records import Records
 
 @dataclass(frozen=True)
 class Screened:
-    """A reading's believed offers, and its held prices as rejects; ``failure`` if too many are held."""
+    """A reading's believed offers, with held prices as rejects; ``failure`` is set if too many are held."""
 
     offers: list[Offer]
     rejects: list[RejectedRow]
@@ -50,9 +50,9 @@ def judge(
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
-    With ``lacks_answers``, the reading's size is compared with the last one's for held_days only: the missing
-    answers may never come back. Imported prices, which are never ranked, are neither held nor compared with
-    earlier ones. Raises RecordError and CatalogError.
+    With ``lacks_answers``, the reading's size is compared with the last reading's size for held_days only:
+    the missing answers may never come back. Imported prices, which are never ranked, are neither held nor
+    compared with earlier prices. Raises RecordError and CatalogError.
     """
     is_imported = config.kind == "imported"
     history = History() if is_imported else read_history(records, config.name, day)
@@ -80,7 +80,7 @@ def judge(
 
 
 def _flagged_as_imported(built: Built) -> Built:
-    """Return the reading with a flag on every offer: that of a contradiction, or else ``imported``."""
+    """Return the reading with a flag on every offer: the flag of a contradiction, or else ``imported``."""
     offers = [
         offer if offer.flag_reason else offer.model_copy(update={"flag_reason": FlagReason.IMPORTED})
         for offer in built.offers
@@ -95,9 +95,9 @@ def screen(
     day: date,
     moves_elsewhere: Moves = lambda *_: (),
 ) -> Screened:
-    """Split a day's offers into those whose prices are believed, and the rejects that hold the others.
+    """Split a day's offers into offers whose prices are believed, and rejects that hold the other prices.
 
-    ``moves_elsewhere`` gives the changes of a card's price at other sources since a day.
+    ``moves_elsewhere`` gives the changes in a card's price at other sources since a given day.
     """
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
     most_moved = doubt_most_moved(offers, earlier)
@@ -120,8 +120,8 @@ def _judge_price(
 ) -> tuple[bool, Doubt | None]:
     """Return whether the price could be compared with anything, and the doubt about it, if any.
 
-    A price is compared with the same offer's last accepted price; without one, with the source's other prices
-    of the card; without these, with every price ever seen for the card.
+    A price is compared with the same offer's last accepted price; failing that, with the source's other
+    prices of the card; and failing those, with every price ever seen for the card.
     """
     before = earlier.price(offer)
     if before is not None:

@@ -1,5 +1,5 @@
-"""Checks of first prices, for cards and price kinds without an accepted price at the source: they are
-compared with dated prices from public files.
+"""Checks of first prices (prices for a card and price kind that had no accepted price at the source), which
+are compared with dated prices from public files.
 
 catalog/gpu_price_bounds.csv gives the lowest and the highest price of each card and price kind: at one source
 (``source``), and over all sources with list prices (``source`` empty).
@@ -39,7 +39,7 @@ class PriceBounds:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A row of gpu_price_bounds.csv."""
+    """A row of gpu_price_bounds.csv: the prices seen for a card and price kind."""
 
     gpu_id: str
     price_kind: str
@@ -51,7 +51,7 @@ class Seen:
     source: str = ""
 
     def widened(self, margin: Decimal, discount: Decimal = Decimal(1)) -> PriceBounds:
-        """Return the range, ``margin`` times wider at both ends, and ``discount`` times more below."""
+        """Return the range, widened by ``margin`` at both ends and also by ``discount`` at the low end."""
         low, high = self.low_usd_per_gpu_hour, self.high_usd_per_gpu_hour
         who = self.source or f"{self.sources} sources"
         basis = (
@@ -78,15 +78,15 @@ class OtherPrices:
                 self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
 
     def lack_kind(self, kind: str, beside: Offer) -> bool:
-        """True if the card has no price of this kind, or one on the wrong side (on-demand must be dearer)."""
+        """True if the card has no price of this kind, or one on the wrong side: on-demand must be dearer."""
         usd, prices = usd_of(beside), self._prices.get((beside.gpu_id or "", kind), [])
         if beside.price_kind == "on_demand":
             return not prices or max(prices) >= usd
         return not prices or (kind == "on_demand" and min(prices) <= usd)
 
     def lack_card(self, gpu_id: str, beside: Offer) -> bool:
-        """True if another card, which had this price before, no longer has it: the reading has that card only
-        at other prices, or lacks that card and both are of one model, so that their labels are easily
+        """True if another card, which had this price before, no longer has it: the reading gives only other
+        prices for that card, or lacks that card and both cards are of one model, whose labels are easily
         confused. Cards that differ only in a missing form factor may be the same card."""
         other, own = card_by_id().get(gpu_id), card_by_id().get(beside.gpu_id or "")
         if other is None or own is None:
@@ -100,8 +100,8 @@ class OtherPrices:
 
 
 def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | None]:
-    """Return whether a first price could be compared with a seen one, and the doubt about it, if any. Raises
-    CatalogError."""
+    """Return whether a first price could be compared with prices seen before, and the doubt about the first
+    price, if any. Raises CatalogError."""
     if offer.gpu_count < 1:
         return False, None
     plausible = plausible_prices(offer.source, offer.gpu_id or "", offer.price_kind)
@@ -112,8 +112,8 @@ def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | 
 
 
 def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the plausible range of a card's price at a source, from prices seen there, or else at several
-    other sources; None if too few were seen. Raises CatalogError."""
+    """Return the plausible range of a card's price at a source, based on prices seen at that source, or else
+    at several sources; None if too few prices were seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
     for kind in kinds:
         discount = Decimal(1) if kind == price_kind else THRESHOLDS.discount
@@ -131,16 +131,16 @@ def _is_market(seen: Seen) -> bool:
 
 
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the range of prices seen for a card at a source; None without any. Raises CatalogError."""
+    """Return the range of prices seen for a card at a source, or None. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
     return own.widened(THRESHOLDS.seen_margin) if own else None
 
 
 def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
-    """Return a doubt about a price that was seen at the source not for this, but for something else: for
-    another price kind of the card, or for another card if this card's price is known.
+    """Return a doubt about a price that was seen at the source, but for something else: for another price
+    kind of the card, or for another card if this card's own price is known.
 
-    Equal prices are common, so the reading itself must agree: a price read in the wrong place is missing in
+    Equal prices are common, so the reading itself must agree: a price read in the wrong place is missing from
     its right place.
     """
     usd, kind = usd_of(offer), offer.price_kind

@@ -1,4 +1,4 @@
-"""An offer's price as the gates compare it: key across days, dollars, and how far apart two prices are."""
+"""Offers' prices as the gates compare them: keys across days, dollars, and how far apart two prices are."""
 
 from decimal import Decimal
 from typing import Any
@@ -13,8 +13,8 @@ PriceKey = tuple[Any, ...]
 def price_key(offer: Offer) -> PriceKey:
     """Return the key that identifies an offer across days; all parts survive JSON.
 
-    Another term or another announced day makes another offer; another currency does not. The key of a resold
-    machine ends with its owner.
+    A different term or announced day makes a different offer; a different currency does not. The key of a
+    resold machine ends with the machine's owner.
     """
     source = configs().get(offer.source)
     owner = () if source is None or source.provider == offer.provider else (offer.provider,)
@@ -33,7 +33,7 @@ def price_key(offer: Offer) -> PriceKey:
 
 
 def bounds_of(config: SourceConfig) -> tuple[Decimal, Decimal]:
-    """Return the lowest and highest USD per GPU-hour that a source may ask; both pass."""
+    """Return the lowest and highest USD per GPU-hour that a source may ask, both inclusive."""
     return config.expect.usd_per_gpu_hour or (
         THRESHOLDS.min_usd_per_gpu_hour,
         THRESHOLDS.max_usd_per_gpu_hour,
@@ -41,7 +41,7 @@ def bounds_of(config: SourceConfig) -> tuple[Decimal, Decimal]:
 
 
 def relative_change(one: Decimal, other: Decimal) -> Decimal:
-    """Return the difference of two prices as a share of the smaller one: the same for up and down."""
+    """Return the difference between two prices as a share of the smaller price: the same up and down."""
     return abs(other - one) / min(other, one)
 
 
@@ -56,7 +56,7 @@ def is_same_figure(one: Decimal, other: Decimal) -> bool:
 
 
 def usd_of(offer: Offer) -> Decimal:
-    """Return the USD per GPU-hour of an offer whose dollars are known. Raises ValueError."""
+    """Return the USD per GPU-hour of an offer. Raises ValueError if the price in dollars is unknown."""
     if offer.usd_per_gpu_hour is None:
         raise ValueError(f"{offer.raw_label!r} has no price in dollars")
     return offer.usd_per_gpu_hour

@@ -1,7 +1,7 @@
 """Checks of a whole reading: its size, its completeness and its currency.
 
 The decision is kept with its reason in the outcome row. A source that fails keeps its last accepted
-offers; no stored price list replaces them.
+offers, which no stored price list replaces.
 """
 
 import re
@@ -29,13 +29,13 @@ _MARKS = {
     code: re.compile(rf'{sign}|"{code}"|\({code}\)|\b{code}\s?\d|\d\s?{code}\b'.encode())
     for code, sign in _SIGNS.items()
 }
-"""Marks of amounts of money on pages. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
+"""Marks of money amounts on pages. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
 
 _HINTS = {
     code: [text.encode() for text in (*re.findall(r"[$€£₹¥]|&[a-z]+;", sign), code)]
     for code, sign in _SIGNS.items()
 }
-"""Every mark contains one of these texts, which are found faster than the mark."""
+"""Every mark contains one of these texts, which can be found faster than the mark itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Acceptance:
     reason: str | None = None
     warnings: tuple[str, ...] = ()
     changed: bool = False
-    """True if no price was read at all, not even one that is doubted."""
+    """True if no price was read at all, not even a price in doubt."""
 
 
 def check_reading(
@@ -55,9 +55,9 @@ def check_reading(
     last_accepted_rows: int | None,
     rejects: Sequence[RejectedRow] = (),
 ) -> Acceptance:
-    """Compare a reading with the expectations of the source's yaml and with its last accepted size.
+    """Compare a reading with the expectations in the source's yaml and with the last accepted reading's size.
 
-    Every bound is inclusive: ``rows_min`` offers and the least share of filled values pass, ``rows_max``
+    Every bound is inclusive: ``rows_min`` offers and the least share of filled values pass, and ``rows_max``
     offers give no warning.
     """
     expect = config.expect
@@ -97,7 +97,7 @@ def _why_too_few(rows: int, rejects: Sequence[RejectedRow], rows_min: int) -> st
 
 
 def why_shrunk(rows: int, last_rows: int | None) -> str | None:
-    """Return why a reading has too few offers, compared with the last accepted one; None if it has enough."""
+    """Return why a reading has too few offers compared with the last accepted reading, or None."""
     if last_rows and rows < THRESHOLDS.min_share_of_last_rows * last_rows:
         return f"{rows} offers, while the last accepted reading had {last_rows}"
     return None
@@ -119,8 +119,8 @@ def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
 
 
 def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:
-    """Return why a page seems to be in a currency other than the yaml's, by the marks in its text; None if it
-    does not, or has too few marks. A reader that ignores the mark reads such a page without noticing."""
+    """Return why a page seems to be in a currency other than the yaml's, judging by the marks in its text;
+    None if it does not. A reader that ignores currency marks would read such a page without noticing."""
     for answer in answers:
         own = config.currencies_of(answer.url)
         foreign, count = max(
@@ -139,14 +139,14 @@ def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> 
 
 
 def _marks(body: bytes, currency: str) -> int:
-    """Count the marks of a currency in a body, searching only if one of the hints is there."""
+    """Count the marks of a currency in a body, searching only if the body contains one of the hints."""
     hinted = any(hint in body for hint in _HINTS[currency])
     return len(_MARKS[currency].findall(body)) if hinted else 0
 
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
-    """Return why a reading has too many offers, compared with those of the last accepted days (``earlier``);
-    None otherwise, or if the source has been refused for held_days: then its list has really grown."""
+    """Return why a reading has too many offers compared with the last accepted days (``earlier``), or None.
+    If the source has been refused for held_days, its list has really grown, and None is returned."""
     if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)

@@ -1,8 +1,8 @@
 """The thresholds of the gates, from catalog/gate_thresholds.csv.
 
-Each row there has a value with its unit, what it decides, why it has that value, and where that was seen, if
-anywhere. `make docs` writes docs/explanation/price-gates.md from it. The thresholds for comparing all sources
-with each other are in SQL: the rows ``market_*`` of catalog/cost_parameters.csv.
+Each row gives a value and its unit, what the value decides, why it was chosen, and where the evidence was
+seen, if anywhere. `make docs` writes docs/explanation/price-gates.md from this file. The thresholds for
+comparing all sources with each other are the rows ``market_*`` of catalog/cost_parameters.csv, used in SQL.
 """
 
 from decimal import Decimal
@@ -13,7 +13,7 @@ from pipeline.catalog.tables import catalog_rows
 
 
 class Thresholds(BaseModel):
-    """A value per row. An int is a number of rows, days or times; a Decimal is compared with prices."""
+    """One value per row. An int is a number of rows, days or times; a Decimal is compared with prices."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,13 +1,13 @@
 """From a seller's label, such as "8x NVIDIA H100 SXM5 80GB", to a GPU of the catalogue.
 
 1. ``catalogue``: the cards (catalog/gpus.csv), the spellings of their names (gpu_aliases.csv), and what each
-   provider's open names mean (provider_gpus.csv).
+   provider's ambiguous names mean (provider_gpus.csv).
 2. ``tokens``: cuts a label into words, and words into tokens of a known kind.
 3. ``label``: parses the tokens and the seller's other columns into models, form factors, memories and counts.
-4. ``instance_types``: translates a machine name, such as "p5.48xlarge", into such a label
+4. ``instance_types``: translates a machine name, such as "p5.48xlarge", into a GPU label
    (instance_types.csv).
-5. ``candidates``: finds the cards of a model that agree with everything stated.
-6. ``match``: decides on one card, several (ambiguous), unknown, or not a GPU.
+5. ``candidates``: finds the cards of a model that agree with everything the seller states.
+6. ``match``: decides whether a label means one card, is ambiguous, is unknown, or does not name a GPU.
 """
 
 from pipeline.gpus.match import Identity, identify

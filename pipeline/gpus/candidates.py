@@ -1,4 +1,4 @@
-"""The cards of a model that agree with a seller's statements: form factor, architecture, memory, slice."""
+"""The cards of a model that agree with the form factor, architecture, memory and slice that offers state."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from math import inf, isclose, log
 from pipeline.gpus.catalogue import EXPLICIT_FORM_FACTORS, Card
 from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel
 
-# A card reports less memory than its name says (ECC, firmware), and sellers write GiB, GB, or the physical
-# size: an 80 GB H100 reports 79.6 GiB (81,559 MiB), a 288 GB B300 262, a 24 GB A10G 22.0.
+# A card reports less memory than its name says (ECC, firmware), and sellers state GiB, GB, or the physical
+# size: an 80 GB H100 reports 79.6 GiB (81,559 MiB), a 288 GB B300 262 GiB, and a 24 GB A10G 22.0 GiB.
 _LOWEST_REPORTED_SHARE = 0.87
 _MEMORY_TOLERANCE = 0.08
-"""Tolerance of a stated memory in each direction, relative to the larger of the two."""
+"""Tolerance between a stated and an expected memory size, relative to the larger of the two."""
 
-# Sizes in a card's usual name that are not the memory of the GPU: GH200's 480 GB is the CPU's.
+# Sizes in a card's usual name that are not the GPU's memory: the 480 GB of a GH200 belong to its CPU.
 _NAMED_SIZES: dict[tuple[str, float], float] = {
     ("GH200", 480): 96,
     ("GH200", 576): 96,
@@ -21,7 +21,7 @@ _NAMED_SIZES: dict[tuple[str, float], float] = {
     ("GH200", 141): 144,
 }
 
-# A MIG profile's share of a card's memory, by its compute slices.
+# The share of a card's memory that a MIG profile gets, by the profile's number of compute slices.
 _MIG_MEMORY_SHARES = {1: 1 / 8, 2: 2 / 8, 3: 4 / 8, 4: 4 / 8, 7: 8 / 8}
 _MODELS_OF_FOUR_SLICES = frozenset({"A30", "RTX PRO 6000", "RTX PRO 5000"})
 _MIG_MEMORY_TOLERANCE_GB = 1.5
@@ -32,7 +32,7 @@ _BOARDS = frozenset({"SXM", "PCIe", "NVL", "OAM"})
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything stated about an offer's GPU. ``machine_memory_gb`` is the GPU memory of the whole machine if
-    its name states it; other memories in such a name can be the host's."""
+    the machine's name states it; other memory sizes in such a name can be the host's."""
 
     label: ParsedLabel
     columns: Columns = NO_COLUMNS
@@ -41,14 +41,14 @@ class Evidence:
     is_instance_type: bool = False
 
     def per_gpu(self, total_gb: float | None) -> float | None:
-        """Return the memory per GPU, given that of all GPUs; None without a memory or a count."""
+        """Return the memory per GPU, given the total of all GPUs; None if the total or count is unknown."""
         return total_gb / self.gpu_count if total_gb is not None and self.gpu_count else None
 
 
 def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card], bool]:
-    """Return the cards with a stated form factor, and whether one decided. Form factors that do not tell the
-    model's cards apart ("PCIe" on a consumer card) are ignored; if none is left, cards that sellers always
-    name in full are skipped. The list is empty if the model does not have the stated form factor."""
+    """Return the cards with a stated form factor, and whether a form factor decided. Form factors that do not
+    tell the model's cards apart ("PCIe" on a consumer card) are ignored; if none is left, cards that sellers
+    always name in full are skipped. No card is returned if the model lacks the stated form factor."""
     existing = frozenset(card.form_factor for card in cards)
     wanted = _wanted_form_factors(stated, existing, has_one_model=len({card.model for card in cards}) == 1)
     if wanted & existing:
@@ -59,10 +59,10 @@ def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card]
 
 
 def _wanted_form_factors(stated: Iterable[str], existing: frozenset[str], has_one_model: bool) -> set[str]:
-    """Return the form factors that a label asks for, in the catalogue's terms."""
+    """Return the form factors that a label means, in the catalogue's terms."""
     wanted = set(stated)
     if not has_one_model:
-        wanted -= {"Server", "Workstation"}  # also ordinary words, unless a single model confirms them
+        wanted -= {"Server", "Workstation"}  # these may be ordinary words if several models are possible
     if "Max-Q" in wanted:
         wanted -= {"Workstation", "Max-Q"}
         wanted.add("Max-Q" if "Max-Q" in existing else "Laptop")
@@ -89,18 +89,18 @@ def _is_named_in_full(card: Card, cards: Sequence[Card]) -> bool:
 
 
 def by_architecture(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards of the architectures that the label names, or all if it names none."""
+    """Return the cards of the architectures that the label names, or all cards if there are no such cards."""
     return [card for card in cards if card.architecture in label.architectures] or cards
 
 
 def by_memory_type(cards: list[Card], label: ParsedLabel) -> list[Card]:
     """Return the cards with the memory type that the label names (an H100 with HBM3 is the SXM board), or all
-    if it names none."""
+    cards if there are no such cards."""
     return [card for card in cards if card.memory_type in label.memory_types] or cards
 
 
 def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
-    """Return the cards that can have the label's MIG profile: 3g.20gb needs 40 GB, 3g.40gb 80 GB."""
+    """Return the cards that support the label's MIG profile: 3g.20gb needs 40 GB, and 3g.40gb needs 80 GB."""
     if label.slice_gb is None or not label.compute_slices:
         return cards
     return [
@@ -112,7 +112,7 @@ def by_mig_profile(cards: list[Card], label: ParsedLabel) -> list[Card]:
 
 
 def _mig_memory_share(card: Card, compute_slices: int) -> float:
-    """Return the share of a card's memory that a profile of ``compute_slices`` has; infinite if unknown."""
+    """Return the share of a card's memory that a MIG profile with ``compute_slices`` gets; inf if unknown."""
     if card.model in _MODELS_OF_FOUR_SLICES:
         return compute_slices / 4
     return _MIG_MEMORY_SHARES.get(compute_slices, inf)
@@ -120,8 +120,8 @@ def _mig_memory_share(card: Card, compute_slices: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class MemoryMatch:
-    """The cards that agree with the stated memories, the rule that decided ("" for none), and whether a
-    statement contradicts every card."""
+    """The cards that agree with the stated memory sizes, the rule that decided ("" if no rule did), and
+    whether a stated size contradicts every card."""
 
     cards: list[Card]
     rule: str
@@ -129,7 +129,7 @@ class MemoryMatch:
 
 
 def by_memory(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """Return the cards that agree with every stated memory: first the seller's columns, then the label."""
+    """Return the cards that agree with every stated memory size, in the seller's columns and in the label."""
     columns = _by_memory_columns(cards, evidence)
     if columns.contradicted:
         return columns
@@ -160,15 +160,15 @@ def _by_memory_columns(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """Return the cards that agree with the label's memories, per GPU or of all GPUs. A memory that fits no
-    card is a contradiction, unless it is a slice's, or is in a machine's name beside one that fits."""
+    """Return the cards that agree with the memory sizes in the label, per GPU or in total. A size that fits
+    no card is a contradiction, unless it can be a slice's, or a machine's name also gives one that fits."""
     label, rule, contradicted = evidence.label, "", False
     can_be_of_host = evidence.is_instance_type or label.mentions_host
     for size in (*label.adjacent_memories, *(() if can_be_of_host else label.other_memories)):
         per_gpu = evidence.per_gpu(size)
         of_one, of_all = _with_memory(cards, size), _with_memory(cards, per_gpu)
         if per_gpu != size and of_all and of_one and all(card.is_modified for card in of_one):
-            # "2x RTX 4090 48GB" is two cards of 24 GB or of 48 GB.
+            # "2x RTX 4090 48GB" means two cards with 24 GB each or two with 48 GB each.
             return MemoryMatch([*of_all, *of_one], "memory_of_one_or_of_all", contradicted=True)
         if of_one or of_all:
             cards, rule = of_one or of_all, "memory"
@@ -180,8 +180,8 @@ def _by_label_memories(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
-    """Return the cards whose memory is a number without a unit ("a100-80"). The number is a memory only for a
-    data-centre model with several sizes, none of them usual: otherwise it may count CPUs."""
+    """Return the cards whose memory size is stated as a number without a unit ("a100-80"). The number is
+    used only for data-centre models with several sizes, none of them usual: otherwise it may count CPUs."""
     if any(card.named_without_memory for card in cards) or not all(card.form_factor for card in cards):
         return MemoryMatch(cards, "")
     for size in (*evidence.label.bare_numbers, evidence.columns.unassigned_memory_gb):
@@ -192,8 +192,8 @@ def _by_bare_number(cards: list[Card], evidence: Evidence) -> MemoryMatch:
 
 
 def _with_memory(cards: Sequence[Card], size_gb: float | None) -> list[Card]:
-    """Return the cards whose memory this can be, as named, as reported, or of their whole board: of several
-    sizes within tolerance, the nearest."""
+    """Return the cards whose memory can have this size, as named, as reported, or for the whole board; if
+    several sizes are within the tolerance, only the cards with the nearest size."""
     if size_gb is None:
         return []
     named = [card for card in cards if _NAMED_SIZES.get((card.model, size_gb)) == card.memory_gb]
@@ -213,7 +213,7 @@ def _is_near(card: Card, size_gb: float) -> bool:
 
 
 def _with_sold_share(cards: Sequence[Card], size_gb: float, evidence: Evidence) -> list[Card]:
-    """Return the cards that are sold in slices with this memory: a column can state a slice's memory."""
+    """Return the cards that are sold in slices of this memory size: a column can state a slice's memory."""
     count = evidence.gpu_count
     if count and count < 1:
         return [card for card in cards if isclose(size_gb, card.memory_gb * count, rel_tol=_MEMORY_TOLERANCE)]

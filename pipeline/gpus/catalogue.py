@@ -35,7 +35,7 @@ class Card:
 
     @property
     def generic(self) -> bool:
-        """True if the card represents a model and memory whose form factor is unknown."""
+        """True if the card represents a model and memory size of unknown form factor."""
         return bool(self.derived_from)
 
     @property
@@ -46,8 +46,8 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A rented device that is not a GPU: recognized to be counted separately, and never ranked. ``memory_gb``
-    is per device."""
+    """A rented device that is not a GPU: it is recognized so that it can be counted separately, and is never
+    ranked. ``memory_gb`` is per device."""
 
     name: str
     vendor: str | None = None
@@ -57,13 +57,13 @@ class Accelerator:
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """Return every GPU of the catalogue, without the other accelerators."""
+    """Return every GPU of the catalogue, without the accelerators that are not GPUs."""
     return tuple(card for card in catalog_table("gpus.csv", Card) if card.segment != "accelerator")
 
 
 @cache
 def cards_of_model() -> Mapping[str, list[Card]]:
-    """Return the cards of each model, without the generic ones."""
+    """Return the cards of each model, without generic cards."""
     found = defaultdict(list)
     for card in cards():
         if not card.generic:
@@ -73,7 +73,7 @@ def cards_of_model() -> Mapping[str, list[Card]]:
 
 @cache
 def generic_cards() -> Mapping[tuple[str, float], Card]:
-    """Return the generic card of each model and memory in GB."""
+    """Return the generic card of each model and memory size in GB."""
     return {(card.model, card.memory_gb): card for card in cards() if card.generic}
 
 
@@ -103,7 +103,7 @@ _WEAK_CODES = frozenset({"a2", "l2", "m4", "m6", "p6", "t400", "t600", "t1000", 
 
 
 def _model_spellings(model: str) -> Iterator[tuple[tuple[str, ...], bool]]:
-    """Yield the spellings of a model's name, as words, and whether each is weak."""
+    """Yield each spelling of a model's name, as words, and whether the spelling is weak."""
     words = tuple(word for word in re.findall(r"[a-z0-9]+", model.lower()) if word not in BRANDS)
     yield words, " ".join(words) in _WEAK_CODES
     if model.endswith(")"):
@@ -133,7 +133,7 @@ def _suffix_orders(words: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 @cache
 def spellings() -> Mapping[tuple[str, ...], Spelling]:
-    """Return every known spelling, in lower-case words, with the models it can mean."""
+    """Return every known spelling, in lower-case words, with the models that it can mean."""
     found: dict[tuple[str, ...], Spelling] = {}
     for model in cards_of_model():
         for words, weak in _model_spellings(model):
@@ -155,9 +155,9 @@ def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProviderRule:
-    """One row of provider_gpus.csv: an ambiguous name of these providers means ``gpu_id``, or a generic
-    card's model and memory. ``applies_to`` restricts it to labels with this form factor, or makes ``gpu_id``
-    replace the card with this id; if empty, it applies to every ambiguous name."""
+    """One row of provider_gpus.csv: an ambiguous name used by these providers means ``gpu_id``, or a generic
+    card's model and memory size. ``applies_to`` restricts the rule to labels with this form factor, or names
+    the card that ``gpu_id`` replaces; if it is empty, the rule applies to every ambiguous name."""
 
     provider: Annotated[frozenset[str], BeforeValidator(lambda text: text.split("|"))]
     gpu_id: str
@@ -167,7 +167,7 @@ class ProviderRule:
 
 @lru_cache(maxsize=1_000)
 def provider_key(name: str) -> str:
-    """Return a provider's name as in the tables: letters and digits in lower case."""
+    """Return a provider's name as it is in the tables: only letters and digits, in lower case."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
@@ -178,15 +178,15 @@ def _provider_rules() -> list[ProviderRule]:
 
 @cache
 def providers_with_rules() -> frozenset[str]:
-    """Return the keys of every provider in provider_gpus.csv."""
+    """Return the key of every provider in provider_gpus.csv."""
     return frozenset[str]().union(*(rule.provider for rule in _provider_rules()))
 
 
 @cache
 def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
     """Return the rules for a label of ``provider``, in order of precedence. For a machine resold from
-    ``upstream``, the rules based on the upstream's offers come first; those on its naming do not apply: the
-    reseller named the machine."""
+    ``upstream``, the rules based on the upstream's offers come first; rules based on the upstream's naming do
+    not apply, because the reseller named the machine."""
     own = tuple(rule for rule in _provider_rules() if provider in rule.provider)
     if upstream is None or upstream == provider:
         return own

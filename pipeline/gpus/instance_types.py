@@ -1,8 +1,8 @@
-"""Machine names: catalog/instance_types.csv has one row per family of instance types.
+"""Machine names: catalog/instance_types.csv contains one row per family of instance types.
 
-``pattern`` is a regular expression over the name in lower case, with a single dash for every separator except
+``pattern`` is a regular expression for the lower-case name with a single dash for every separator except
 dots. ``gpu`` is the equivalent GPU label, in which ``{gpu}`` is a group of the pattern. ``gpu_count`` is a
-number, the name of a group, a group divided by a number (``cpus/24``; no count if that is 2.5), or ``size``,
+number, a group's name, a group divided by a number (``cpus/24``; a result like 2.5 is no count), or ``size``,
 which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
 """
 
@@ -23,8 +23,8 @@ _GROUP_NAME = re.compile(r"\(\?P<\w+>")
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A machine: the GPU label to parse in its place, and its number of GPUs and total GPU memory in GB, None
-    if its name does not state them."""
+    """A machine: the GPU label to parse instead of its name, its number of GPUs, and its total GPU memory in
+    GB. The number and the memory are None if the name does not state them."""
 
     gpu_label: str
     gpu_count: float | None
@@ -42,7 +42,7 @@ def _number(text: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """One row of instance_types.csv; ``provider`` names several providers; empty means every provider."""
+    """One row of instance_types.csv; ``provider`` lists providers, separated by |, or is '' for all."""
 
     pattern: re.Pattern[str]
     provider: str = ""
@@ -51,7 +51,7 @@ class Family:
     sizes: Annotated[Mapping[str, float], BeforeValidator(_sizes)] = field(default_factory=dict)
 
     def read(self, match: re.Match[str]) -> InstanceType:
-        """Return the machine that a match of the pattern names."""
+        """Return the machine whose name the pattern matched."""
         groups = {name: value or "" for name, value in match.groupdict().items()}
         memory = groups.get("total_memory")
         return InstanceType(
@@ -68,7 +68,7 @@ class Family:
             return self.sizes.get(groups["size"])
         name, _, divisor = rule.partition("/")
         count = float(groups.get(name, name) or "1") / float(divisor or 1)
-        # Any other count shows that the divisor is not for this machine.
+        # Any other count shows that the divisor does not apply to this machine.
         is_part = 0 < count < 1 and isclose(1 / count, round(1 / count))
         return count if is_part or count.is_integer() else None
 
@@ -80,8 +80,8 @@ def _rows() -> list[Family]:
 
 @cache
 def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return a pattern for all names in a provider's families, so that one match rejects most labels; and the
-    families. The provider "" stands for every provider."""
+    """Return a pattern that matches any name in a provider's families, so that one match rejects most labels,
+    and the families themselves. The provider "" stands for every provider."""
     families = [row for row in _rows() if provider in row.provider.split("|")]
     return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
 
@@ -97,7 +97,7 @@ def _find(name: str, provider: str) -> InstanceType | None:
 
 
 def find_instance_type(name: str, provider: str) -> InstanceType | None:
-    """Return the instance type with the given name, or None. ``provider`` is a key of the tables, or "".
+    """Return the instance type with the given name, or None. ``provider`` is a ``provider_key``, or "".
     Prefixes such as Azure's "Standard_" are optional, except in the names of some CPU machines."""
     canonical = name.lower().replace(" ", "-").replace("_", "-").replace("/", "-")
     if "--" in canonical:

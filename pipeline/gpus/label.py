@@ -1,4 +1,4 @@
-"""A seller's statements: the parsed words of a label, and the columns next to it."""
+"""A seller's statements about a GPU: the parsed words of the label, and the columns beside the label."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,20 +22,20 @@ from pipeline.parsing.units import BYTES_PER_GIB
 
 _UNITS = frozenset({"gb", "gib", "g", "gi", "mb", "mib", "gbs"})
 _LONGEST_NAME = 5
-"""Words in the longest spelling of a model."""
+"""Number of words in the longest spelling of a model."""
 _HIGHEST_COUNT = 128
 """A larger number before "gpus" or "x" is not a count of GPUs."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedLabel:
-    """The statements of a label's words. Memories are in GB per GPU or of all GPUs.
+    """What the words of a label state. Memory sizes are in GB, per GPU or for all GPUs together.
 
     ``models`` is empty if the label names no GPU. ``adjacent_memories`` are next to the model's name; the
-    ``other_memories`` can be the host's if ``mentions_host``. ``bare_numbers`` have no unit and are before
-    the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU profile.
-    ``conflict`` is True if the label's names have no model in common, ``is_weak`` if they are also ordinary
-    words."""
+    ``other_memories`` can be the host's if ``mentions_host`` is True. ``bare_numbers`` have no unit and are
+    before the model's name or adjacent to it. ``slice_gb`` and ``compute_slices`` describe a MIG or vGPU
+    profile. ``conflict`` is True if the model names in the label have no model in common; ``is_weak`` is True
+    if all these names are also ordinary words."""
 
     models: tuple[str, ...] = ()
     form_factors: frozenset[str] = frozenset()
@@ -56,14 +56,14 @@ class ParsedLabel:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A model's name among the tokens ``start`` to ``end``."""
+    """A model's name in the tokens from ``start`` up to ``end``."""
 
     start: int
     end: int
     spelling: Spelling
 
 
-# Kinds that can occur inside a model's name ("RTX 4000 SFF Ada") or between it and its memory.
+# Kinds that can occur inside a model's name ("RTX 4000 SFF Ada") or between the name and its memory size.
 _TRANSPARENT = frozenset(
     {Kind.FORM_FACTOR, Kind.MEMORY, Kind.MEMORY_TYPE, Kind.COUNT, Kind.FILLER, Kind.SLICE}
 )
@@ -72,7 +72,7 @@ _NAME_STARTS = frozenset({Kind.WORD, Kind.NUMBER, Kind.ARCHITECTURE, Kind.UNKNOW
 
 @dataclass(slots=True)
 class _Parser:
-    """Collects the statements of a label's tokens in one pass; places are token indexes."""
+    """Collects what the tokens of a label state, in one pass; places are token indexes."""
 
     tokens: Sequence[Token]
     names: list[_Name] = field(default_factory=list)
@@ -120,7 +120,7 @@ class _Parser:
         return frozenset(self.texts.get(kind, ()))
 
     def _take(self, at: int) -> int:
-        """Collect the statement that starts at a place; return the place after it."""
+        """Collect the statement that starts at a place; return the place after the statement."""
         token = self.tokens[at]
         if token.kind in _NAME_STARTS and (name := self._longest_name(at)):
             self.names.append(name)
@@ -165,7 +165,7 @@ class _Parser:
         return longest
 
     def _take_number(self, at: int) -> int:
-        """Collect a bare number: a memory before a unit, a count before "x" or "gpus"."""
+        """Collect a bare number: a memory size before a unit, a count before "x" or "gpus"."""
         value = self.tokens[at].value
         after = self.tokens[at + 1].text if at + 1 < len(self.tokens) else ""
         if after in _UNITS:
@@ -179,8 +179,8 @@ class _Parser:
         return at + 1
 
     def _take_word(self, at: int) -> int:
-        """Collect a word that does not start a model's name: an "x" before a count, or another
-        accelerator."""
+        """Collect a word that does not start a model's name: an "x" before a count, a form factor, or the
+        name of another accelerator."""
         text = self.tokens[at].text
         if text == "x" and at and at + 1 < len(self.tokens) and self.tokens[at + 1].kind is Kind.NUMBER:
             self.counts.add(self.tokens[at + 1].value)
@@ -192,7 +192,7 @@ class _Parser:
         return at + 1
 
     def _is_adjacent(self, at: int, start: int, end: int) -> bool:
-        """True if only transparent tokens separate a place from a name, on either side."""
+        """True if only transparent tokens or architectures separate a place from a name, on either side."""
         between = self.tokens[end:at] if at >= end else self.tokens[at + 1 : start]
         return all(token.kind in _TRANSPARENT or token.kind is Kind.ARCHITECTURE for token in between)
 
@@ -205,7 +205,7 @@ def _accelerator(words: Sequence[str]) -> Accelerator | None:
 
 
 def _decisive_names(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
-    """Return the strong names, or else the weak ones, and whether they have no model in common."""
+    """Return the strong names, or else the weak names, and whether these names have no model in common."""
     chosen = [name for name in names if not name.spelling.weak] or names
     models = [frozenset(name.spelling.models) for name in chosen]
     return chosen, bool(models) and not frozenset.intersection(*models)
@@ -234,8 +234,8 @@ _UNKNOWN_RUN = re.compile(r"\?(?: +\?)+")
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _canonical_word(word: str) -> str:
-    """Return a word as a cache key: itself, "" for filler, "?" for an unknown word, "#8" for a count, "~ram"
-    for a word that makes the number before it the host's."""
+    """Return a word as a cache key: an unknown word as "?", filler as "", a count as "#8", a word that
+    assigns the number before it to the host as "~ram", and any other word as it is."""
     tokens = tokens_of_word(word)
     if len(tokens) == 1 and tokens[0].kind is Kind.COUNT:
         return f"#{tokens[0].value:g}"
@@ -253,7 +253,7 @@ def _parse_without_counts(words: str) -> ParsedLabel:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
-    """Parse a label in canonical words. Labels that differ in their counts share one ParsedLabel."""
+    """Parse a label in canonical words. Labels that differ only in their counts share one ParsedLabel."""
     if "~" in words:
         words = _HOST_WORD.sub("", _ABOUT_HOST.sub(HOST_MARK, words))
     if " x " in words:
@@ -270,14 +270,14 @@ def _parse_canonical(words: str) -> tuple[ParsedLabel, frozenset[float]]:
 
 
 def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
-    """Return the statements of a label and every GPU count in it, ignoring case, separators and filler."""
+    """Return what a label states, and every GPU count in the label, ignoring case, separators and filler."""
     return _parse_canonical(" ".join(filter(None, map(_canonical_word, split_words(label)))))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The statements of a seller's other columns. Memories are in GB (GiB if the unit is MiB):
-    ``memory_gb`` per GPU, ``total_memory_gb`` of all GPUs, ``unassigned_memory_gb`` of the GPU or the host.
+    """What a seller's other columns state. Memory sizes are in GB (GiB if the unit is MiB): ``memory_gb`` per
+    GPU, ``total_memory_gb`` for all GPUs, ``unassigned_memory_gb`` for either the GPU or the host.
     ``names`` are other labels of the GPU."""
 
     memory_gb: float | None = None
@@ -297,13 +297,13 @@ _FORM_FACTOR_COLUMNS = frozenset(
 )
 _NAME_COLUMNS = frozenset({"name", "model", "type", "accelerator", "gpu", "label", "description", "id"})
 _LOWEST_IN_MIB = 1000
-"""A memory without a unit is in MiB from this number on, and in GB below it."""
+"""A memory size without a unit is in MiB from this number on, and in GB below this number."""
 _COLUMN_UNITS = ("bytes", "mib", "mb", "mi", "gb", "gib", "gi")
 
 
 def parse_columns(context: Mapping[str, str | float | Decimal] | str) -> Columns:
-    """Parse a seller's other columns: a mapping, or text "key=value; key=value". Any other text is ignored as
-    a remark."""
+    """Parse a seller's other columns, given as a mapping or as text like "key=value; key=value". Any other
+    text is ignored as a remark."""
     if isinstance(context, str):
         return _parse_pairs(tuple(_pairs(context)))
     return _parse_pairs(tuple((name, str(value)) for name, value in context.items()))
@@ -317,7 +317,7 @@ def _pairs(context: str) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def _parse_pairs(pairs: tuple[tuple[str, str], ...]) -> Columns:
-    """Recognize each column by the words in its name."""
+    """Parse columns, recognizing each column by the words in its name."""
     if not pairs:
         return NO_COLUMNS
     memory = total = unassigned = count = None
@@ -345,8 +345,8 @@ def _parse_pairs(pairs: tuple[tuple[str, str], ...]) -> Columns:
 
 
 def _column_gigabytes(value: str, column_words: set[str]) -> float | None:
-    """Return a memory in GB (GiB if the unit is MiB or bytes). The unit is in the value, else in the column's
-    name, else it follows from the size. None unless the value is one number."""
+    """Return a memory size in GB (GiB if the unit is MiB or bytes), or None unless the value is one number.
+    The unit is taken from the value, else from the column's name, else inferred from the number."""
     match = _QUANTITY.fullmatch(value.strip())
     if match is None:
         return None

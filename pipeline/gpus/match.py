@@ -1,4 +1,4 @@
-"""The decision on a label: the only card that it can be; or that it is ambiguous, unknown or not a GPU."""
+"""The decision on a label: it means one card, is ambiguous, is unknown, or does not name a GPU."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,21 +17,21 @@ from pipeline.gpus.instance_types import InstanceType, find_instance_type
 from pipeline.gpus.label import NO_COLUMNS, Columns, ParsedLabel, parse_columns, parse_label
 
 _COUNT_TOLERANCE = 0.15
-"""Maximum relative difference of two counts that agree."""
+"""Maximum relative difference between two counts that agree."""
 _WHOLE_CARD_SHARE = 0.8
-"""Below this share of a card's memory, a size in a label with MIG is a slice's."""
+"""If a label mentions MIG, a memory size below this share of the card's memory is that of a slice."""
 _NAME_AMONG_WORDS = re.compile(r"(?<![^ (])[A-Za-z]\w*[._-]\w[\w.-]*(?![^ ),])")
 _FRACTION = re.compile(r"(?<![\d.])1/([2-9]|1[0-6])(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The GPU of a label.
+    """The GPU that a label names.
 
-    ``memory_gb`` is that of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is
-    ``gpu_fraction`` of one. ``gpu_count`` is in whole GPUs; slices and shares count as fractions. ``rule``
-    names the deciding evidence, ``candidates`` the possible gpu_ids. ``confidence`` is "usual" if no memory
-    is stated and the model's usual one is assumed."""
+    ``memory_gb`` is the memory of one device: a whole GPU, or the MIG or vGPU slice that is sold, which is
+    ``gpu_fraction`` of a GPU. ``gpu_count`` is in whole GPUs; slices and shares count as fractions. ``rule``
+    names the deciding evidence, and ``candidates`` lists the possible gpu_ids. ``confidence`` is "usual" if
+    no memory size is stated and the model's usual size is assumed."""
 
     status: MatchStatus
     gpu_id: str | None = None
@@ -47,7 +47,7 @@ class Identity:
 
     @classmethod
     def of(cls, card: Card, rule: str, confidence: MatchConfidence = "certain", **more: Any) -> "Identity":
-        """Return the identity of a whole card, with the fields ``more`` replaced."""
+        """Return the identity of a whole card, with the fields in ``more`` replaced."""
         facts: dict[str, Any] = {
             "gpu_id": card.gpu_id,
             "vendor": card.vendor,
@@ -69,9 +69,9 @@ def identify(
 ) -> Identity:
     """Find the GPU that a label names.
 
-    ``context`` has the seller's other columns (a mapping, or text "key=value; key=value"; any other text is
-    ignored as a remark). ``gpu_count`` is the offer's number of GPUs; a fraction is a share of one. A label
-    that leaves the model or memory open is ambiguous, and so is one that a column contradicts.
+    ``context`` gives the seller's other columns (a mapping, or text like "key=value; key=value"; other text
+    is ignored as a remark). ``gpu_count`` is the offer's number of GPUs; a fraction is a share of one GPU. A
+    label is ambiguous if it leaves the model or memory size open, or if a column contradicts it.
     """
     columns = parse_columns(context) if context else NO_COLUMNS
     key = catalogue.provider_key(provider)
@@ -92,8 +92,8 @@ def _identify(
             cards = _cards_of(*of_machine.models, *parsed.models)
             return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
-            # "4x H100 (p5.48xlarge)": two counts leave the number open; "2x p5.48xlarge" counts machines;
-            # "1x A10" beside a machine that has a fraction of an A10 means that fraction.
+            # The two counts of "4x H100 (p5.48xlarge)" leave the number of GPUs open; "2x p5.48xlarge" counts
+            # machines; "1x A10" beside a machine that has a fraction of an A10 means that fraction.
             stated = counts if named_beside else frozenset[float]()
             if machine.gpu_count is not None:
                 stated = (stated - {1} if machine.gpu_count < 1 else stated) | {machine.gpu_count}
@@ -116,7 +116,7 @@ def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
 
 def _instance_type_in(raw_label: str, provider: str) -> tuple[InstanceType | None, str]:
     """Return the machine that a label names, alone or among other words ("A100 40GB (a2-highgpu-1g)"), and
-    these words, with HOST_WORD in place of its name ("T4 (n1-standard-4)" describes the host)."""
+    the other words, with HOST_WORD for the machine's name ("T4 (n1-standard-4)" describes the host)."""
     machine = find_instance_type(raw_label, provider)
     if machine is not None:
         return machine, ""
@@ -143,7 +143,7 @@ def _decide(
     rule_prefix: str,
     machine_memory_gb: float | None,
 ) -> Identity:
-    """Return the identity of a parsed label with its counts."""
+    """Return the identity of a parsed label, given its counts."""
     given = given_count if given_count is not None else columns.gpu_count
     count, is_contradicted = _gpu_count(counts, given)
     if not parsed.models:
@@ -154,7 +154,7 @@ def _decide(
         or columns.total_memory_gb is not None
         or _has_modified_boards(parsed.models)
     )
-    # Otherwise a memory is per GPU, and labels that differ in their counts share a cached choice.
+    # Otherwise memory sizes are per GPU, and labels that differ only in their counts share a cached choice.
     evidence = Evidence(
         parsed, columns, count if count_matters else None, machine_memory_gb, is_instance_type
     )
@@ -181,7 +181,7 @@ def _gpu_count(stated: frozenset[float], given: float | None) -> tuple[float | N
 
 
 def _sold_gpus(count: float | None, fraction: float | None) -> float | None:
-    """Return the GPUs of an offer; slices count as their share."""
+    """Return the number of GPUs in an offer; a slice counts as its share of a GPU."""
     if fraction is None or (count is not None and count < 1):
         return count
     return fraction * (count or 1)
@@ -209,14 +209,14 @@ def _without_model(accelerator: Accelerator | None, count: float | None, rule_pr
 
 @lru_cache(maxsize=tokens.CACHE_SIZE)
 def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
-    """Return the identity, without a count, of the card of the named models that agrees with all evidence."""
+    """Return the identity, without a count, of the card of a named model that agrees with all evidence."""
     parsed, columns = evidence.label, evidence.columns
     all_cards = _cards_of(*parsed.models)
     if parsed.conflict:
         return _ambiguous(all_cards, "several_models")
     cards, steps = candidates.by_architecture(all_cards, parsed), ["label"]
     if len(parsed.models) > 1:
-        # A word like "server" is a form factor of some models only, so the memory chooses the model first.
+        # A word like "server" is a form factor of only some models, so the memory size selects models first.
         by_memory = candidates.by_memory(cards, evidence)
         cards = cards if by_memory.contradicted else by_memory.cards
     of_any_form_factor = cards
@@ -272,7 +272,7 @@ def _single_card(
 
 
 def _common_card(cards: Sequence[Card]) -> Card | None:
-    """Return the card that represents all of these; None if their model or memory differs."""
+    """Return the card that represents all the given cards; None if their models or memory sizes differ."""
     kinds = {(card.model, card.memory_gb) for card in cards}
     if len(kinds) != 1:
         return None
@@ -283,7 +283,7 @@ def _common_card(cards: Sequence[Card]) -> Card | None:
 
 
 def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """Return the cards that the first applicable rule of the provider means, else all."""
+    """Return the cards that the provider's first applicable rule means, or all cards if no rule applies."""
     for rule in rules:
         if rule.applies_to and any(card.form_factor != rule.applies_to for card in cards):
             continue
@@ -296,7 +296,7 @@ def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list
 
 
 def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """Return the cards, replacing any under whose name the provider sells another (an SXM as "NVLink")."""
+    """Return the cards, replacing each card whose name the provider uses for another ("NVLink" for SXM)."""
     meant = {rule.applies_to: rule.gpu_id for rule in rules}
     if not any(card.gpu_id in meant for card in cards):
         return cards
@@ -328,7 +328,7 @@ def _matched(card: Card, rule: str, confidence: MatchConfidence, evidence: Evide
 
 
 def _is_open_slice(card: Card, evidence: Evidence) -> bool:
-    """True if a label mentions MIG without a smaller size or a share: an "H100 MIG" is not an H100."""
+    """True if a label mentions MIG without a slice's memory size or share: an "H100 MIG" is not an H100."""
     is_share = evidence.gpu_count is not None and evidence.gpu_count < 1
     return evidence.label.mentions_mig and not is_share and _slice_gb(card, evidence) is None
 
@@ -345,12 +345,12 @@ def _slice_gb(card: Card, evidence: Evidence) -> float | None:
 def _with_name_columns(
     identity: Identity, columns: Columns, provider: str, gpu_count: float | None
 ) -> Identity:
-    """Return the identity in view of columns that also name the GPU: they settle an ambiguous label, and a
-    contradiction makes it ambiguous."""
+    """Return the identity, given columns that also name the GPU: such a column settles an ambiguous label,
+    and a contradiction makes the identity ambiguous."""
     without_names = replace(columns, names=())
     for name in columns.names:
-        # Next to a settled label, a column often states only the model ("Nvidia A100"): what the provider
-        # usually means by it is no contradiction.
+        # Beside a settled label, a column often states only the model ("Nvidia A100"): what the provider
+        # usually means by such a name does not contradict the label.
         named_by = "" if identity.status == "matched" else provider
         other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
         if other.status not in ("matched", "ambiguous"):
@@ -381,7 +381,7 @@ def _agreed(identity: Identity, other: Identity) -> Identity:
 
 
 def _with_siblings(gpu_ids: Iterable[str]) -> set[str]:
-    """Return the ids and those of every card that a generic one among them represents."""
+    """Return the given ids, and the ids of every card that a generic card among them represents."""
     ids = set(gpu_ids)
     kinds = {(c.model, c.memory_gb) for c in map(catalogue.card_by_id().__getitem__, ids) if c.generic}
     return ids | {card.gpu_id for card in catalogue.cards() if (card.model, card.memory_gb) in kinds}

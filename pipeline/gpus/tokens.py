@@ -1,5 +1,5 @@
 """The lexer: cuts a label into words, and each word into tokens. A word consists of known tokens from end to
-end or is one unknown token: "h100sxm5x8" is cut into three, and "h100t" is not an H100."""
+end or is one unknown token: "h100sxm5x8" is cut into three tokens, and "h100t" is not an H100."""
 
 import re
 import unicodedata
@@ -12,13 +12,13 @@ from pipeline.gpus import catalogue
 from pipeline.parsing.units import MIB_PER_GIB
 
 CACHE_SIZE = 200_000
-"""Labels or words per cache: sellers repeat themselves, so most look-ups are hits."""
+"""Number of labels or words per cache: sellers repeat themselves, so most look-ups are hits."""
 
 _MAX_WORD_LENGTH = 40
 
 
 class Kind(Enum):
-    """Kind of a token."""
+    """The kind of a token."""
 
     WORD = auto()  # part of the name of a model, or of an accelerator that is not a GPU
     NUMBER = auto()
@@ -27,17 +27,17 @@ class Kind(Enum):
     FORM_FACTOR = auto()
     MEMORY_TYPE = auto()
     ARCHITECTURE = auto()
-    SLICE = auto()  # a MIG or vGPU profile
-    FILLER = auto()  # says nothing about the GPU
-    HOST = auto()  # about the machine, not its GPUs
+    SLICE = auto()  # A MIG or vGPU profile.
+    FILLER = auto()  # A word that says nothing about the GPU.
+    HOST = auto()  # A statement about the machine, not its GPUs.
     UNKNOWN = auto()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Token:
     """A piece of a label. ``text`` is the canonical spelling. ``value`` is a count, a bare number, a memory
-    in GB (GiB if the label says MiB), or the memory in GB of a slice, which has ``compute_slices`` (0 for
-    vGPU)."""
+    size in GB (GiB if the label says MiB), or a slice's memory in GB; ``compute_slices`` is the number of
+    compute slices in a slice (0 for a vGPU)."""
 
     kind: Kind
     text: str
@@ -64,12 +64,12 @@ _EDITIONS = frozenset({"se", "ws", "wk"})
 _FILLER_FRAGMENTS = ("gpu", "generation", "edition", "lhr", "mig", "nvl4", "nvl36", "nvl72")
 
 HOST_MARK = "|"
-"""Stands in for a label's statements about the host; read as a token of kind HOST."""
+"""Stands in for a label's statements about the host, and is read as a token of kind HOST."""
 
 HOST_WORD = "1vcpu"
 """A word of kind HOST, to put into a label in place of a machine's name."""
 
-# Words that say nothing about the GPU; they may occur between those that do.
+# Words that say nothing about the GPU; they may occur between words that do.
 _FILLER = catalogue.BRANDS | {
     "gpu", "gpus", "graphics", "card", "cards", "generation", "gen", "edition", "accelerator", "accelerators",
     "tensor", "core", "cores", "data", "center", "datacenter", "cloud", "the", "with", "and", "per", "hour",
@@ -102,7 +102,7 @@ _MIG = re.compile(r"(?<!\d)(\d)g[.\- ](\d+)gb\b")
 
 
 def split_words(label: str) -> list[str]:
-    """Return the words of a label in lower case, without trademark signs and separators."""
+    """Return the words of a label in lower case, without trademark signs or separators."""
     if not label.isascii():
         text = _TRADEMARK.sub(" ", label).replace("×", "x")
         label = unicodedata.normalize("NFKC", text).translate(_OTHER_SEPARATORS)
@@ -130,7 +130,7 @@ def _known_words() -> frozenset[str]:
 
 @cache
 def _fragments() -> tuple[tuple[str, Token], ...]:
-    """Return the parts of composed words other than numbers, longest first."""
+    """Return the parts, other than numbers, that composed words can contain, longest first."""
     fragments = {name: Token(Kind.FILLER, name) for name in (*catalogue.BRANDS, *_FILLER_FRAGMENTS)}
     fragments |= {name: Token(Kind.ARCHITECTURE, text) for name, text in ARCHITECTURES.items()}
     fragments |= {name: Token(Kind.MEMORY_TYPE, name) for name in MEMORY_TYPES}
@@ -140,12 +140,12 @@ def _fragments() -> tuple[tuple[str, Token], ...]:
 
 
 def gigabytes(number: float, unit: str) -> float:
-    """Return a memory in GB, or in GiB if it is stated in MB or MiB."""
+    """Return a memory size in GB, or in GiB if it is stated in MB or MiB."""
     return number / MIB_PER_GIB if unit.startswith("m") else number
 
 
 def _single_token(word: str) -> Token | None:
-    """Return the token that the whole word is, or None."""
+    """Return the token for the word as a whole, or None."""
     if word in FORM_FACTORS:
         return Token(Kind.FORM_FACTOR, FORM_FACTORS[word])
     if word in ARCHITECTURES:
@@ -168,7 +168,7 @@ def _single_token(word: str) -> Token | None:
 
 
 def _leading_tokens(word: str, start: int) -> Iterator[tuple[Token, int]]:
-    """Yield the tokens that can begin at ``start`` of a composed word, best first, and the end of each."""
+    """Yield the tokens that can begin at ``start`` in a composed word, best first, and the end of each."""
     rest = word[start:]
     if match := _MEMORY.match(rest):
         yield Token(Kind.MEMORY, match[0], gigabytes(float(match[1]), match[2])), start + match.end()
@@ -197,8 +197,8 @@ def _is_shorter_name_with_count(text: str, rest: str) -> bool:
 
 
 def _can_follow(tokens: tuple[Token, ...], token: Token) -> bool:
-    """True if a token can directly follow the others in a word. A bare number is a model's number after a
-    brand and a size after a model; elsewhere it belongs to an unknown name."""
+    """True if a token can directly follow the given tokens in a word. A bare number is a model's number after
+    a brand and a size after a model; elsewhere it belongs to an unknown name."""
     before = tokens[-1] if tokens else None
     if token.kind is not Kind.NUMBER:
         return before is None or before.kind is not Kind.NUMBER or len(before.text) >= 3
@@ -232,7 +232,7 @@ def _compose(word: str, start: int = 0, tokens: tuple[Token, ...] = ()) -> tuple
 
 @lru_cache(maxsize=CACHE_SIZE)
 def tokens_of_word(word: str) -> tuple[Token, ...]:
-    """Return the tokens of a lower-case word: at least one, of kind UNKNOWN for an unknown word."""
+    """Return the tokens of a lower-case word: one or more known tokens, or a single token of kind UNKNOWN."""
     single = _single_token(word)
     if single is not None:
         return (single,)

@@ -1,4 +1,4 @@
-"""The morning's digest, about ten lines: the publication, price moves, failed sources, held prices.
+"""The morning's digest, about ten lines: the publication, price moves, failed sources and held prices.
 
 Text from price pages is made harmless first, since a chat may show a line as Markdown or HTML.
 """
@@ -24,7 +24,7 @@ from pipeline.record.incidents import kept_incidents
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
-"""Sources, prices or incidents that a line names; the rest are counted."""
+"""Number of sources, prices or incidents that a line names; the rest are only counted."""
 
 MAX_QUOTED_CHARACTERS = 160
 
@@ -38,7 +38,7 @@ _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼",
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """The state of a morning (UTC) in lines for people, without markup; each has a heading and a colon."""
+    """The state on a morning (UTC) in lines for people, without markup; each line begins with a heading."""
 
     day: date
     lines: tuple[str, ...]
@@ -49,7 +49,7 @@ class Digest:
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return a text from a page or an error, shortened, without line breaks, markup, HTML, links or
+    """Return a text from a page or an error, shortened and without line breaks, markup, HTML, links or
     mentions."""
     shown = printable(str(text))
     cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
@@ -150,7 +150,7 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
-    """Return the largest changes, and their number if more exist."""
+    """Return the largest changes, preceded by the number of all changes if more exist."""
     of = f"{changes[0][0]} {things}, the largest changes: " if changes and changes[0][0] > SHOWN else ""
     return of + "; ".join(text for _, text in changes)
 
@@ -205,7 +205,7 @@ def _names(sources: Sequence[str]) -> str:
 
 
 def _broke(home: Home, now: datetime) -> list[str]:
-    """Return lines from the record, which is newer than the published file if publishing failed."""
+    """Return lines on sources, based on the record: after a failed publication, it is newer than the file."""
     rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
@@ -219,7 +219,7 @@ def _broke(home: Home, now: datetime) -> list[str]:
 
 
 def _permissions(home: Home, now: datetime) -> list[str]:
-    """Return a line if the file of permissions is damaged."""
+    """Return a line if the permissions file is damaged."""
     problem = read_choices(home).problem
     return [f"Permissions: {harmless(problem, 2 * MAX_QUOTED_CHARACTERS)}"] if problem else []
 
@@ -253,4 +253,4 @@ _PARTS: Mapping[str, Callable[[Home, datetime], Iterable[str]]] = {
     "Incidents": _incidents,
     "Pages": _replayed,
 }
-"""The parts of the digest, by the heading of the line printed if they fail."""
+"""The parts of the digest, each under the heading of the line that is printed if the part fails."""

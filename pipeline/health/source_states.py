@@ -1,6 +1,6 @@
 """The current state of every source: the published table ``source_health``, computed from the record alone.
 
-It needs no published file, so it works even if nothing can be published.
+The computation needs no published file, so it works even if nothing can be published.
 """
 
 import logging
@@ -39,10 +39,10 @@ ORDER BY h.source
 
 
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
-    """Return one row per source, with columns of ``source_health``; ``evidence`` is the kind and day of the
-    pages its reader is based on, not proof that it works live; ``terms`` is the verdict of the provider's
-    terms of use on automated reading; ``result`` is the newest attempt's (see ``capture_outcomes``); ``why``
-    is a text. ``today`` is in UTC.
+    """Return one row per source, with columns of ``source_health``. ``evidence`` is the kind and day of the
+    pages on which the source's reader is based, not proof that the reader works live. ``terms`` is what the
+    provider's terms of use say on automated reading. ``result`` is the result of the newest attempt (see
+    ``capture_outcomes``). ``why`` is in words. ``today`` is in UTC.
 
     Raises GpufareError if the home is a file.
     """
@@ -68,7 +68,7 @@ def source_states(home: Home, today: date, environment: Mapping[str, str] = os.e
 
 
 def _in_words(states: Result, found: Sequence[Replay]) -> Result:
-    """Return the states with ``why`` in words, and a note there if prices come from saved pages."""
+    """Return the states with ``why`` in words, including a note if prices come from saved pages."""
     observed = {each.source: each.observed_on for each in found}
     rows = list(states.dicts())
     for row in rows:

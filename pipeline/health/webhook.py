@@ -27,10 +27,10 @@ for _name in ("httpx", "httpcore"):
 
 
 def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> str:
-    """Post a morning's digest unless that day's has been posted, and return a line on the outcome.
+    """Post a morning's digest unless one of that day has been posted, and return a line on the outcome.
 
-    Never raises because of the webhook or the disk: a failure is an incident. If the home cannot be written,
-    the digest is posted each time, since it is most needed then.
+    Never raises because of the webhook or the disk: a failure is an incident. If the home cannot be written
+    to, the digest is posted each time, since that is when the digest is most needed.
     """
     posted = home.digests / f"{digest.day}.txt"
     if posted.exists():
@@ -51,7 +51,7 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
 
 
 def _post(address: str, text: str) -> str | None:
-    """Post ``{"text": text}`` without reading the answer's body; return why it failed, None if it did not."""
+    """Post ``{"text": text}`` without reading the answer's body; return why posting failed, or None."""
     try:
         url = httpx.URL(address)
         if url.scheme != "https" and (url.scheme != "http" or url.host not in ("127.0.0.1", "localhost")):

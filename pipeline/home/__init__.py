@@ -1,1 +1,1 @@
-"""The data home: its paths, writing files safely, and CSV files that people write."""
+"""The data home: its paths, safe writing of files, and CSV files written by people."""

@@ -1,5 +1,5 @@
-"""CSV files that people write, row by row: each problem is reported with its line, and other rows stay
-valid."""
+"""CSV files that people write, read row by row: each problem is reported with its line, and the other rows
+remain valid."""
 
 import csv
 import io
@@ -17,14 +17,14 @@ from pipeline.home.disk import replacing
 MAX_FILE_BYTES = 50_000_000
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Possible separators; a file's is the one that divides its heading into the most columns."""
+"""Possible separators; a file uses the one that divides its heading into the most columns."""
 
 _REPLACED = "\ufffd"
-"""Stands for a byte that is not UTF-8."""
+"""The character that stands for a byte that is not UTF-8."""
 
 
 class CsvError(GpufareError):
-    """A file that cannot be read as CSV; the text gives the path, the reason and the remedy."""
+    """A file cannot be read as CSV; the message gives the path, the reason and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class CsvRow:
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """The columns of a file in their order, without blanks around their names; its separator; the text of its
+    """A file's columns, in order and without blanks around their names; its separator; the text of its
     heading; and its rows, without blank lines."""
 
     columns: list[str]
@@ -50,11 +50,11 @@ class CsvTable:
 
 
 def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = False) -> CsvTable:
-    """Read a CSV file in UTF-8, with its column names in lower case if ``lower_case`` is set.
+    """Read a CSV file in UTF-8; if ``lower_case`` is set, convert its column names to lower case.
 
-    A row has a problem if a quote is not closed, a byte is not UTF-8, or the number of values differs from
-    that of the columns. Raises CsvError if the file cannot be read, is larger than ``max_bytes``, is in
-    another encoding, or names a column twice.
+    A row has a problem if a quote is not closed, a byte is not UTF-8, or there are more or fewer values than
+    columns. Raises CsvError if the file cannot be read, is larger than ``max_bytes``, is in another encoding,
+    or names a column twice.
     """
     try:
         with path.open("rb") as file:
@@ -67,7 +67,7 @@ def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = 
 
 
 def parse_csv(content: bytes, name: str, *, lower_case: bool = False) -> CsvTable:
-    """Read the bytes of a CSV file as ``read_csv`` does; errors call it ``name``. Raises CsvError."""
+    """Read the bytes of a CSV file as ``read_csv`` does; errors call the file ``name``. Raises CsvError."""
     lines = list(io.StringIO(_text(content, name), newline=""))
     separator = _separator(lines)
     reader = csv.reader(lines, delimiter=separator, strict=True)
@@ -84,8 +84,8 @@ def parse_csv(content: bytes, name: str, *, lower_case: bool = False) -> CsvTabl
 
 
 def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> None:
-    """Append a row without changing other lines, in the file's own columns and separator, or create the file
-    with ``columns``. Raises CsvError, OSError, and UnwritableError."""
+    """Append a row with the file's columns and separator, without changing other lines; create a missing file
+    with ``columns``. Raises CsvError, OSError and UnwritableError."""
     kept, separator = row_text(columns).encode(), ","
     if path.exists():
         table, kept = read_csv(path), path.read_bytes()
@@ -98,7 +98,7 @@ def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> No
 
 
 def row_text(values: Iterable[Any], separator: str = ",") -> str:
-    """Return one line of CSV, with blanks in place of line breaks in texts."""
+    """Return one line of CSV; within a value, each run of whitespace or line breaks becomes one blank."""
     text = io.StringIO()
     csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
         [" ".join(str(value).split()) for value in values]

@@ -1,5 +1,4 @@
-"""Errors of the disk as sentences with the path, the reason and the remedy; files written whole or not at
-all."""
+"""Disk errors as sentences with the path, the reason and the remedy; files written whole or not at all."""
 
 import errno
 import os
@@ -19,14 +18,15 @@ _NOT_ALLOWED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Stamp(NamedTuple):
-    """Size and modification time of a file; while they are the same, it need not be opened again."""
+    """The size and modification time of a file; while both are unchanged, the file need not be opened
+    again."""
 
     bytes: int
     mtime_ns: int
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return the stamp of a file; None if it is gone. Raises OSError."""
+    """Return the stamp of a file; None if the file is gone. Raises OSError."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -36,7 +36,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the path to an OSError that is raised within and has none."""
+    """Add the path to any OSError without a path that is raised within the block."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or a folder's list of names, to the disk. Raises OSError, which names the path."""
+    """Flush a file, or a folder's list of names, to the disk. Raises an OSError that names the path."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with naming(path):
@@ -56,8 +56,8 @@ def flush(path: Path) -> None:
 
 
 def disk_error_text(error: OSError, home: Home) -> str:
-    """Return an OSError in one line: the path, the reason and the remedy. ``home`` is where gpufare
-    writes."""
+    """Return an OSError as one line: the path, the reason and the remedy. ``home`` is the home that gpufare
+    writes to."""
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes) else None
     reason = error.strerror or str(error)
     remedy = _remedy(error.errno, path or home.root, home)
@@ -66,7 +66,7 @@ def disk_error_text(error: OSError, home: Home) -> str:
 
 
 class UnwritableError(GpufareError):
-    """A file of the home could not be written; the text gives the path, the reason and the remedy."""
+    """A file of the home could not be written; the message gives the path, the reason and the remedy."""
 
     def __init__(self, path: Path, error: OSError) -> None:
         named = OSError(error.errno, error.strerror or str(error), str(path))
@@ -75,9 +75,9 @@ class UnwritableError(GpufareError):
 
 
 def disk_error(error: BaseException) -> OSError | None:
-    """Return the disk error behind an error; None for any other error.
+    """Return the disk error behind an error; None if the error has another cause.
 
-    Polars and DuckDB raise their own errors for a full disk, with the system's text.
+    If the disk is full, Polars and DuckDB raise their own errors, which quote the operating system's message.
     """
     if isinstance(error, OSError):
         return error
@@ -86,16 +86,16 @@ def disk_error(error: BaseException) -> OSError | None:
 
 
 def is_exhaustion(error: BaseException) -> bool:
-    """True if memory, disk space or file handles ran out, so that the file itself may be sound."""
+    """True if memory, disk space or file handles ran out: the file itself may then be sound."""
     named = type(error).__name__ in ("MemoryError", "OutOfMemoryException")
     return named or any(os.strerror(code) in str(error) for code in _EXHAUSTED)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path, and rename it to ``path`` once its content is on the disk.
+    """Yield the path of a temporary file, and rename the file to ``path`` once its content is on the disk.
 
-    Raises UnwritableError for errors of the disk.
+    Raises UnwritableError for disk errors.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -114,7 +114,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def existing(path: Path) -> Path:
-    """Return the path, or the nearest folder above it that exists."""
+    """Return the path if it exists, or else the nearest existing folder above it."""
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
@@ -136,10 +136,10 @@ def _remedy(code: int | None, path: Path, home: Home) -> str | None:
 
 
 def set_aside(home: Home, path: Path, *, copies: bool = False) -> Path:
-    """Move a damaged file of the home to ``damaged``, or copy it there, without replacing an earlier one;
-    return its new path.
+    """Move or copy a damaged file of the home into ``damaged``, without replacing an earlier file there;
+    return the new path.
 
-    Raises OSError if the file cannot be moved, and FileNotFoundError if it is gone.
+    Raises OSError if the file cannot be moved or copied, and FileNotFoundError if the file is gone.
     """
     place = home.damaged / path.relative_to(home.root)
     number = 1

@@ -1,4 +1,4 @@
-"""Half-written files of killed processes. Their names differ from real ones, so they are never read."""
+"""Half-written files of killed processes; they are never read, since their names mark them as unfinished."""
 
 import os
 import re
@@ -10,39 +10,39 @@ from pathlib import Path
 from pipeline.home.paths import Home
 
 OLD_SECONDS = 3600.0
-"""No file takes this long to write: an older one is litter, even if its process id is in use again."""
+"""No write takes this long: an older half-written file is litter, even if its process id is in use again."""
 
 DAYS_LOOKED_AT = 31
-"""Newest days of each source in the archive that are searched; older ones were swept when they were new."""
+"""The number of newest days searched for each source in the archive; older days were swept when new."""
 
 _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writing")
 
 
 def half_written(home: Home) -> list[Path]:
-    """Return files that no process will finish: the writer has ended, or they are older than OLD_SECONDS."""
+    """Return files that no process will finish: their writer is gone, or they are older than OLD_SECONDS."""
     old = time.time() - OLD_SECONDS
     left = []
     for path, pid in _candidates(home):
-        with suppress(OSError):  # another process swept it
+        with suppress(OSError):  # another process may have swept the file
             if path.lstat().st_mtime < old or (pid is not None and not _is_running(pid)):
                 left.append(path)
     return left
 
 
 def sweep(home: Home) -> list[Path]:
-    """Delete half-written files and return them. Safe while other processes write; never raises."""
+    """Delete and return half-written files. This is safe while other processes write, and never raises."""
     swept = []
     for path in half_written(home):
         try:
             path.unlink()
         except OSError:
-            continue  # another process swept it, or it cannot be deleted: the next sweep tries again
+            continue  # already swept by another process, or not deletable: the next sweep tries again
         swept.append(path)
     return swept
 
 
 def _candidates(home: Home) -> Iterator[tuple[Path, int | None]]:
-    """Yield half-written files, each with the id of the process that wrote it, if its name has one."""
+    """Yield half-written files, each with the id of the process that wrote it if its name contains an id."""
     for folder, subfolders, names in os.walk(home.root):
         if Path(folder).parent == home.archive:
             subfolders[:] = sorted(subfolders)[-DAYS_LOOKED_AT:]
@@ -56,5 +56,5 @@ def _is_running(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except (OSError, OverflowError):
-        return True  # another user's process, or no valid number: only the age counts
+        return True  # another user's process, or not a valid id: only the file's age counts
     return True

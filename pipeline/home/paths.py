@@ -14,7 +14,7 @@ HOME_VARIABLE = "GPUFARE_HOME"
 
 _BUNDLED = Path(__file__).parents[1] / "bundled"
 _CLONE = Path(__file__).parents[2]
-# A wheel bundles them; a clone has them at the top level.
+# A wheel bundles these folders; in a clone, they are at the top level.
 SQL_DIR = _BUNDLED / "sql" if _BUNDLED.is_dir() else _CLONE / "sql"
 CATALOG_DIR = _BUNDLED / "catalog" if _BUNDLED.is_dir() else _CLONE / "catalog"
 PAGES_DIR = _BUNDLED / "pages" if _BUNDLED.is_dir() else _CLONE / "tests" / "pages"
@@ -41,15 +41,15 @@ class Home:
     root: Path
 
     archive = _Place("archive")
-    """Raw answers, immutable: archive/<source>/<day>/<capture>/."""
+    """Raw answers, which are never changed: archive/<source>/<day>/<capture>/."""
     record = _Place("record")
-    """Offers, rejects and outcomes of each source and day; only pipeline/record knows the paths in it."""
+    """Offers, rejects and outcomes of each source and day; only pipeline/record knows their paths."""
     digests = _Place("digests")
-    """The digest of each morning that was posted, one text file per day."""
+    """The digests that were posted, one each morning, as one text file per day."""
     damaged = _Place("damaged")
-    """Files of the other folders that could not be read, under the same relative path."""
+    """Files of the other folders that could not be read, under the same relative paths."""
     cache = _Place("cache")
-    """Results that depend only on the catalogue and the model, by the hash of their inputs."""
+    """Results that depend only on the catalogue and the model, named by the hash of their inputs."""
     models = _Place("models.csv")
     """The user's own models, with the columns of catalog/models.csv."""
     gpus = _Place("gpus.csv")
@@ -57,9 +57,9 @@ class Home:
     workloads = _Place("workloads.csv")
     """The user's own workloads; see pipeline/catalog/own.py."""
     permissions = _Place("permissions.json")
-    """The file of sources that the user enabled and disabled; see pipeline/capture/permissions.py."""
+    """The sources that the user enabled or disabled; see pipeline/capture/permissions.py."""
     permissions_lock = _Place("permissions.lock")
-    """Lock held while that file is changed."""
+    """Lock held while permissions.json is changed."""
     own_runs = _Place("measured_runs.csv")
     """The user's own measured runs; see pipeline/model/own_runs.py."""
     own_runs_lock = _Place("measured_runs.lock")
@@ -69,17 +69,17 @@ class Home:
     report = _Place("report")
     """The page that Dagster writes after each publication."""
     demo = _Place("demo.json")
-    """Marks a home that holds sample prices; see pipeline/refresh/demo.py."""
+    """The file that marks a home as containing sample prices; see pipeline/refresh/demo.py."""
     published = _Place("published", "gpufare.duckdb")
     """The read-only database that users query."""
 
     def places(self) -> list[Path]:
-        """Return every file and folder of a home; files have a suffix."""
+        """Return every file and folder of a home; the names of files have a suffix."""
         return [getattr(self, name) for name, place in vars(Home).items() if isinstance(place, _Place)]
 
 
 def home() -> Home:
-    """Return the data home: $GPUFARE_HOME, or the user's data folder."""
+    """Return the data home: $GPUFARE_HOME, or else gpufare's folder in the user's data folder."""
     chosen = os.environ.get(HOME_VARIABLE)
     root = Path(chosen) if chosen else Path(platformdirs.user_data_dir("gpufare", appauthor=False))
     return Home(root.expanduser().absolute())

@@ -1,1 +1,1 @@
-"""The record in a DuckLake, which several machines write and each can read."""
+"""The record in a DuckLake that several machines write to and read from."""

@@ -1,4 +1,4 @@
-"""Attaches a lake as a database. Its catalogue is in PostgreSQL, or in a file for one machine's processes."""
+"""Attaches a lake as a database; a lake's catalogue is in PostgreSQL or, for one machine, in a file."""
 
 import os
 import re
@@ -30,8 +30,8 @@ class LakeError(GpufareError):
 
 
 def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple[str, str]:
-    """Return the catalogue as DuckLake names it, and separately the password ('' without one), since DuckDB's
-    errors repeat the former. Raises LakeError, which shows neither."""
+    """Return the catalogue's address as DuckLake spells it and, separately, its password ('' if none), since
+    DuckDB's errors repeat the address. Raises LakeError, which shows neither address nor password."""
     address = environment.get(LAKE_VARIABLE, "")
     if address.startswith("/"):
         return address, ""
@@ -45,11 +45,11 @@ def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple
 
 @contextmanager
 def attached(data: str | None = None) -> Iterator[Lake]:
-    """Attach the lake that GPUFARE_LAKE names; a new one stores its files in ``data``. Raises LakeError."""
+    """Attach the lake that GPUFARE_LAKE names; a new lake stores its files in ``data``. Raises LakeError."""
     catalogue, password = catalogue_and_password()
     if password:
-        os.environ["PGPASSWORD"] = password  # libpq reads it; no statement contains it
-    # Only one process at a time may open a file; the others wait.
+        os.environ["PGPASSWORD"] = password  # for libpq, so that no statement contains the password
+    # Only one process at a time may open a catalogue file; other processes wait.
     turn = FileLock(f"{catalogue}.lock") if catalogue.startswith("/") else nullcontext()
     option = f"DATA_PATH {quoted(data)}" if data else "CREATE_IF_NOT_EXISTS false"
     try:
@@ -67,7 +67,7 @@ def _load_extensions(lake: Lake) -> None:
         package = Path(str(import_module(f"duckdb_extension_{name}").__file__)).parent
         (file,) = package.glob(f"extensions/*/{name}.duckdb_extension")
         lake.execute(f"LOAD {quoted(str(file))}")
-    # httpfs reads the keys and the region of S3 from the usual variables, but not the address.
+    # httpfs reads the S3 keys and region from the usual variables, but not the endpoint's address.
     endpoint = urlsplit(os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or "")
     if endpoint.netloc:
         lake.execute(f"SET s3_endpoint = {quoted(endpoint.netloc)}; SET s3_url_style = 'path'")

@@ -1,7 +1,7 @@
 """Pushes days of a home's record into a lake, and pulls days that the home lacks or has in an older form.
 
 A source's day is replaced as a whole, in one transaction. The lake keeps the hashes of a day's earlier
-contents, which tell a day read again here from one read again elsewhere.
+contents, which tell a day read again here from a day read again elsewhere.
 """
 
 import hashlib
@@ -23,23 +23,23 @@ from pipeline.record.months import SourceDay
 from pipeline.record.records import Records
 from pipeline.warehouse.connection import transaction
 
-# Where structlog is installed, stamina would print each retry on stdout.
+# This keeps stamina from printing each retry to stdout if structlog is installed.
 stamina.instrumentation.set_on_retry_hooks([])
 
 ATTEMPTS = 12
-"""Attempts at a transaction while other writers conflict with it."""
+"""The largest number of attempts at a transaction that conflicts with other writers."""
 
 MOVED, SAME, OTHER_SIDE = "moved", "same", "other side"
-"""Result for a day: written, already there, or newer on the other side."""
+"""The result for a day: written, already there, or newer on the other side."""
 
 _CONTENT = {"tables": "VARCHAR[]", "attempt": "VARCHAR", "digest": "VARCHAR", "earlier": "VARCHAR[]"}
 _COLUMNS = {**TABLES, "days": _CONTENT}
 _PLACE = {"source": "VARCHAR", "day": "DATE", "position": "INTEGER"}
-"""Columns of every table: the source's day, and the row's position in it."""
+"""The columns common to all tables: the source, the day, and the row's position within that day."""
 
 
 class Content(NamedTuple):
-    """A row of the lake's table ``days``: a day's tables, its newest attempt ('' without one), the hash of
+    """A row of the lake's table ``days``: a day's tables, its newest attempt ('' if it has none), the hash of
     its values, and the hashes of its earlier contents."""
 
     tables: Sequence[str]
@@ -49,14 +49,14 @@ class Content(NamedTuple):
 
 
 def content_of(rows: Rows) -> Content:
-    """Return the content of a day's rows, for comparison."""
+    """Return the content of a day's rows, for comparison with another content of the same day."""
     attempt = max((row["attempt"] for row in rows.get("outcomes", ())), default="")
     digest = hashlib.sha256(json.dumps(rows, default=str, sort_keys=True).encode()).hexdigest()
     return Content(sorted(rows), attempt, digest)
 
 
 def stands(content: Content, other: Content | None) -> bool:
-    """True if a home's content of a day replaces the lake's (None if the lake has none).
+    """True if a home's content for a day replaces the lake's, ``other`` (None if the lake lacks the day).
 
     Content with prices is preferred to content without, a newer attempt to an older one, and a later reading
     of the same attempt to an earlier one.
@@ -81,8 +81,8 @@ def create(data: str) -> None:
 
 
 def push(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Write days that the lake lacks or has in an older form. Yields each day and its result, or why it was
-    skipped. Raises LakeError."""
+    """Write to the lake the days that it lacks or holds in an older form. Yields each day with its result, or
+    with the reason why it was skipped. Raises LakeError."""
     with attached() as lake:
         for place, tables in days_here(records, since).items():
             try:
@@ -100,7 +100,7 @@ def _push_day(lake: Lake, place: SourceDay, rows: Rows) -> str:
             there = next(_contents_in_lake(lake, place), None)
             if not stands(content, there):
                 return SAME if there and there.digest == content.digest else OTHER_SIDE
-            # Makes one of two simultaneous pushes fail and retry, since both could find the day missing.
+            # This makes one of two simultaneous pushes fail and retry: both could find the day missing.
             lake.execute("UPDATE lake.pushes SET number = number + 1")
             earlier = [*there.earlier, there.digest] if there else []
             new = {**rows, "days": [content._replace(earlier=earlier)._asdict()]}
@@ -123,8 +123,8 @@ def _insert(lake: Lake, table: str, place: SourceDay, rows: Sequence[Mapping[str
 
 
 def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
-    """Write days that the record lacks or has in an older form. Yields the same as ``push``. Raises LakeError
-    and UnwritableError."""
+    """Write to the record the days that it lacks or holds in an older form. Yields the same as ``push``.
+    Raises LakeError and UnwritableError."""
     here = days_here(records, since)
     with attached() as lake:
         query = "SELECT source, day FROM lake.days WHERE day >= ? ORDER BY ALL"
@@ -135,7 +135,7 @@ def pull(records: Records, since: date) -> Iterator[tuple[SourceDay, str]]:
 def _pull_day(lake: Lake, records: Records, place: SourceDay, tables: Sequence[str]) -> str:
     try:
         here = content_of(read_day(records, place, tables)) if tables else None
-    except (GpufareError, FileNotFoundError):  # damaged here but not in the lake
+    except (GpufareError, FileNotFoundError):  # the day is damaged only here, not in the lake
         here = None
     with transaction(lake):
         (there,) = _contents_in_lake(lake, place)

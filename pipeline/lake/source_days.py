@@ -18,11 +18,11 @@ from pipeline.record.months import SourceDay
 from pipeline.record.records import Records
 
 Rows = Mapping[str, Sequence[Mapping[str, Any]]]
-"""A day's rows by table."""
+"""A day's rows, by table."""
 
 
 def _columns(table: str) -> dict[str, str]:
-    """Return the types of a published table's columns, except the day, by name and in order."""
+    """Return the types of a published table's columns, by name and in order, except the column ``day``."""
     return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
 
 
@@ -32,15 +32,15 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "exchange_rates": dict.fromkeys(("currency", "usd_per_unit", "rate_date"), "VARCHAR"),
     "outcomes": dict.fromkeys(("attempt", "outcome"), "VARCHAR"),
 }
-"""Columns and types by table. Rates are texts, to keep every digit; an outcome is JSON."""
+"""The columns and types of each table. Rates are texts, to keep every digit; an outcome is JSON."""
 
 _OUTCOME = TypeAdapter(Outcome)
 _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")
 
 
 def days_here(records: Records, since: date) -> dict[SourceDay, list[str]]:
-    """Return the days since a date, by source, with the tables that have rows. For a damaged month, these are
-    all days on which the source was asked; reading them reports the damage."""
+    """Return the sources' days since a date, each with the tables that contain rows. For a damaged month, all
+    days on which the source was asked are returned; reading such a day reports the damage."""
     found: dict[SourceDay, list[str]] = defaultdict(list)
     for source, config in configs().items():
         asked = records.outcome_days(source)
@@ -65,7 +65,7 @@ def _days(read: Callable[[str], list[date]], source: str, asked: list[date]) -> 
 
 
 def read_day(records: Records, place: SourceDay, tables: Sequence[str]) -> Rows:
-    """Return a day's rows. Raises RecordError and FileNotFoundError."""
+    """Return the rows of a source's day. Raises RecordError and FileNotFoundError."""
     readers: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
         "rejects": lambda: [row | {"raw": json.dumps(row["raw"])} for row in records.rejects(*place)],
         "offers": lambda: [offer.model_dump() for offer in records.offers(*place)],
@@ -82,8 +82,8 @@ def read_day(records: Records, place: SourceDay, tables: Sequence[str]) -> Rows:
 
 
 def write_day(records: Records, place: SourceDay, rows: Rows) -> None:
-    """Write a day's rows into the record, outcomes last. Raises UnwritableError, and before writing anything
-    ValueError for rows that this version of gpufare cannot have pushed."""
+    """Write a day's rows to the record, outcomes last. Raises UnwritableError and, before anything is
+    written, ValueError for rows that this version of gpufare cannot have pushed."""
     if place.source not in configs():
         raise ValueError("this version of gpufare does not know the source")
     rejects = [

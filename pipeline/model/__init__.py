@@ -1,4 +1,4 @@
-"""The fit and speed model's Python side: calibration, error bands and estimates of CSV files.
+"""The Python side of the fit and speed model: calibration, error bands and estimates for CSV files.
 
-The formulas themselves are SQL macros in sql/model/; nothing here repeats one.
+The formulas themselves are SQL macros in sql/model/; no formula is repeated here.
 """

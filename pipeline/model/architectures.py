@@ -1,7 +1,7 @@
-"""The shape of a model from its Hugging Face config.json: the columns of catalog/models.csv.
+"""Reads a model's shape, the columns of catalog/models.csv, from its Hugging Face config.json.
 
-The one reader of config.json, for estimates and traces alike. A field that changes the shape in a way that is
-not modelled raises an error that names the field.
+This is the only reader of config.json, for estimates and traces alike. A field that changes the shape in a
+way that is not modelled causes an error that names the field.
 """
 
 import re
@@ -32,7 +32,7 @@ EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token
 
 
 class ConfigError(GpufareError):
-    """A config.json cannot be fetched or describes no model; the message names it and gives the reason."""
+    """A config.json cannot be fetched or describes no model; the message gives the file and the reason."""
 
 
 @contextmanager
@@ -60,7 +60,7 @@ def shape_of(model: str, config: Config) -> Shape:
 
 
 def _layout_of(config: Config) -> tuple[str, Config]:
-    """Return the model type whose layout applies, and the language model's fields with defaults."""
+    """Return the model type whose layout applies, and the language model's fields, including defaults."""
     text = language_model_of(config)
     kind = str(text.get("model_type") or config.get("model_type") or "")
     kind = layouts().like.get(kind, kind)
@@ -79,7 +79,7 @@ def _layout_of(config: Config) -> tuple[str, Config]:
 
 
 def _reject_missing(kind: str, text: Config, is_part: bool) -> None:
-    """Raise ValueError naming the sizes that are not given and follow from no other size."""
+    """Raise ValueError if sizes are neither given nor implied by other sizes, and name the missing sizes."""
     needed = [HIDDEN, HEADS, (*LAYERS, "hybrid_override_pattern", "layers_block_type"), ("vocab_size",)]
     if kind not in layouts().not_gated:
         needed += [(*INTERMEDIATE, "moe_intermediate_size"), *([KV_HEADS] if is_part else [])]
@@ -88,7 +88,7 @@ def _reject_missing(kind: str, text: Config, is_part: bool) -> None:
 
 
 def _reject_other_heads(config: Config) -> None:
-    """Raise ValueError for classes that do not predict tokens."""
+    """Raise ValueError if none of the config's classes predicts tokens."""
     classes = config.get("architectures") or ["ForCausalLM"]
     names = classes if isinstance(classes, list) else []
     if not any(str(name).endswith(layouts().predicts_tokens) for name in names):
@@ -192,7 +192,7 @@ _LINEAR = ("linear_attention", "mamba", "conv", "lightning")
 
 
 def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
-    """Count the layers that attend to all tokens or to a window, and those that have a linear-time mixer."""
+    """Return the numbers of full-attention and linear-time layers, and the attention window's size."""
     listed = text.get("layer_types") or text.get("layers_block_type")
     if listed is None:
         full = _full_among_linear(text, base.layers)
@@ -213,7 +213,7 @@ def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _full_among_linear(text: Config, layers: int) -> int | None:
-    """Return the number of attention layers among linear-time mixers; None if the config has no list."""
+    """Return the number of attention layers among linear-time layers; None if the config lacks it."""
     if isinstance(text.get("full_attn_idxs"), list):
         return len(text["full_attn_idxs"])
     interval = first(text, "full_attention_interval", default=0, least=0)
@@ -221,7 +221,7 @@ def _full_among_linear(text: Config, layers: int) -> int | None:
 
 
 def _window(kind: str, text: Config, layers: int) -> Config:
-    """Return the window's columns for a config without a list of its layers."""
+    """Return the columns of the attention window, for a config that does not list the kinds of its layers."""
     if kind == "llama4_text":
         full = layers // first(text, "no_rope_layer_interval", default=4)
         return {"sliding_window": first(text, "attention_chunk_size"), "full_attention_layers": full}
@@ -242,7 +242,7 @@ def _window(kind: str, text: Config, layers: int) -> Config:
 
 
 def _linear_mixers(kind: str, text: Config, base: Shape) -> Config:
-    """Return the parameters of one linear-time mixer."""
+    """Return the number of parameters of one linear-time mixer."""
     if not base.linear_attention_layers:
         return {}
     h = base.hidden
@@ -273,7 +273,7 @@ def _mamba_params(text: Config, hidden: int) -> int:
 
 
 def _extras(kind: str, text: Config, base: Shape) -> Config:
-    """Return the parameters that the other columns do not count."""
+    """Return the numbers of parameters that the other columns do not include."""
     linear, embedding = _gemma_4_extras(text, base) if kind == "gemma4_text" else (0, 0)
     h = base.hidden
     if text.get("attn_output_gate") or kind == "afmoe":
@@ -290,7 +290,7 @@ def _extras(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
-    """Count Gemma 4's full layers: wider heads, keys that are also values, shared keys and values."""
+    """Return Gemma 4's extra parameters: for wider heads, keys used as values, and shared keys and values."""
     h, full = base.hidden, base.full_attention_layers or 0
     said = text.get("per_layer_config")
     of_layer = next(iter(said.values())) if isinstance(said, dict) and said else {}
@@ -303,7 +303,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     of_local = 2 * base.heads * local + 2 * base.kv_heads * local
     extra = full * h * (of_full - of_local)
     if shared := first(text, "num_kv_shared_layers", default=0, least=0):
-        # Full layers are as frequent among the layers that share keys and values, which compute none.
+        # Layers with shared keys and values compute neither; full layers are as frequent there as elsewhere.
         wide_shared = shared * full // base.layers
         own = wide_shared * (of_full - 2 * base.heads * wide)
         extra -= h * (own + (shared - wide_shared) * 2 * base.kv_heads * local)
@@ -345,7 +345,7 @@ _ENCODER_DECODERS = frozenset(("t5", "bart", "mbart", "pegasus", "m2m_100", "mar
 
 
 def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
-    """Return an encoder-decoder's shape: all layers are counted together, and the decoder's attend twice."""
+    """Return an encoder-decoder's shape: all layers are counted together; decoder layers attend twice."""
     if kind not in _ENCODER_DECODERS:
         raise ValueError(f"model_type: encoder-decoders of type {shown(kind)} are not modelled")
     if kind == "t5":
@@ -369,15 +369,15 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """Return the language model's fields; those of a part include the sizes that it leaves to its class."""
+    """Return the language model's fields, including the sizes that a part leaves to its class."""
     part, whole = _language_part(config)
     tied = {"tie_word_embeddings": whole.get("tie_word_embeddings")}
     return part if part is whole else {**tied, **_given(part), **_class_defaults(part)}
 
 
 def _language_part(config: Config) -> tuple[Config, Config]:
-    """Return the language model's part, which may stand beside vision and audio towers, and the whole that
-    contains it; without towers, both are the same."""
+    """Return the part of a config that describes the language model, perhaps next to vision and audio towers,
+    and the whole config that contains the part; without towers, the two are the same."""
     whole = config["thinker_config"] if isinstance(config.get("thinker_config"), dict) else config
     for name in ("text_config", "language_config", "llm_config"):
         for around in (config, whole):
@@ -387,10 +387,10 @@ def _language_part(config: Config) -> tuple[Config, Config]:
 
 
 def _class_defaults(part: Config) -> Config:
-    """Return the sizes that a part leaves to its class: unlike a whole config, transformers saves a part
-    without the values that equal the defaults."""
+    """Return the sizes that a part leaves to its class: transformers saves a part, unlike a whole config,
+    without the values that equal the defaults of its class."""
     known = dict(layouts().class_defaults.get(str(part.get("model_type")), {}))
-    if part.get("model_type") == "llama":  # whose class takes the number of heads
+    if part.get("model_type") == "llama":  # the default of its class is the number of heads
         known["num_key_value_heads"] = part.get("num_attention_heads", known["num_attention_heads"])
     return {name: size for name, size in known.items() if name not in part}
 
@@ -417,7 +417,7 @@ def notes_on(config: Config) -> list[str]:
 
 
 def sizes_of(text: Config) -> Config:
-    """Return the sizes that all frameworks have in common. Raises ValueError naming a wrong one."""
+    """Return the sizes that all frameworks have in common. Raises ValueError naming a wrong size."""
     hidden, heads = first(text, *HIDDEN), first(text, *HEADS)
     kinds = text.get("hybrid_override_pattern") or text.get("layers_block_type") or ()
     return {
@@ -433,7 +433,7 @@ def sizes_of(text: Config) -> Config:
 
 
 def check_config(config: Config) -> None:
-    """Raise ValueError naming a field of the wrong type: a config.json is untrusted."""
+    """Raise ValueError naming a field of the wrong type, since a config.json is not to be trusted."""
     for part in (config, language_model_of(config)):
         for name in ("model_type", "text_config", "quantization_config"):
             kind, words = (str, "text") if name == "model_type" else (dict, "an object")
@@ -447,7 +447,7 @@ def check_config(config: Config) -> None:
 def first(
     config: Mapping[str, Any], *names: str, default: int | None = None, least: int = 1, most: int = MAX_SIZE
 ) -> int:
-    """Return the first given field of ``names``. Raises ValueError if it is missing or not a size."""
+    """Return the first given field of ``names``. Raises ValueError if the field is missing or not a size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, _of_all_layers(name, config), least, most)
@@ -457,7 +457,7 @@ def first(
 
 
 def _of_all_layers(name: str, config: Mapping[str, Any]) -> Any:
-    """Return a field's value; for a list, the one that all layers share. Raises ValueError if they differ."""
+    """Return a field's value, or the common value of its list. Raises ValueError if listed values differ."""
     value = config[name]
     if not isinstance(value, list):
         return value

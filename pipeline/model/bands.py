@@ -1,8 +1,8 @@
 """Error bands, calibrated on predictions of runs whose family of sources was held out.
 
-A stranger's runs are of a family that the model has not seen, so a band must be right for families, not for
-runs: each family counts alike, however many runs it published (conformal prediction over groups: Dunn,
-Wasserman and Ramdas 2018, arXiv 1809.07441).
+A stranger's runs belong to a family that the model has not seen, so a band must be right for families, not
+for runs: every family counts the same, however many runs it published (conformal prediction over groups:
+Dunn, Wasserman and Ramdas 2018, arXiv 1809.07441).
 """
 
 import itertools
@@ -25,21 +25,21 @@ COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ra
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
-"""The band, as logarithms, that is mixed into the widest group's: the parent of all groups."""
+"""The band, as logarithms, that is mixed into the widest group's band: the parent of all groups."""
 PARENT_FAMILIES = 4
 """Weight of the parent group, where a group of n families weighs n. At a weight of 2, the bands of groups
 with few families were too narrow for unseen families."""
 LEAST_FAMILIES = 3
-"""If an evidence level has fewer families than this, the widening of all levels is used."""
+"""If an evidence level has fewer families than this, the widening of all levels together is used."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
 
 Names = npt.NDArray[np.str_]
 Group = tuple[str, str, str]
-"""Method, GPU class, evidence."""
+"""A group of runs: method, GPU class and evidence."""
 COLUMNS_OF_GROUP = ("method", "gpu_class", "evidence")
 
 Residuals = pl.DataFrame
-"""Held-out runs: the columns of their groups, their family, and ``value``: ln(measured / predicted)."""
+"""Held-out runs: the columns of their groups, their family, and ``value``, ln(measured / predicted)."""
 
 
 def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]]:
@@ -50,7 +50,7 @@ def by_family(residuals: Residuals) -> Iterator[tuple[str, Residuals, Residuals]
 
 
 def weighted_quantile(values: Array, weights: Array, share: float) -> float:
-    """Quantile of weighted values, interpolated between midpoints of the cumulated weights."""
+    """Return a quantile of weighted values, interpolated between midpoints of the cumulative weights."""
     order = np.argsort(values, kind="stable")
     cumulated = np.cumsum(weights[order]) - weights[order] / 2
     return float(np.interp(share * weights.sum(), cumulated, values[order]))
@@ -64,7 +64,7 @@ def family_weights(families: Names) -> Array:
 def residuals_of(
     connection: duckdb.DuckDBPyConnection, quantity: str, calibrations: Calibrations
 ) -> Residuals:
-    """Return the held-out residuals with the groups in which the band of an unseen run is looked up."""
+    """Return the held-out residuals, with the groups for which the band of an unseen run is looked up."""
     fitter = calibrations.fitter
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
@@ -85,7 +85,7 @@ def residuals_of(
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """p10 and p90 of ln(measured / predicted), and the number of runs in this group."""
+    """The p10 and p90 of a group's ln(measured / predicted), and the number of its runs."""
 
     low: float
     high: float
@@ -109,7 +109,7 @@ def _quantiles(residuals: Residuals, parent: tuple[float, float]) -> tuple[float
 
 
 def band(residuals: Residuals, group: Group) -> Band:
-    """Return the band of a group; the fewer families it has, the more its parents' bands are mixed in."""
+    """Return the band of a group; the fewer its families, the more of its parents' bands is mixed in."""
     method, gpu_class, evidence = group
     low, high = _quantiles(residuals, PRIOR_BAND)
     for column, value in (("evidence", evidence), ("gpu_class", gpu_class), ("method", method)):
@@ -124,7 +124,7 @@ def coverage(inside: Mask, families: Names) -> float:
 
 
 def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
-    """Return the runs with ``low`` and ``high``, the ends of the band that the seen runs give their group."""
+    """Return the runs with ``low`` and ``high``, the ends of each group's band according to the seen runs."""
     groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
     return runs.with_columns(
@@ -134,7 +134,7 @@ def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
 
 
 def _inside(runs: Residuals, widening: float | pl.Series) -> Mask:
-    """Return a mask of the runs inside their bands, stretched about their middle."""
+    """Return a mask of the runs inside their bands, each band stretched about its middle."""
     middle, half = (runs["low"] + runs["high"]) / 2, (runs["high"] - runs["low"]) / 2
     return ((runs["value"] - middle).abs() <= half * widening).to_numpy()
 
@@ -146,7 +146,7 @@ def _best_widening(runs: Residuals) -> float:
 
 
 def widenings(residuals: Residuals) -> dict[str, float]:
-    """Return, by evidence level, the widening with which bands contain 80% of unseen families' runs."""
+    """Return, for each evidence level, the widening at which bands contain 80% of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
     everywhere = _best_widening(unseen)
     found = {}
@@ -168,7 +168,7 @@ def _band_rows(
 
 
 def _record(runs: Residuals) -> dict[str, Any]:
-    """Return the share of runs inside their bands, each stretched by its ``widening``."""
+    """Return the shares of runs inside their bands, each band stretched by the run's ``widening``."""
     inside, families = _inside(runs, runs["widening"]), runs["family"].to_numpy()
     by_evidence = {
         evidence: round(coverage(inside[mask], families[mask]), 4)
@@ -188,10 +188,10 @@ def calibrate_bands(
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
-    Each calibration without a family has bands without that family, and their coverage of its runs is
-    recorded. These bands do not use the family's residuals; the residuals of each other family come from
-    constants fitted without that family alone. ``others`` are the calibrations other than all; those that
-    hold out no runs of a quantity use the bands of all.
+    A calibration without a family gets bands that do not use the family's residuals, and the share of the
+    family's runs inside these bands is recorded. The residuals of any other family come from constants for
+    which only that other family was held out. ``others`` are the calibrations other than ``all``; if such a
+    calibration holds out no runs of a quantity, it uses the bands of ``all``.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

@@ -49,7 +49,7 @@ def _by_source(predicted: Array, fitter: Fitter) -> dict[str, dict[str, float | 
 
 
 def summarize(calibrations: Calibrations) -> dict[str, Any]:
-    """Return one quantity's errors: for an unseen source, with families held out, in sample, by source."""
+    """Return a quantity's errors: for unseen sources, with families held out, in sample, and by source."""
     fitter, held_out = calibrations.fitter, calibrations.held_out
     by_source = _by_source(held_out, fitter)
     in_sample = fitter.predict(calibrations.points["all"][None, :])[0]
@@ -68,7 +68,7 @@ def summarize(calibrations: Calibrations) -> dict[str, Any]:
     }
 
 
-# Inputs of the calibration; facts about other GPUs and models may change without a new calibration.
+# The inputs of the calibration; facts about other GPUs and models may change without a new calibration.
 _DATA_QUERIES = (
     "SELECT * FROM main.measured_runs ORDER BY run_id",
     "SELECT source, family FROM main.measured_sources ORDER BY source",
@@ -91,12 +91,12 @@ def data_hash(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
-    """Fit everything and write constants, bands and the record of errors to ``output`` (the catalogue).
+    """Fit everything; write constants, bands and the record of errors to ``output`` (default: catalog/).
 
-    Returns the record. Two calibrations of the same files write the same digits.
+    Returns the record of errors. Two calibrations of the same files write the same digits.
     """
     output = output or paths.CATALOG_DIR
-    output.mkdir(parents=True, exist_ok=True)  # before minutes of work, not after
+    output.mkdir(parents=True, exist_ok=True)  # to fail before minutes of work, not after
     with in_memory("memory_of", "speed_of", "measured_sources") as connection:
         parameters = read_parameters()
         fixed = gemm_ratio(connection)
@@ -106,7 +106,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
             record[name] = summarize(fitted)
         sets = _constant_sets(connection, calibrations)
         thresholds, record["fit_verdicts"] = calibrate_threshold(connection, sets)
-        # Six digits, as written: bands must describe the constants that answers use.
+        # Six digits, as in the file: the bands must describe the constants that answers use.
         sets = {
             name: {key: float(f"{value:.6g}") for key, value in (sets[name] | thresholds[name]).items()}
             for name in sets
@@ -129,7 +129,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """Return the constants of each calibration; for a family without runs, those fitted to all runs."""
+    """Return the constants of each calibration; for a family without runs, the constants of all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

@@ -1,4 +1,4 @@
-"""How to read config.json for each model type of transformers: catalog/config_layouts.yaml."""
+"""Rules for reading the config.json of each model type of transformers, from catalog/config_layouts.yaml."""
 
 from functools import cache
 from typing import Any
@@ -10,7 +10,7 @@ from pipeline.home import paths
 
 
 class Layouts(BaseModel):
-    """Facts of a model type that its config.json does not state."""
+    """Facts about model types that their config.json files do not state."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -1,6 +1,6 @@
-"""Corrections of the model's estimates by a user's measured runs: a factor per card, method and software.
+"""Corrects the model's estimates by a user's measured runs, with one factor per card, method and software.
 
-Applied on request only, and always shown beside the estimate; no published table contains them.
+A correction is applied only on request and always shown beside the estimate, never in a published table.
 """
 
 import math
@@ -20,9 +20,9 @@ from pipeline.parsing.printable import printable
 PRIOR_RUNS = 2
 """Weight of the model's own estimate, expressed as a number of the user's runs.
 
-Among held-out runs the sources' mean errors are 12% apart in memory and 14% in speed, and the runs of one
-source scatter by 12 and 17% around its mean: the best weight of the estimate is the ratio of the variances, 1
-to 1.5 runs. It is rounded up, since a user's runs are of one machine and often of one day.
+In held-out runs, the sources' mean errors differ by 12% in memory and 14% in speed, and the runs of one
+source scatter by 12% and 17% around its mean: the best weight of the estimate is the ratio of the variances,
+1 to 1.5 runs. The weight is rounded up, since a user's runs come from one machine and often from one day.
 """
 
 MEASURED = {"memory": "measured_memory_gib", "speed": "measured_tokens_per_second_per_gpu"}
@@ -31,7 +31,7 @@ SAID = {"memory": "memory", "speed": "tokens per second"}
 
 
 class Kind(NamedTuple):
-    """Runs from which one factor is learned."""
+    """A kind of run from which one factor is learned."""
 
     quantity: str
     gpu: str
@@ -41,32 +41,32 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """The factor of an estimate, and the number of runs behind it."""
+    """The factor by which an estimate is corrected, and the number of runs behind the factor."""
 
     factor: float
     runs: int
 
     def sentence(self, quantity: str) -> str:
-        """Return the correction in a sentence."""
+        """Return a sentence that describes the correction."""
         some = "1 run" if self.runs == 1 else f"{self.runs} runs"
         return f"{SAID[quantity]} corrected by x {self.factor:.3f} from {some} of yours"
 
 
 @dataclass(slots=True)
 class Corrections:
-    """The factors that were learned, and a sentence per run that could not be used."""
+    """The factors that were learned, and a sentence for each run that could not be used."""
 
     of_kind: dict[Kind, Correction] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
 def shrunken(ratios: Sequence[float]) -> Correction:
-    """Return the geometric mean of measured / estimated, shrunk towards 1 by ``PRIOR_RUNS`` runs at 1."""
+    """Return the geometric mean of the ratios, shrunk towards 1 by ``PRIOR_RUNS`` runs whose ratio is 1."""
     return Correction(math.exp(math.fsum(map(math.log, ratios)) / (len(ratios) + PRIOR_RUNS)), len(ratios))
 
 
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return the GPU, method and stack of each row of the last estimate, in order."""
+    """Return the GPU, method and stack of each row of the last estimate, by the row's number."""
     found = estimator.connection.execute(
         "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()
@@ -74,10 +74,10 @@ def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
 
 
 def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
-    """Learn the factors from the user's runs, except those that have a reason in ``not_ready``.
+    """Learn the factors from the user's runs, except runs with a reason in ``not_ready``.
 
-    Runs with the same settings count as one, by their geometric mean: repetitions add no evidence. Runs
-    that died for lack of memory have no ratio.
+    Runs with the same settings count as one run, with their geometric mean, since repetitions add no
+    evidence. Runs that died for lack of memory give no ratio.
     """
     found = Corrections(problems=list(own.problems))
     ready = [run for run in own.runs if not run.values.get("not_ready")]
@@ -118,9 +118,9 @@ OWN_COLUMNS = ("memory_gib_corrected", "tokens_per_second_per_gpu_corrected", "c
 def corrected(
     answers: Iterable[Mapping[str, Any]], kinds: Mapping[int, tuple[str, str, str]], found: Corrections
 ) -> list[dict[str, Any]]:
-    """Return the answers of an ``Estimator`` with ``OWN_COLUMNS``, empty for rows of a kind without runs.
+    """Return an ``Estimator``'s answers with ``OWN_COLUMNS``, which are empty if a row's kind has no runs.
 
-    ``kinds`` are those of the same rows. Estimates, bands and verdicts remain the model's.
+    ``kinds`` are the kinds of the answers' rows. Estimates, bands and verdicts remain the model's.
     """
     more = []
     for place, answer in enumerate(answers):
@@ -138,7 +138,7 @@ def corrected(
 
 
 def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """Return the estimator's last answers corrected by the user's own runs, and problems with these runs."""
+    """Return the estimator's last answers, corrected by the user's own runs, and problems with these runs."""
     kinds = kinds_of(estimator)
     found = learn(estimator, read_own_runs(home))
     return corrected(answers, kinds, found), found.problems

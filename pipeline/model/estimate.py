@@ -1,7 +1,7 @@
-"""Estimates for a CSV of runs: peak memory, fit and tokens per second, row by row.
+"""Estimates each row of a file of runs, for ``gpufare estimate``: peak memory, fit and tokens per second.
 
-Behind ``gpufare estimate``. Takes the layout of catalog/measured_runs.csv or of the published compilation;
-a row that cannot be estimated is answered with the reason, and never stops the rest.
+The file has the layout of catalog/measured_runs.csv or of the published compilation; a row that cannot be
+estimated is answered with the reason, and does not stop other rows.
 """
 
 import json
@@ -50,9 +50,9 @@ OUTPUT_COLUMNS = (
 Answers = list[dict[str, Any]]
 
 _PROBLEM = "_problem"
-"""Key of a row's problem with the CSV format."""
+"""The key under which a row carries its problem with the CSV format."""
 
-# The form factor that training servers have, for cards whose form factor a published run leaves open.
+# The form factor used in training servers, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
     "a100-80gb": "a100-sxm-80gb",
     "a100-40gb": "a100-sxm-40gb",
@@ -127,8 +127,8 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
-# A row whose shape is a likeness, or whose framework is unknown, gets the wider of its own band and the band
-# of extrapolated evidence.
+# A row whose model has the shape of a likeness, or whose framework is unknown, gets the wider of its own band
+# and the band of extrapolated evidence.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -166,10 +166,10 @@ class _Card:
 
 
 class Estimator:
-    """Estimates rows on a throw-away database of catalogue and model."""
+    """Estimates rows, using a throwaway database with the catalogue and the model."""
 
     def __init__(self, given: OwnModel | None = None) -> None:
-        """``given`` is the model of rows that name none. Problems of the user's own models go to stderr."""
+        """``given`` is the model of rows that name no model. Problems with the user's models go to stderr."""
         self.connection = in_memory("memory_of", "speed_of")
         self.given = given
         own = read_own_catalogue(paths.home())
@@ -182,20 +182,20 @@ class Estimator:
         self.models = {row[0]: Architecture(*row) for row in self.connection.execute(_MODELS).fetchall()}
         self.likenesses: set[str] = set()
         self.assumed: set[str] = set()
-        """Settings that at least one row of the last answers left open."""
+        """Settings that at least one of the last estimated rows left open."""
         self.gpus = {row[0]: _Card(*row[1:]) for row in self.connection.execute(_GPUS).fetchall()}
         described = self.connection.execute(
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
         ).fetchall()
         self.columns = {row[0] for row in described} | {*SETTINGS, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
-        """Columns of a file of runs, including those of answers: a file of answers may be estimated again."""
+        """The columns of a file of runs, and of answers, since a file of answers may be estimated again."""
 
     def close(self) -> None:
         """Close the database."""
         self.connection.close()
 
     def gpu_of(self, label: str, read: RunRow) -> str:
-        """Return the catalogue's id of a GPU given by id or in free text. Raises RunError if none fits."""
+        """Return the catalogue's id for a GPU given by id or in free text. Raises RunError if no GPU fits."""
         if label in self.gpus:
             return label
         identity = identify(label)
@@ -223,7 +223,7 @@ class Estimator:
             read.assumptions.append(("gpu", f"{capped} is not modelled, estimated at {at}"))
 
     def _check_precision(self, read: RunRow) -> None:
-        """Raise RunError for number formats that the card cannot multiply; emulated bf16 is an assumption."""
+        """Raise RunError for number formats that the card cannot multiply; note emulated bf16."""
         gpu, settings = str(read.settings["gpu"]), read.settings
         card = self.gpus.get(gpu)
         if card is None:
@@ -239,7 +239,7 @@ class Estimator:
             )
 
     def _ignored(self, columns: Sequence[str], published: bool) -> list[tuple[str, str]]:
-        """Return the columns that no layout has: a misspelt setting would silently get its default."""
+        """Note the columns that no layout contains: a misspelt setting would silently get its default."""
         known = self.columns | (PUBLISHED_COLUMNS if published else set())
         ignored = [printable(name)[:100] for name in columns if name and name not in known]
         return [("ignored columns", ", ".join(ignored))] if ignored else []
@@ -260,7 +260,7 @@ class Estimator:
                 answer["error"] = str(error)
                 continue
             except (ArithmeticError, ValueError) as error:
-                # Unforeseen free text: the row's error, not the file's.
+                # Unforeseen free text is an error of the row, not of the file.
                 answer["error"] = f"the row cannot be read: {printable(str(error))[:200]}"
                 continue
             answer["assumptions"] = read.assumptions
@@ -273,11 +273,11 @@ class Estimator:
                 answer["error"] = "the settings give no estimate"
             texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
             answer["assumptions"] = "; ".join(texts)
-        # Texts from the user's file go to a terminal and to spreadsheets.
+        # Texts from the user's file are shown in terminals and spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
-        """Return the settings of a row, with its model added to the database. Raises RunError."""
+        """Return a row's settings, and add a model of unknown shape to the database. Raises RunError."""
         if row.get(_PROBLEM):
             raise RunError(row[_PROBLEM])
         if self.given is not None and not (row.get("model") or "").strip():
@@ -302,9 +302,9 @@ class Estimator:
         read.settings["model"] = name
 
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
-        """Write the estimates of rows, or their errors, into their answers.
+        """Write the estimates of each row, or its error, into the row's answer.
 
-        If the model fails, the rows are halved until the failing row is alone: it must not stop the others.
+        If the model fails, the rows are halved until the failing row is alone and stops no other row.
         """
         try:
             self._evaluate(answers, settings)
@@ -342,7 +342,7 @@ class Estimator:
 
 
 Ratios = dict[str, float]
-"""The low and high end of a band, as multiples of the estimate."""
+"""The low and high ends of a band, as multiples of the estimate."""
 
 
 _RULES = {
@@ -351,13 +351,13 @@ _RULES = {
     "lora_targets": "all linear layers",
     "sharding": "zero1 on stack te, else fsdp for full and pretrain, ddp for adapters",
 }
-"""Defaults that are a rule, not a value."""
+"""Defaults that are rules rather than values."""
 
 
 def _assume(
     answer: dict[str, Any], defaults: Mapping[str, Any], memory_is_far: bool, speed_is_far: bool
 ) -> None:
-    """Add the model's defaults that the reader did not list, and quantities far from any run."""
+    """Note as assumptions the defaults that the reader did not list, and quantities far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
         (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
@@ -380,7 +380,7 @@ def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, 
 
 
 def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
-    """Return the wider of a band and the band of extrapolated evidence, doubled in logarithm."""
+    """Return the wider of a band and the band of extrapolated evidence, doubled on a logarithmic scale."""
     return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 
@@ -389,13 +389,13 @@ def _text(value: float | str) -> str:
 
 
 class EstimateError(GpufareError):
-    """A file that cannot be estimated at all; the message gives the reason."""
+    """A file cannot be estimated at all; the message gives the reason."""
 
 
 def estimate_file(estimator: Estimator, path: Path) -> Answers:
-    """Estimate every row of a CSV file, whose columns may be in any case.
+    """Estimate every row of a CSV file, whose column names may be in upper or lower case.
 
-    Raises CsvError and EstimateError if the file is not a CSV of runs; a bad row only fills its ``error``.
+    Raises CsvError or EstimateError if the file is not a CSV of runs; a bad row only gets an ``error``.
     """
     table = read_csv(path, lower_case=True)
     needed = ["gpu"] if estimator.given else ["model", "gpu"]

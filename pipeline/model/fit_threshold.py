@@ -1,7 +1,7 @@
 """The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
 
-Few published runs ran out of memory, so a measured peak also counts as a verdict on other cards: the run is
-taken to die on the next smaller card and to fit on the next larger one.
+Few published runs exhausted their memory, so a measured peak also counts as a verdict on other cards: the run
+is taken to die on the next smaller card and to fit on the next larger one.
 """
 
 import itertools
@@ -20,13 +20,13 @@ THRESHOLD_GRID: dict[str, tuple[float, ...]] = {
     "fit_transient": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
     "fit_margin_gib": (0.0, 0.5),
 }
-"""Values tried for each constant of memory_terms that decides whether a run fits."""
+"""The values tried for each of those constants of memory_terms that decide whether a run fits."""
 
 PLATEAU = 0.002
-"""Thresholds whose balanced accuracy is this close to the best count as equally good."""
+"""Thresholds whose balanced accuracy is within this distance of the best are considered equally good."""
 
 MOST_DEATHS = 0.05
-"""Acceptable share of runs that die on their own card although predicted to fit, averaged over families."""
+"""The acceptable share of deaths among runs predicted to fit on their own card, averaged over families."""
 
 GIVEN_BACK = 0.93
 """When memory runs short, the caching allocator returns memory that it reserved but does not use: a run is
@@ -80,7 +80,7 @@ SELECT needed_gib FROM memory_terms_of('_trials') ORDER BY right(calibration, 4)
 
 @dataclass(frozen=True, slots=True)
 class _Verdicts:
-    """Runs on their own (real) or other cards; ``fits`` is trials x verdicts."""
+    """Verdicts on runs, on their own (real) or on other cards; the shape of ``fits`` is trials x verdicts."""
 
     fits: Mask
     died: Mask
@@ -91,14 +91,14 @@ class _Verdicts:
         return _Verdicts(self.fits[:, mask], self.died[mask], self.is_real[mask], self.family[mask])
 
     def balanced_accuracy(self, weights_of: Callable[[Names], Array]) -> Array:
-        """Return, by trial, the mean of the shares of deaths and of survivals predicted correctly."""
+        """Return, for each trial, the mean of the shares of deaths and survivals that it predicted."""
         died, ran = self.died, ~self.died
         foreseen = np.average(~self.fits[:, died], axis=1, weights=weights_of(self.family[died]))
         allowed = np.average(self.fits[:, ran], axis=1, weights=weights_of(self.family[ran]))
         return np.asarray((foreseen + allowed) / 2)
 
     def deaths(self) -> Array:
-        """Return, by trial, the share of wrong verdicts "fits", averaged over families."""
+        """Return, for each trial, the share of its verdicts "fits" that are wrong, averaged over families."""
         weights = family_weights(self.family)
         said = (self.fits * weights).sum(axis=1)
         return np.asarray((self.fits[:, self.died] * weights[self.died]).sum(axis=1) / np.maximum(said, 1e-9))
@@ -111,8 +111,8 @@ def calibrate_threshold(
     chosen constants, and a record of how well they decide.
 
     Each trial threshold is a set of constants, so the macro itself computes the memory needed. A calibration
-    without a family gets the best threshold on the other families, and the record is built from these: no run
-    in the record helped to choose the threshold that judged it.
+    without a family gets the threshold that is best for the other families, and the record is built from such
+    thresholds: no run in the record helped to choose the threshold that judged it.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}
@@ -155,14 +155,14 @@ def _verdicts(
 
 
 def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
-    """Return the most accurate trial, on own and other cards, among those that let few runs die."""
+    """Return the trial that is most accurate, on own and other cards, among those that let few runs die."""
     real, others = verdicts.where(verdicts.is_real), verdicts.where(~verdicts.is_real)
-    # As in the fit of the constants, a family weighs the square root of its runs: two runs decide nothing.
+    # As in the fit of the constants, a family of n runs weighs sqrt(n), so that two runs decide nothing.
     scores = (real.balanced_accuracy(source_weights) + others.balanced_accuracy(source_weights)) / 2
     deaths = real.deaths()
     allowed = deaths <= max(MOST_DEATHS, float(deaths.min()))
     scores = np.where(allowed, scores, -1)
-    # The middle of the plateau of best thresholds depends least on single runs.
+    # The middle of the plateau of best thresholds depends least on any single run.
     plateau = np.flatnonzero(scores >= scores.max() - PLATEAU)
     middle = np.median(np.array([trials[i] for i in plateau]), axis=0)
     spread = np.array([max(values) - min(values) for values in THRESHOLD_GRID.values()])

@@ -1,12 +1,12 @@
-"""Fits one quantity's constants to its measured runs: all of them, or with a family of sources held out.
+"""Fits one quantity's constants to its measured runs: to all of them, or with a family of sources held out.
 
-The residuals are computed by the same macros that answer users: a set of trial constants is a row group of
-main.model_constants, and one query evaluates every run under every trial set, so a Jacobian is one query. The
+The residuals are computed by the same macros that answer users: a set of trial constants is a group of rows
+of main.model_constants, and one query evaluates every run under every set, so a Jacobian takes one query. The
 constants stay close to a physical expectation unless the runs say otherwise: each has a prior and a relative
-width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a run; if only one
-source measured a stack, that stack's constants stay at their priors when the source is held out.
+width in catalog/model_parameters.csv (a Gaussian in its logarithm). No constant belongs to a single run; if
+only one source measured a stack, that stack's constants stay at their priors when the source is held out.
 
-Sources that belong to one lab, or share figures, are a family (catalog/measured_sources.csv): a stranger's
+Sources that belong to one lab, or share figures, form a family (catalog/measured_sources.csv): a stranger's
 runs belong to no family that the model has seen, so whole families are held out.
 """
 
@@ -27,29 +27,29 @@ Mask = npt.NDArray[np.bool_]
 PARAMETERS_FILE = "model_parameters.csv"
 
 RESIDUAL_SCALE = 0.1
-"""Residuals (of the logarithm) up to this size count as squares; larger ones count linearly."""
+"""Residuals of the logarithm up to this size count quadratically; larger residuals count linearly."""
 
 RUN_WEIGHT = 0.1
-"""Weight of all runs together against the priors."""
+"""The weight of all runs together, relative to the priors."""
 
 DIFFERENCE = 0.02
-"""Half the step of the central differences, in units of a parameter's relative width."""
+"""Half the step of the central differences, in multiples of a parameter's relative width."""
 
 BOUND = 4.0
-"""Relative widths by which the runs may move a constant away from its prior."""
+"""The number of relative widths by which the runs may move a constant away from its prior."""
 
 MAX_STEPS = 10
-"""Linearizations of the macros in a fit from the priors, one query each."""
+"""The largest number of linearizations (one query each) in a fit that starts from the priors."""
 
 HELD_OUT_STEPS = 4
-"""Linearizations in a fit that starts from the constants of all runs."""
+"""The largest number of linearizations in a fit that starts from the constants of all runs."""
 
 TRUST_RADIUS = 2.0
-"""Relative widths by which a constant may move before the macros are linearized again."""
+"""The number of relative widths by which a constant may move before the macros are linearized again."""
 
 
 class Parameter(BaseModel):
-    """A constant of the model: its expected value and how far the runs may move it (0: fixed)."""
+    """A constant of the model: its expected value, and how far the runs may move it (0 if it is fixed)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -61,7 +61,7 @@ class Parameter(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A fitted quantity: a macro's column against a measured column."""
+    """A fitted quantity: a predicted column of a macro, and the measured column that it is fitted to."""
 
     name: str
     macro: str
@@ -81,7 +81,7 @@ def read_parameters() -> list[Parameter]:
 
 
 ConstantSets = dict[str, dict[str, float]]
-"""Constants by name, for each calibration by name."""
+"""The constants of each calibration, by the names of the calibration and of the constant."""
 
 
 def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> None:
@@ -107,13 +107,13 @@ def group_weights(groups: npt.NDArray[np.str_], exponent: float) -> Array:
 
 
 def source_weights(sources: npt.NDArray[np.str_]) -> Array:
-    """Return one weight per run: a source (or family) with n runs has the total weight sqrt(n)."""
+    """Return one weight per run: a source (or family) with n runs has a total weight of sqrt(n)."""
     return group_weights(sources, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """Predictions of all runs at a point (logarithms), and their slopes: runs x constants."""
+    """The predictions of all runs at a point, as logarithms, and their slopes (runs x constants)."""
 
     point: Array
     predicted: Array
@@ -155,7 +155,7 @@ class Fitter:
         return self.constants | free
 
     def predict(self, points: Array) -> Array:
-        """Return the logarithm of each run's prediction at each point, points x runs, in one query."""
+        """Return the logarithm of each run's prediction at each point (points x runs), in one query."""
         # The names are zero-padded, so that they sort in the order of the points.
         sets = {f"{index:04d}": self.constants_at(point) for index, point in enumerate(points)}
         insert_constants(self.connection, sets)
@@ -168,16 +168,16 @@ class Fitter:
         return np.log(np.asarray(answer, dtype=np.float64).reshape(len(points), -1))
 
     def linearize(self, point: Array) -> Linearization:
-        """Return predictions at a point and their slopes, by central differences, in one query."""
+        """Return the predictions at a point, and their slopes by central differences, in one query."""
         steps = DIFFERENCE * np.eye(len(point))
         predicted = self.predict(np.vstack([point[None, :], point + steps, point - steps]))
         above, below = np.vsplit(predicted[1:], 2)
         return Linearization(point, predicted[0], (above - below).T / (2 * DIFFERENCE))
 
     def fit(self, mask: Mask, start: Linearization | None = None) -> Linearization:
-        """Return the point that best explains the masked runs; deterministic to the last digit.
+        """Return the point that best explains the runs in the mask, deterministically to the last digit.
 
-        Between two queries the macros are treated as linear: in logarithms they nearly are.
+        Between two queries, the macros are treated as linear, which they nearly are in logarithms.
         """
         weights = self._weights(mask)
         at = start or self.linearize(np.zeros(len(self.free)))
@@ -200,7 +200,7 @@ class Fitter:
         return at
 
     def posterior_widths(self, at: Linearization) -> dict[str, float]:
-        """Return each free constant's posterior width as a share of its prior's; 1 if unconstrained."""
+        """Return each free constant's posterior width as a share of its prior width; 1 if unconstrained."""
         weights = self._weights(np.ones(len(self.run_ids), dtype=bool))
         scaled = (at.predicted - self.measured) / RESIDUAL_SCALE
         slopes = (_soft_slope(scaled) * weights / RESIDUAL_SCALE)[:, None] * at.slopes
@@ -235,19 +235,19 @@ class Fitter:
 
 
 def _soft(scaled: Array) -> Array:
-    """Return residuals whose squares are the soft L1 loss: quadratic below 1, linear above."""
+    """Return residuals whose squares are the soft L1 loss: quadratic below 1, linear above 1."""
     return np.asarray(np.sign(scaled) * np.sqrt(2 * (np.sqrt(1 + scaled**2) - 1)))
 
 
 def _soft_slope(scaled: Array) -> Array:
     root = np.sqrt(1 + scaled**2)
-    # Near 0 the quotient is 0 / 0, and 1 in the limit.
+    # Near 0, the quotient is 0 / 0, but its limit is 1.
     slope = np.abs(scaled) / (root * np.maximum(np.abs(_soft(scaled)), 1e-9))
     return np.asarray(np.where(np.abs(scaled) < 1e-6, 1.0, slope))
 
 
 def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """Fit the share of the dense 16-bit peak that measured products reach, by watts per datasheet TFLOP."""
+    """Fit, by watts per datasheet TFLOP, the share of the dense 16-bit peak that measured products reach."""
     rows = connection.execute(
         "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) "
         "FROM main.gpus WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL "
@@ -261,18 +261,18 @@ def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
 
 @dataclass
 class Calibrations:
-    """All calibrations of one quantity: the fitted point by name, and the held-out predictions."""
+    """All calibrations of one quantity: the fitted points by name, and the held-out predictions."""
 
     fitter: Fitter
     points: dict[str, Array]
     held_out: Array
-    """Each run's prediction (logarithm) from the constants fitted without its family."""
+    """The logarithm of each run's prediction from the constants fitted without its family."""
     posterior_widths: dict[str, float]
     """Posterior widths of the free constants, as shares of their priors' widths."""
 
 
 def fit_quantity(fitter: Fitter) -> Calibrations:
-    """Fit on all runs, and without each family of sources in turn."""
+    """Fit the constants to all runs, and again without each family of sources in turn."""
     everything = fitter.fit(np.ones(len(fitter.run_ids), dtype=bool))
     points = {"all": everything.point}
     held_out = np.empty(len(fitter.run_ids))

@@ -1,4 +1,4 @@
-"""Training frameworks by their names in free text, with their defaults: catalog/frameworks.yaml."""
+"""Training frameworks, found by their names in free text, with defaults from catalog/frameworks.yaml."""
 
 import re
 from functools import cache
@@ -13,36 +13,36 @@ from pipeline.model.run_settings import RunRow
 
 
 class Framework(BaseModel):
-    """A framework's names and defaults; a default is None if there is none, or if it differs by recipe."""
+    """A framework's names and defaults; None means no default, or a default that differs by recipe."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     name: str = Field(min_length=1)
     pattern: re.Pattern[str]
-    """Text to find in the framework's lower-case name."""
+    """The pattern to find in a text (in lower case) that names the framework."""
     stack: str = Field(min_length=1)
     source: str = Field(min_length=1)
-    """Address of the documentation of the defaults."""
+    """The place where the defaults are documented."""
     loss_kernel: str | None = None
     checkpointing: Literal["none", "sac", "full"] = "none"
     offload: Literal["act", "cpu"] | None = None
     lora_dropout: float | None = Field(None, ge=0, lt=1)
     full_precision: Literal["bf16", "amp", "deepspeed_bf16"] = "bf16"
-    """Precision policy if all weights train, in 16 bits."""
+    """The precision policy for training all weights in 16 bits."""
     kbit_upcast: float | None = None
     casts_back: bool = False
-    """True if, under bf16, a 4-bit model's embeddings and head are cast back after its preparation."""
+    """True if, under bf16, a 4-bit model's embeddings and head are cast back to bf16 after preparation."""
     quantization: Literal["nf4", "nf4dq"] = "nf4"
-    """Form of frozen 4-bit weights."""
+    """The form of frozen 4-bit weights."""
 
 
 @cache
 def frameworks() -> list[Framework]:
-    """Return the frameworks in the order of matching. Raises CatalogError naming row and value."""
+    """Return the frameworks in the order of matching. Raises CatalogError naming the row and the value."""
     return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
-# Preference and reward trainers hold a reference model, generate, or keep logits of several answers.
+# Preference and reward trainers hold a reference model, generate text, or keep the logits of several answers.
 _NOT_FINE_TUNING = re.compile(
     r"(?<!no )(?<!not )(?<!without )(?:"
     r"(?<![a-z])(dpo|orpo|kto|simpo|cpo|ipo|grpo|gspo|ppo|rloo|rlhf|rlvr|dapo|gkd|bco|xpo|nash-?md|prm)(?![a-z])"
@@ -51,7 +51,7 @@ _NOT_FINE_TUNING = re.compile(
     r"|sentence[-_ ]?transformers?|cross-?encoder|forsequenceclassification)"
 )
 
-# Kernels that a row may add to any framework. Like Liger's, TRL's chunked loss never holds more than one
+# Kernels that a row may add to any framework. Like Liger's loss, TRL's chunked loss never holds more than one
 # chunk's logits.
 _LOSS_KERNELS = (
     (r"chunked (cross|ce)", "chunked"),
@@ -60,8 +60,8 @@ _LOSS_KERNELS = (
 
 
 def reject_other_methods(*texts: str) -> None:
-    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders:
-    no formula describes them."""
+    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders: no
+    formula describes these methods."""
     for text in texts:
         found = _NOT_FINE_TUNING.search(text.lower())
         if found:
@@ -72,7 +72,7 @@ def reject_other_methods(*texts: str) -> None:
 
 
 def find_framework(text: str, source: str = "") -> Framework | None:
-    """Return the framework that a text names; None if it is unknown. MLPerf's entries run fused engines."""
+    """Return the framework that a text names, if known; unknown (fused) MLPerf engines count as Megatron."""
     lowered = text.lower()
     for framework in frameworks():
         if framework.pattern.search(lowered):
@@ -83,7 +83,7 @@ def find_framework(text: str, source: str = "") -> Framework | None:
 
 
 def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
-    """Set stack and loss kernel from free text, and return the framework; an unknown one is an assumption."""
+    """Set stack and loss kernel from free text, and return the framework; if unknown, note an assumption."""
     framework = find_framework(text, source)
     read.settings["stack"] = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None

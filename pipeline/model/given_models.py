@@ -1,4 +1,4 @@
-"""Models that a user gives: a config.json by path or hub id, and the models in models.csv in the home."""
+"""Turns a config.json that a user gives into a model with the columns of the home's models.csv."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
 MAX_BYTES = 1 << 20
-"""Size limit of a config.json; the longest published ones have about 100 kB."""
+"""The size limit of a config.json; the longest published ones are about 100 kB."""
 
 
 def model_of_config(
@@ -21,7 +21,7 @@ def model_of_config(
 ) -> tuple[OwnModel, list[str]]:
     """Return the model that a config.json describes, and a sentence for each part not used as published.
 
-    Raises ConfigError naming the field, also if the name or the shape is impossible.
+    Raises ConfigError naming the field at fault, even for an impossible name or shape.
     """
     shape = shape_of(name, config)
     try:
@@ -33,12 +33,12 @@ def model_of_config(
         problem = first_problem(error)
     else:
         return model, notes_on(config)
-    # Outside of the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
+    # Not in the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
     raise ConfigError(f"{printable(name)}: {problem}")
 
 
 def parse_config(body: bytes, name: str) -> dict[str, Any]:
-    """Return a config.json's fields. Raises ConfigError if it is not a JSON object of at most MAX_BYTES."""
+    """Return a config.json's fields. Raises ConfigError unless the body is a JSON object within MAX_BYTES."""
     if len(body) > MAX_BYTES:
         raise ConfigError(f"{name} is larger than {MAX_BYTES} bytes, so it is not a config.json")
     try:
@@ -61,7 +61,7 @@ def model_of_file(path: Path, name: str | None = None) -> tuple[OwnModel, list[s
 
 
 def name_of_file(path: Path) -> str:
-    """Return a model's name from the path of its config: the folder's if the file is called config.json."""
+    """Return a model's name from its config's path: the folder's name if the file is called config.json."""
     absolute = path.absolute()
     stem = absolute.stem if absolute.stem.lower() != "config" else absolute.parent.name
     return canonical(stem) or "config"

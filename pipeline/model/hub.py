@@ -1,4 +1,4 @@
-"""The config.json of a model from the Hugging Face hub: one bounded request."""
+"""Fetches the config.json of a model from the Hugging Face hub, with one bounded request."""
 
 import os
 import re

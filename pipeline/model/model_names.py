@@ -1,4 +1,4 @@
-"""A model named in free text: one with a known shape, or else the size in its name."""
+"""Identifies a model named in free text: a model of known shape, or else the size that the name states."""
 
 import math
 import re
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME_SIZE = math.log(1.12)
-"""Two sizes of one model differ by less than this, through rounding or by leaving out embeddings."""
+"""Two stated sizes of one model differ by less than this, since they are rounded or omit the embeddings."""
 SMALLEST_B, LARGEST_B = 0.001, 10_000.0
-"""Sizes that a language model may have, in 10^9 parameters."""
+"""The smallest and the largest size that a language model may have, in 10^9 parameters."""
 
 
 class RunError(ValueError):
-    """A row that cannot be read as a run; the message tells the author of the row why."""
+    """A row cannot be read as a run; the message tells the author of the row why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
-    """The fields of a model's shape that are needed to find it by name and size."""
+    """The fields of a model's shape that are needed to find the model by name and size."""
 
     model: str
     params_total: float
@@ -25,24 +25,24 @@ class Architecture:
     params_active: float | None = None
     experts_active: int = 1
     expert_params: float = 0.0
-    """Parameters of one expert in all layers."""
+    """The parameters of one expert, summed over all layers."""
     hf_id: str | None = None
     is_decoder: bool = True
-    """False for an encoder with a decoder, whose shape cannot stand in for another model."""
+    """False for an encoder-decoder, whose shape cannot stand in for that of another model."""
     is_hybrid: bool = False
-    """True if some layers mix tokens in linear time: the model stands in only for its own family."""
+    """True if some layers mix tokens in linear time: such a model stands in only for others of its family."""
     is_plain: bool = True
     """True for a model with a gated MLP, attention over the whole sequence, and keys and values per head."""
 
     @property
     def active(self) -> float:
-        """Parameters that one token passes through."""
+        """The parameters that one token passes through."""
         return self.params_active or self.params_total
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Parameters of a model whose shape is not known, in 10^9: all, and those active per token."""
+    """The parameters of a model of unknown shape, in 10^9: all parameters, and those active per token."""
 
     params_b: float
     active_b: float
@@ -60,7 +60,7 @@ _SIZES = re.compile(rf"-?{_START}(?:\d+x{_NUMBER}b|[ae]?{_NUMBER}[mbt]|\d+e){_EN
 
 
 def canonical(name: str) -> str:
-    """Return a name in lower case with dashes, without words that do not change the shape."""
+    """Return a name in lower case with dashes, without the words that do not affect the shape."""
     text = re.sub(r"\(.*?\)", "", name.lower()).strip()
     text = re.sub(r"[\s_/]+", "-", text)
     text = re.sub(
@@ -72,9 +72,9 @@ def canonical(name: str) -> str:
 
 
 def named_size(name: str) -> tuple[float | None, float | None]:
-    """Return the total and active parameters that a canonical name states, in 10^9: ``30b-a3b``, ``135m``.
+    """Return the total and active parameters in a canonical name, in 10^9, such as ``30b-a3b`` or ``135m``.
 
-    Effective sizes (``e4b``) and those of each expert (``8x7b``) do not count parameters.
+    Effective sizes (``e4b``) and sizes per expert (``8x7b``) are ignored: they do not count parameters.
     """
     active = _ACTIVE.search(name)
     active_b = float(active[1]) * _UNITS[active[2]] if active else None
@@ -95,11 +95,11 @@ _NO_LIKENESS = re.compile(
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
-"""A model of the same family is similar up to this distance in size (log): only its depth is scaled."""
+"""Within these log distances in size, models of one version or family are similar: only depth is scaled."""
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:
-    """Return the words of a name without its sizes, with their versions: ``qwen2.5-vl``."""
+    """Return the words of a name such as ``qwen2.5-vl``, each with its version, without any sizes."""
     return [
         (word, float(version) if version else None) for word, version in _FAMILY_WORD.findall(_stem(name))
     ]
@@ -116,11 +116,11 @@ def _is_near(one: float, other: float) -> bool:
 def find_model(
     name: str, params_b: float | None, known: Mapping[str, Architecture], active_b: float | None = None
 ) -> tuple[str, Size | None]:
-    """Return (model id, None) for a known model named in free text, or (its likeness, its size).
+    """Return (model id, None) for a known model named in free text, else (the likeness's id, model size).
 
-    The likeness is the known model nearest in size, from the named family or else a plain decoder; for a
-    mixture of experts, another mixture. Raises RunError if neither name nor size suffices, and for models
-    that are not text decoders.
+    The likeness is the known model nearest in size, of the named family or else a plain decoder; a mixture of
+    experts has another mixture as its likeness. Raises RunError if neither name nor size suffices, and for
+    models that are not text decoders.
     """
     wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):
@@ -138,11 +138,11 @@ def find_model(
 
 
 def _nearest(wanted: str, size: Size, likenesses: Sequence[Architecture]) -> Architecture:
-    """Return the likeness of the family in a canonical name, else the plain one nearest in size."""
+    """Return the likeness from the family in a canonical name, or else the plain model nearest in size."""
     made_of = next((base for start, base in _MADE_OF if wanted.startswith(start)), wanted)
     brands = {words[0][0] for each in likenesses if (words := _family_words(each.model))}
     named = _family_words(made_of)
-    # The last family in a name is that of the base model: DeepSeek-R1-0528-Qwen3.
+    # The last family in a name is that of the base model, as in DeepSeek-R1-0528-Qwen3.
     family, version = next((word for word in reversed(named) if word[0] in brands), ("", None))
     others = {word for word, _ in named}
 
@@ -177,7 +177,7 @@ def _same_model(
         for model in known:
             if model.replace("-", "") == without_dashes:
                 return model
-    # A name with its sizes spelled out: Llama-4-Scout-109B-A17B is llama-4-scout.
+    # The name may spell out the sizes: Llama-4-Scout-109B-A17B is llama-4-scout.
     said_b, active_b = named_size(last)
     total = params_b or said_b
     stems = [
@@ -222,7 +222,7 @@ def _size_of(
 
 
 def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> tuple[float, float]:
-    """Return the sizes of ``8x7b``; experts share attention and embeddings as in the nearest mixture."""
+    """Return the sizes of ``8x7b``; the shared part (attention, embeddings) is as in the nearest mixture."""
     named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
     if not named:
         raise RunError("no mixture of experts is known to take the shares of its parts from")

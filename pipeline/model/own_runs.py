@@ -1,5 +1,5 @@
-"""The user's own measured runs: measured_runs.csv in the home, which upgrades do not change. It has the
-columns of catalog/measured_runs.csv, followed by ``MORE_COLUMNS``.
+"""The user's own measured runs: measured_runs.csv in the home, which upgrades do not change. The file's
+columns are those of catalog/measured_runs.csv, followed by ``MORE_COLUMNS``.
 """
 
 import csv
@@ -17,8 +17,8 @@ from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable
 
 MORE_COLUMNS = ("measured_at", "versions", "reserved_gib", "process_gib", "steps", "not_ready", "note")
-"""The time (UTC), the libraries, the other two readings of memory, the number of timed steps, the reason why
-the run does not qualify for the catalogue (empty if it does), and a note."""
+"""The time (UTC), the versions of the libraries, the other two memory readings, the number of timed steps,
+the reason why the run does not qualify for the catalogue (empty if it does), and a note."""
 KEYS = {"run_id", "model", "gpu", "method"}
 """Columns that a file of runs must have."""
 LOCK_SECONDS = 60
@@ -26,7 +26,7 @@ LOCK_SECONDS = 60
 
 @dataclass(slots=True)
 class OwnRuns:
-    """The runs that could be read, and a sentence for each line, or the whole file, that could not."""
+    """The runs that could be read, and a sentence for each line (or the file) that could not be read."""
 
     runs: list[CsvRow] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ def catalogue_columns() -> tuple[str, ...]:
 
 
 def read_own_runs(home: Home) -> OwnRuns:
-    """Return the user's own runs; a file or line that cannot be read is a problem, never an error."""
+    """Return the user's own runs; a file or line that cannot be read becomes a problem, never an error."""
     if not home.own_runs.exists():
         return OwnRuns()
     try:
@@ -52,7 +52,7 @@ def read_own_runs(home: Home) -> OwnRuns:
 
 
 def add_own_run(home: Home, row: Mapping[str, str]) -> str:
-    """Add a run to the file. Return a note if a damaged file was set aside, else ''.
+    """Add a run to the user's file. Return a note if a damaged file was set aside, else ''.
 
     Raises UnwritableError, and CsvError for a file that is too large.
     """
@@ -74,7 +74,7 @@ def add_own_run(home: Home, row: Mapping[str, str]) -> str:
 
 
 def _table(path: Path) -> CsvTable:
-    """Return the file's table. Raises CsvError if it cannot be read or lacks one of KEYS."""
+    """Return the file's table. Raises CsvError if the file cannot be read or lacks one of KEYS."""
     return _with_keys(read_csv(path), path)
 
 

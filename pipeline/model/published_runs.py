@@ -1,4 +1,4 @@
-"""Rows of the published compilation of runs as settings of a run.
+"""Reads rows of the published compilation of runs as settings of a run.
 
 The compilation names GPUs, models, frameworks and parallelism in free text. Settings that a row leaves open
 are listed in its assumptions.
@@ -26,7 +26,7 @@ PUBLISHED_COLUMNS = {
 
 
 def is_published_layout(columns: list[str]) -> bool:
-    """Return True if a file's columns are those of the published compilation."""
+    """True if a file has the columns of the published compilation."""
     return set(columns) >= _MARKS
 
 
@@ -42,7 +42,7 @@ _PARALLEL_SIZES = {
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
-    """Sizes of the parallel groups by their usual two letters: tensor, pipeline, context, data, expert."""
+    """Return the sizes of tensor, pipeline, context, data and expert groups, by their usual two letters."""
     config = re.search(r"config (\S+)", notes)
     # Ulysses and ring attention split the sequence, as context parallelism does.
     stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in a text; None if none is found."""
+    """Return the meaning of the first pattern found in a text; None if no pattern is found."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -97,7 +97,7 @@ def _sharding(text: str, framework: str, gpus: float, nodes: float | None) -> st
 
 
 def _network_gbps(text: str) -> float | None:
-    """Network per node in Gbit/s from words like '8x ConnectX-7 IB NDR 400Gb/s' or '1600 Gbps/node'."""
+    """Return a node's network in Gbit/s from '8x ConnectX-7 IB NDR 400Gb/s', '1600 Gbps/node' or the like."""
     lanes = re.findall(
         r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text
     )
@@ -109,7 +109,7 @@ def _network_gbps(text: str) -> float | None:
 
 
 def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_parallel: float) -> float | None:
-    """Micro-steps per optimizer step, from ``GA=4``, or from a global batch in sequences or tokens."""
+    """Return the micro-steps per optimizer step, from ``GA=4`` or a global batch in sequences or tokens."""
     direct = re.search(r"\bGA=(\d+)", text)
     if direct:
         return float(direct.group(1))
@@ -124,13 +124,13 @@ def _grad_accum(text: str, tokens_per_row: float, micro_batch: float, data_paral
 
 
 def _fills_the_batch(text: str, micro_batch: float, gpus: float) -> bool:
-    """Return True if each GPU has its own samples: the global batch counts all GPUs and micro-steps."""
+    """True if each GPU has its own samples, so that the global batch counts all GPUs and micro-steps."""
     total, steps = re.search(r"\bglobal=(\d+)", text), re.search(r"\bGA=(\d+)", text)
     return bool(total and steps and float(total.group(1)) == gpus * micro_batch * float(steps.group(1)))
 
 
 # Maps words to the form of checkpointing and its offload. Megatron's selective recomputation of attention,
-# norms and activation functions counts as none: flash attention and fused kernels do the same.
+# norms and activation functions counts as no checkpointing: flash attention and fused kernels do the same.
 _CHECKPOINTING: tuple[tuple[str, tuple[str | None, str | None]], ...] = (
     (r"^(unknown|not stated|recipe|no \(not stated|n/a|default|auto)|^$", (None, None)),
     (r"^selective: *(.*[+, ])?(mlp|moe)\b", ("sac", None)),
@@ -165,11 +165,11 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 
 
 def lora_targets_of(text: str) -> str | None:
-    """Return the targets in the model's names, joined with +; None (all linear layers) if one is unknown."""
+    """Return targets as sql/model names them, joined with +; None (all linear layers) if any is unknown."""
     names = [name.strip().lower() for name in re.split(r"[+,\s]+", text.replace("attention qkv", "qkv"))]
     names = [name for name in names if name]
     if {"output", "o"} <= set(names):
-        # torchtune's "output" is the head if the attention's own projection is named beside it.
+        # torchtune's "output" is the head if the attention's output projection is named beside it.
         names[names.index("output")] = "lm_head"
     if "c_attn" in names and "attn.c_proj" not in names and "mlp.c_proj" not in names and "c_proj" in names:
         # Qwen 1 gives two layers the name c_proj.
@@ -190,7 +190,7 @@ def _memory_metric(kind: str) -> str:
 
 
 _OPTIMIZERS = (
-    # Their states are not AdamW's: sums over rows and columns, one moment, none, or a preconditioner.
+    # Optimizers whose states are not AdamW's: row and column sums, one or no moment, or a preconditioner.
     (r"adafactor|sgd|lion|muon|soap|shampoo|sophia|adagrad|rmsprop|galore|lomo|schedule|apollo|came", ""),
     (r"paged.*8.*(in bwd|in backward)", "paged8bit_inbwd"),
     (r"paged.*(in bwd|in backward)", "paged32_inbwd"),
@@ -205,7 +205,7 @@ _OPTIMIZERS = (
 
 
 def _optimizer(text: str) -> str | None:
-    """Return the optimizer's name in the formulas. Raises RunError if they do not model its state."""
+    """Return the optimizer's name in the formulas. Raises RunError for an optimizer without formulas."""
     lowered = text.strip().lower()
     if lowered in ("", "unknown", "not stated"):
         return None
@@ -215,7 +215,7 @@ def _optimizer(text: str) -> str | None:
 
 
 def _policy(text: str, method: str, framework: Framework | None) -> str:
-    """Return the precision policy that a row states, or else that of its framework and method."""
+    """Return the precision policy that a row states, or else the policy of its framework and method."""
     if text.startswith("fp32"):
         return "fp32"
     if re.search(r"fp16|float16", text) and "bf16" not in text and "bfloat16" not in text:
@@ -260,8 +260,8 @@ def read_published(
 ) -> RunRow:
     """Read one row of the published compilation as settings of a run.
 
-    Raises RunError if model, method or GPU is missing or unknown, and for a run that the settings cannot
-    describe: another method, another optimizer's state, layers spread over GPUs that wait for each other.
+    Raises RunError if the model, method or GPU is missing or unknown, and for a run that the settings cannot
+    describe: another method, another optimizer's state, or layers spread over GPUs that wait for each other.
     """
     method = (row.get("method") or "").strip().lower()
     text = (row.get("parallelism") or "").strip().lower()
@@ -285,7 +285,7 @@ def read_published(
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     framework = set_framework(read, named, source)
-    # Within one rack of GB200 or GB300, NVLink joins the nodes, and the network that a row names is unused.
+    # Within one rack of GB200 or GB300, NVLink joins the nodes, so the network that a row names is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
@@ -354,7 +354,7 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
 
 
 def _read_deepspeed(read: RunRow) -> None:
-    """Set DeepSpeed's precision: it casts the whole module, adapters and norms too, and keeps fp32 copies.
+    """Set the precision of DeepSpeed, which casts the module with adapters and norms, and keeps fp32 copies.
 
     See deepspeed/runtime/engine.py, _configure_distributed_model.
     """

@@ -1,4 +1,4 @@
-"""A row of a run file as the settings of a run, in the columns of catalog/measured_runs.csv."""
+"""Reads a row of a run file as the settings of a run, named as the columns of catalog/measured_runs.csv."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -16,9 +16,9 @@ OPTIMIZERS = {
     "adamw_torch": "adamw", "adamw_torch_fused": "adamw_fused", "adamw_8bit": "adamw8bit",
     "adamw_bnb_8bit": "adamw8bit", "paged_adamw_8bit": "paged8bit", "paged_adamw_32bit": "paged32",
 }  # fmt: skip
-"""The names that people and the Transformers Trainer give optimizers, mapped to those of sql/model."""
+"""The names that people and the Transformers Trainer give to optimizers, mapped to the names in sql/model."""
 MODEL_COLUMNS = ("params_b", "active_params_b")
-"""Columns with the size of a model that the catalogue lacks, in 10^9 parameters."""
+"""Columns that give the size, in 10^9 parameters, of a model that is missing from the catalogue."""
 TEXTS: Mapping[str, Collection[str]] = {
     "run_id": (),
     "model": (),
@@ -35,30 +35,30 @@ TEXTS: Mapping[str, Collection[str]] = {
     "offload": ("act", "cpu", "cpu+act"),
     "memory_metric": ("alloc", "reserved", "smi"),
 }
-"""The settings of a run whose values are words in memory_of and speed_of, with the allowed words."""
+"""The settings of a run whose values are words in memory_of and speed_of, with the words allowed for each."""
 _WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
 )  # fmt: skip
 _SWITCHES = {"kbit_upcast": 1, "autocast": 1, "flash_attention": 2, "fp8": 2}
-"""The settings whose values are numbered choices, with their largest value."""
+"""The settings whose values are numbered choices, each with its largest value."""
 _MAY_BE_ZERO = {*_SWITCHES, "lora_rank", "lora_dropout"}
 SETTINGS = (*TEXTS, *_WHOLE, *_SWITCHES, "lora_dropout", "adapter_bytes", "weight_bytes", "node_network_gbps")
 """All settings of a run."""
 LORA_TARGETS = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_fused", "gate_proj", "up_proj", "down_proj", "lm_head",
 )  # fmt: skip
-"""The layers that ``adapted_sides`` of sql/model knows, and the head."""
+"""The layers that ``adapted_sides`` in sql/model knows, and the head."""
 MOST = 1e9
-"""Largest value of a setting: more GPUs, tokens or steps must be a typo."""
+"""The largest plausible value of a setting: more GPUs, tokens or steps must be a typo."""
 
 
 @dataclass(slots=True)
 class RunRow:
-    """Settings in the model's layout, and the assumptions made: names of settings and texts.
+    """Settings in the model's layout, and the assumptions made, each as a setting's name and a text.
 
     ``scaled_to`` is set if the model's shape is unknown and ``settings['model']`` is its likeness;
-    ``extrapolated`` is True if something else is unknown for which no published run gives evidence.
+    ``extrapolated`` is True if something else is unknown, for which no published run gives evidence.
     """
 
     settings: Settings
@@ -68,7 +68,7 @@ class RunRow:
 
 
 def number(row: Row, column: str) -> float | None:
-    """Return a positive number, None if the column is empty or absent. Raises RunError for anything else."""
+    """Return a positive number; None if the column is empty or absent. Raises RunError for any other text."""
     text = (row.get(column) or "").strip()
     if not text:
         return None
@@ -86,9 +86,9 @@ def number(row: Row, column: str) -> float | None:
 
 
 def set_model(read: RunRow, name: str, row: Row, known: Mapping[str, Architecture]) -> None:
-    """Set the row's model: one whose shape is known, or the nearest in size with the size to scale it to.
+    """Set the row's model: one of known shape, or the model nearest in size, with the size to scale it to.
 
-    Raises RunError if neither is known.
+    Raises RunError if neither the shape nor the size is known.
     """
     model, size = find_model(name, number(row, "params_b"), known, number(row, "active_params_b"))
     read.settings["model"] = model
@@ -143,7 +143,7 @@ def check_sharding(settings: Settings) -> None:
 
 
 def check_quantization(settings: Settings) -> None:
-    """Raise RunError for quantized weights with a method other than qlora, and for qlora without them."""
+    """Raise RunError for quantized weights with a method other than qlora, and for unquantized qlora."""
     method, quantization = settings.get("method"), settings.get("quantization")
     if quantization not in (None, "none") and method != "qlora":
         raise RunError(f"quantization: {quantization} goes with method qlora, not with {method}")
@@ -152,8 +152,8 @@ def check_quantization(settings: Settings) -> None:
 
 
 def read_run(row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]) -> RunRow:
-    """Read one row of the layout of catalog/measured_runs.csv; missing settings are left to the macros.
-    Raises RunError if model, GPU or method is missing or a value is implausible.
+    """Read one row in the layout of catalog/measured_runs.csv; missing settings are left to the macros.
+    Raises RunError if the model, GPU or method is missing, or a value is implausible.
     """
     read = RunRow({column: _setting(row, column) for column in SETTINGS if column not in ("model", "gpu")})
     if read.settings["method"] is None:

@@ -1,1 +1,1 @@
-"""From a listing to an offer: which GPU, how many, how many dollars per hour."""
+"""Turns listings into offers: the GPU, the number of GPUs, and the price in dollars per hour."""

@@ -1,7 +1,7 @@
-"""From a source's listings to offers: which GPU, how many, how many dollars per hour.
+"""Turns a source's listings into offers: the GPU, the number of GPUs, and the price in dollars per hour.
 
-Nothing is guessed: a listing without a certain price is a reject with a reason. A listing whose GPU is not
-certain is an offer without ``gpu_id``; it is counted and kept out of every ranking.
+Nothing is guessed: a listing whose price is not certain becomes a reject with a reason. A listing whose GPU
+is not certain becomes an offer without ``gpu_id``, which is counted but kept out of every ranking.
 """
 
 import math
@@ -38,13 +38,13 @@ from pipeline.parsing.prices import RowError
 from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
-"""Longest text of a row that a reject keeps."""
+"""The most characters that a reject keeps of a row's text."""
 
 MAX_REJECTS = 10_000
-"""Rejects kept per reading; a warning counts the rest. Azure's list, the longest one, has fewer rows."""
+"""The most rejects kept per reading; a warning counts the rest. Azure's list, the longest, has fewer rows."""
 
 _TEXTS = ("raw_label", "instance_type", "region", "country", "tier", "interconnect", "upstream_provider")
-"""Columns of a listing in the page's own words."""
+"""Columns of a listing that contain the page's own words."""
 
 _STATED = Offer.model_fields.keys() & {field.name for field in fields(Listing)}
 """Columns of an offer that a listing states."""
@@ -58,9 +58,9 @@ USD_DIGITS = Decimal("1e-8")
 def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
     """Return a reader's rows as offers, rejects and warnings.
 
-    ``rates`` gives dollars per unit of a foreign currency; without a rate, ``usd_*`` of a foreign price is
-    None and ``native_price`` is kept. The reader's errors pass through. Raises SourceChangedError, and stops
-    reading, if there are many more offers than expected.
+    ``rates`` gives dollars per unit of a foreign currency; if a currency has no rate, ``usd_*`` is None and
+    ``native_price`` is kept. Errors of the reader pass through. Raises SourceChangedError, and stops reading,
+    if there are many more offers than expected.
     """
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
@@ -92,7 +92,7 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
 def _offer_or_reject(
     row: Listing, config: SourceConfig, rates: Mapping[str, Rate], seen: set[tuple[Any, ...]]
 ) -> Offer | Reject:
-    """Return the offer of a row; the same machine again at the same price is a reject, except on a
+    """Return the offer or reject of a row; a machine repeated at the same price is a reject, except on a
     marketplace."""
     try:
         offer = _offer(_with_printable_text(row), config, rates)
@@ -189,7 +189,7 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
 
 
 def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
-    """Return the columns that the row states, else those that the yaml states for all rows."""
+    """Return the columns as the row states them, or else as the yaml states them for all rows."""
     billing = config.billing
     columns = config.attributes.model_dump(include=_STATED) | {
         "billing_increment_seconds": billing.increment_seconds,
@@ -210,8 +210,8 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
 
 
 def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
-    """Return the class of an offer's tier: the one that its price kind implies, or whose name begins the
-    tier, such as ``marketplace_verified``; else the source's class."""
+    """Return the class of an offer's tier: the class that its price kind implies, or with whose name the tier
+    begins, as in ``marketplace_verified``; else the source's class."""
     if price_kind == "serverless":
         return "serverless"
     return next((each for each in TIER_CLASSES if tier and tier.startswith(each)), of_source)
@@ -221,7 +221,7 @@ def _size_evidence(
     row: Listing, gpu_count: float, source: str, gpu_id: str | None, stated: Mapping[str, Any]
 ) -> SizeEvidence:
     """Return "offered" if the answer names the machine or prices all of its GPUs together; a price per GPU
-    does not show the machine's size. On a marketplace each offer is a host."""
+    does not show the machine's size. On a marketplace, each offer is one host's machine."""
     names_a_machine = row.instance_type is not None or row.gpu_counts is not None or gpu_count != 1
     if names_a_machine or not row.native_unit.startswith("gpu_") or stated["tier_class"] == "marketplace":
         return "offered"
@@ -242,8 +242,8 @@ def _identify(row: Listing, config: SourceConfig) -> Identity:
 
 
 def _identify_imported(row: Listing) -> Identity:
-    """Return the GPU of an imported row, by its gpu_id, or by a label that names a GPU or a machine. A label
-    that names both, with different GPUs, is ambiguous. Raises RowError for an unknown gpu_id."""
+    """Return the GPU of an imported row, by its gpu_id or by a label that names a GPU or a machine. A label
+    that names a GPU and a machine with another GPU is ambiguous. Raises RowError for an unknown gpu_id."""
     if stated := row.context.get("gpu_id"):
         if (card := card_by_id().get(str(stated))) is None:
             raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
@@ -269,7 +269,7 @@ def _check_currency(row: Listing, config: SourceConfig) -> None:
 
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:
-    """Raise RowError for a price outside of the bounds; both are inclusive."""
+    """Raise RowError for a price outside the source's bounds, which are inclusive."""
     low, high = bounds_of(config)
     if usd_per_gpu_hour is not None and not low <= usd_per_gpu_hour <= high:
         raise RowError(

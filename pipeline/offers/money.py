@@ -1,4 +1,4 @@
-"""Native prices as US dollars per hour, unrounded, and as text."""
+"""Native prices in US dollars per hour, unrounded, and dollar prices as text."""
 
 from decimal import Decimal
 from typing import cast
@@ -16,11 +16,11 @@ def usd_per_hour(
     term_days: int | None,
     fx: Decimal,
 ) -> Decimal:
-    """Return US dollars for one hour of the whole offer.
+    """Return the price of one hour of the whole offer, in US dollars.
 
-    A ``gpu_*`` price is multiplied by ``gpu_count``, an ``instance_*`` price is for the whole offer; a
-    month is 730 hours; ``instance_term`` is the total for ``term_days`` days of 24 hours. ``fx`` is the price
-    of one unit of the native currency in dollars. Raises ValueError for a term price without a term above 0.
+    A ``gpu_*`` price is multiplied by ``gpu_count``; an ``instance_*`` price is for the whole offer; a month
+    has 730 hours; an ``instance_term`` price is for all ``term_days`` days of 24 hours. ``fx`` is the dollar
+    price of one unit of the native currency. Raises ValueError for a term price without a positive term.
     """
     if native_unit == "instance_term":
         if not term_days or term_days < 0:
@@ -34,6 +34,6 @@ def usd_per_hour(
 
 
 def price_text(value: Decimal) -> str:
-    """Return dollars with two decimals; below a dollar, with all decimals of the price."""
+    """Return a price with two decimals or, if it is below one dollar, with all of its decimals."""
     digits = 2 if abs(value) >= 1 else max(2, -int(value.normalize().as_tuple().exponent))
     return f"{value:,.{digits}f}"

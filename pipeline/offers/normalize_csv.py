@@ -29,7 +29,7 @@ ANSWER_COLUMNS = (
 
 
 class _Label(BaseModel):
-    """A row of the table, with its optional columns."""
+    """A row of the table of labels, with its optional columns."""
 
     raw_label: str = ""
     provider: str = ""
@@ -51,10 +51,10 @@ def _answer(identity: Identity) -> dict[str, str | None]:
 
 
 def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]:
-    """Return the columns of ``path`` and of the answer, rows that have both, and the file's separator.
+    """Return the columns of ``path`` and the answer, the rows with all of them, and the file's separator.
 
     The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    An input column with the name of an answer column is overwritten. Raises CsvError.
+    An input column that has the name of an answer column is overwritten. Raises CsvError.
     """
     table = read_csv(path)
     if LABEL not in table.columns:
@@ -73,8 +73,8 @@ def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]
 
 
 def normalize_csv(path: Path, out: TextIO) -> None:
-    """Write the rows of ``path`` with the answer columns to ``out``, with the file's separator. Raises
-    CsvError."""
+    """Write the rows of ``path``, extended by the answer columns, to ``out``, using the file's separator.
+    Raises CsvError."""
     columns, rows, separator = normalized(path)
     writer = csv.DictWriter(out, columns, lineterminator="\n", delimiter=separator)
     writer.writeheader()

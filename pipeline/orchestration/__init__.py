@@ -1,1 +1,1 @@
-"""Dagster's view of the daily job. The only room that imports dagster; the work is done in the others."""
+"""Dagster's view of the daily job. Only this room imports dagster; the other rooms do the work."""

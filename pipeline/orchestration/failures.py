@@ -1,7 +1,7 @@
-"""Outcomes and incidents of runs that failed, were killed or canceled.
+"""Outcomes and incidents of runs that failed, were killed or were canceled.
 
 A run records the outcome of each of its sources before it fails. A source whose run was killed, took too long
-or crashed gets its outcome here, and an incident. A failed run without sources is an incident, too.
+or crashed gets its outcome and an incident here. A failed run without sources is an incident, too.
 """
 
 from datetime import UTC, date, datetime
@@ -29,7 +29,7 @@ def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
     errors = [str((data.error.cause or data.error).message).strip() for data in failed if data.error]
     ended = f"it was ended from outside, killed, out of memory or too slow ({context.failure_event.message})"
     reason = "; ".join(errors) or ended
-    # Our own Failure: publish_day has kept the incident.
+    # If gpufare itself raised the Failure, publish_day has kept the incident.
     is_kept = bool(failed) and all(data.user_failure_data for data in failed)
     _record_failure(context, home.folders(), reason, is_kept)
 
@@ -45,7 +45,7 @@ def _record_failure(
 ) -> None:
     """Record the outcomes that the run did not record, and one incident.
 
-    ``is_kept``: a run without sources has kept its incident itself.
+    ``is_kept`` is True if a run without sources has kept its incident itself.
     """
     run = context.dagster_run
     began = _began(context)
@@ -74,7 +74,7 @@ def _record_failure(
 
 
 def _began(context: dg.RunStatusSensorContext) -> datetime:
-    """Return the time at which the run began (UTC), or the current time if it never did."""
+    """Return the time at which the run began (UTC), or the current time if the run never began."""
     record = context.instance.get_run_record_by_id(context.dagster_run.run_id)
     began = record.start_time if record else None
     return datetime.now(UTC) if began is None else datetime.fromtimestamp(began, UTC)

@@ -14,7 +14,7 @@ SOURCE_TAG = "source"
 
 
 def enabled_sources() -> list[SourceConfig]:
-    """Return the sources that are not retired, by name."""
+    """Return the sources that are not retired, sorted by name."""
     return [config for config in configs().values() if config.disabled is None]
 
 
@@ -34,7 +34,7 @@ def table_key(table: str) -> dg.AssetKey:
 
 
 def code_version(definition: Iterable[str]) -> str:
-    """Return the version of some source texts: Dagster marks assets of an earlier one as outdated."""
+    """Return a version for source texts: Dagster marks assets made with an earlier version as outdated."""
     digest = hashlib.sha256()
     for text in definition:
         digest.update(text.encode() + b"\0")

@@ -1,4 +1,4 @@
-"""The data home of the assets, the same as the command line's."""
+"""The data home of the assets, which is the same as the command line's."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ PAGES_VARIABLE = "GPUFARE_PAGES"
 
 
 class GpufareHome(dg.ConfigurableResource[Home]):
-    """The data home, and the saved pages to read in place of the providers'."""
+    """The data home, and the saved pages to read in place of the providers' pages."""
 
     root: str = Field(default="", description="Empty: $GPUFARE_HOME or the user's data folder.")
     pages: str = Field(

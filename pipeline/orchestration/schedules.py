@@ -1,10 +1,10 @@
-"""Dagster's schedules, in the order of a morning. All times are UTC.
+"""Dagster's schedules, in the order in which they run in the morning. All times are UTC.
 
 | time | schedule | run |
 |---|---|---|
 | 06:00 | capture | every source is captured, and then read |
-| 06:30 | capture_again | the sources that failed, once more |
-| 07:00 | publish_tables | the tables are built from the accepted rows, and published; then the report |
+| 06:30 | capture_again | the sources that failed are captured once more |
+| 07:00 | publish_tables | the tables are built from the accepted rows and published; the report is written |
 | 07:15 | morning_digest | price moves, failures and held prices are posted |
 | 07:30 | plan_ahead | plans for the next publication are computed |
 """
@@ -34,7 +34,7 @@ RUNNING = dg.DefaultScheduleStatus.RUNNING
 capture_job = dg.define_asset_job(
     "capture",
     selection=dg.AssetSelection.groups("raw", "offers"),
-    tags={"dagster/max_retries": "0"},  # capture_again is the retry, only for failed sources
+    tags={"dagster/max_retries": "0"},  # capture_again retries, but only failed sources
     description="Capture sources and read their answers.",
 )
 
@@ -67,7 +67,7 @@ def capture(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
 
 @dg.schedule(job=capture_job, cron_schedule="30 6 * * *", default_status=RUNNING)
 def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _Tick:
-    """Ask once more for the sources that failed today."""
+    """Ask again the sources that failed today."""
     day = context.scheduled_execution_time.date()
     failed = [config for config in enabled_sources() if _failed(config, day, home.folders())]
     yield _request(context, home, failed)
@@ -76,7 +76,7 @@ def capture_again(context: dg.ScheduleEvaluationContext, home: GpufareHome) -> _
 def _request(
     context: dg.ScheduleEvaluationContext, home: GpufareHome, sources: Sequence[SourceConfig]
 ) -> dg.RunRequest | dg.SkipReason:
-    """Return one run of the sources that may be asked; the tick's log names the others with their reasons."""
+    """Return one run of the sources that may be asked; the tick's log says why each other source is off."""
     # A replay needs no permission.
     off = {} if home.saved_pages() else off_sources(sources, home.folders(), os.environ)
     for config in sources:
@@ -96,7 +96,7 @@ def _request(
 
 
 def _failed(config: SourceConfig, day: date, home: Home) -> bool:
-    """True if the day's newest attempt at the source was not accepted, or its outcome is damaged."""
+    """True if the day's newest attempt at the source was not accepted, or if its outcome is damaged."""
     try:
         row = Records(home).outcome(config.name, day)
     except RecordError:

@@ -1,12 +1,12 @@
 """Each source's two assets: its raw answers, and the offers (or exchange rates) read from them.
 
-One step makes the assets of all chosen sources, so that a process starts once for all of them: it asks the
-sources side by side, as `gpufare refresh` does, and then reads one after the other. A source that fails gets
-an outcome in the record, a failed check, and no materialization; the others are captured and read before the
-step fails because of it. Publishing is a separate run and takes the accepted offers.
+One step makes the assets of all chosen sources, so that only one process starts: it asks the sources in
+parallel, as `gpufare refresh` does, and then reads one source after the other. A source that fails gets an
+outcome in the record, a failed check, and no materialization; all other sources are captured and read before
+the step fails because of that source. Publishing is a separate run, which uses the accepted offers.
 
-Today's partition is captured; a past one is read again from the archive, or skipped if it was never captured:
-a live page shows today's prices only.
+Today's partition is captured; a past partition is read again from the archive, or is skipped if it was never
+captured, since a live page shows only today's prices.
 """
 
 import os
@@ -39,23 +39,23 @@ EXPECTATIONS = "expectations"
 MAX_DESCRIPTION_CHARACTERS = 1_000
 
 CAPTURE_POOL = "capture"
-"""No two runs ask the sources' hosts, or write their record, at the same time. Within a run, sources that
-share a host are asked one after the other."""
+"""The pool in which no two runs ask the sources' hosts, or write the sources' record, at the same time.
+Within a run, sources that share a host are asked one after the other."""
 
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
 
 
 def daily_partitions(home: Home) -> dg.DailyPartitionsDefinition:
-    """Return a partition per day (UTC), from the first archived day on.
+    """Return one partition per day (UTC), from the first archived day on.
 
-    end_offset=1: a page captured today belongs to today's partition, not yesterday's.
+    ``end_offset`` is 1 because a page captured today belongs to today's partition, not yesterday's.
     """
     start = first_day(home, datetime.now(UTC).date())
     return dg.DailyPartitionsDefinition(start_date=start.isoformat(), timezone="UTC", end_offset=1)
 
 
 def first_day(home: Home, today: date) -> date:
-    """Return the first archived day; ``today`` without one, or if the archive cannot be read."""
+    """Return the first archived day; ``today`` if no day is archived or the archive cannot be read."""
     archive = Archive(home.archive)
     try:
         return min([day for source in archive.sources() for day in archive.days(source)[:1]] + [today])
@@ -84,7 +84,7 @@ def source_assets(configs: Sequence[SourceConfig], days: dg.DailyPartitionsDefin
     def sources(context: dg.AssetExecutionContext, home: GpufareHome) -> _Events:
         run = _Run(context, home, _day_of(context))
         chosen = [config for config in configs if run.makes(raw_key(config.name), offers_key(config.name))]
-        chosen.sort(key=lambda config: config.kind != "exchange_rates")  # prices are converted with them
+        chosen.sort(key=lambda config: config.kind != "exchange_rates")  # prices need exchange rates
         made = run.captures([config for config in chosen if run.makes(raw_key(config.name))])
         for config in chosen:
             try:
@@ -131,7 +131,7 @@ def _specs(config: SourceConfig) -> list[dg.AssetSpec]:
 
 
 def _day_of(context: dg.AssetExecutionContext) -> date:
-    """Return the partition's day. Raises Failure if it has not begun (UTC)."""
+    """Return the partition's day. Raises Failure if the day has not begun (UTC)."""
     day = date.fromisoformat(context.partition_key)
     today = datetime.now(UTC).date()
     if day > today:
@@ -144,7 +144,7 @@ def _day_of(context: dg.AssetExecutionContext) -> date:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run: its day, and the reasons of failed sources by name."""
+    """A run, with its day and the reasons why sources failed, by source."""
 
     context: dg.AssetExecutionContext
     resource: GpufareHome
@@ -179,8 +179,8 @@ class _Run:
                 )
 
     def captures(self, configs: Sequence[SourceConfig]) -> dict[str, Capture]:
-        """Ask the sources in parallel and return their captures by name. For a past day only
-        saved pages are read.
+        """Ask the sources in parallel and return their captures by name. For a past day,
+        only saved pages are read.
 
         Raises GpufareError, without asking, if live prices and sample pages would be mixed.
         """
@@ -202,7 +202,7 @@ class _Run:
             return {each.name: failed(source=each.name, error=sentence_of(problem)) for each in configs}
 
     def source(self, config: SourceConfig, made: Capture | None) -> _Events:
-        """Show and read a source's capture: the one just ``made``, else those of the archive."""
+        """Show and read a source's captures: the capture just ``made``, or else the archived captures."""
         archived = () if made else Archive(self.home.archive).captures(config.name, self.day)
         captures = [made] if made else [capture for capture in archived if capture.status is not None]
         if self.is_past and not captures:
@@ -236,7 +236,7 @@ class _Run:
 
 
 def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.MetadataValue[Any]]:
-    """Return the metadata of a capture, which may have failed: reading it records the outcome and fails."""
+    """Return the metadata of a capture. If the capture failed, reading it records the outcome and fails."""
     return {
         "status": capture.status or "",
         "capture": _folder(capture, home),
@@ -277,8 +277,8 @@ def markdown_of(reason: str) -> str:
 
 
 def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
-    """Return the last accepted day, the newest capture's folder, and the first of its addresses that gave no
-    usable answer, else its first address."""
+    """Return the last accepted day, the newest capture's folder, and the first of the capture's addresses
+    that gave no usable answer, or else its first address."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
     entries = captures[-1].entries if captures else ()

@@ -70,7 +70,7 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
 
 
 def _checked_tables() -> dict[str, dg.AssetKey]:
-    """Return the table of each check: the last one that it reads, which is the nearest to users'
+    """Return the table of each check: the last table that the check reads, which is the closest to users'
     questions."""
     order = [table.name for table in lineage]
     with connect() as connection:
@@ -110,7 +110,7 @@ def _check_result(result: CheckResult) -> dg.AssetCheckResult:
 
 
 def _rows(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> dg.MetadataValue:
-    """Return rows as JSON, which Dagster shows as text, so that no label of a page becomes markup."""
+    """Return rows as JSON, which Dagster shows as text, so that no label from a page becomes markup."""
     table = [dict(zip(columns, row, strict=True)) for row in rows]
     return dg.MetadataValue.json(json.loads(json.dumps(table, default=str)))
 
@@ -152,9 +152,9 @@ def published_tables(
     kinds={"html"},
 )
 def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Write the page of the published file into <home>/report, for a browser or a web server.
+    """Write the report on the published file into <home>/report, for a browser or a web server.
 
-    If it fails, the published file and the earlier page stay.
+    If writing fails, the published file and the earlier report stay.
     """
     folders = home.folders()
     page = write_report(folders, folders.report, datetime.now(UTC))
@@ -174,7 +174,7 @@ def report(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.Materiali
     "webhook in GPUFARE_WEBHOOK_URL.",
 )
 def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
-    """Post the digest after publishing, even if that failed: the digest reports it."""
+    """Post the digest after publishing, even if publishing failed: the digest reports the failure."""
     this_morning = digest_of(home.folders(), datetime.now(UTC))
     digest = send_digest(home.folders(), this_morning, os.environ)
     context.log.info(f"{this_morning.text()}\n{digest}")
@@ -195,8 +195,8 @@ def morning_digest(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.M
 def plans_ahead(context: dg.AssetExecutionContext, home: GpufareHome) -> dg.MaterializeResult[None]:
     """Compute plans for common jobs; the next publication includes the plans in plan_grid.
 
-    This takes some minutes, once for each state of the catalogue and the model. It is a separate job, so that
-    neither the publication nor the report waits for it.
+    Planning takes some minutes, once for each state of the catalogue and the model. It is a separate job, so
+    that neither the publication nor the report waits for the plans.
     """
     left = complete(home.folders(), context.log.info)
     return dg.MaterializeResult(metadata={"models left": left})

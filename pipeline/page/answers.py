@@ -1,7 +1,7 @@
-"""The grid of answers: each workload by price kind, place and tier, ranked by the macros of the file.
+"""The grid of answers: each workload by price kind, place and tier, ranked by the file's macros.
 
-SQL computes every number; the page only looks answers up. Values are stored by column, and shared ones once,
-which keeps the page small.
+SQL computes every number; the page only looks answers up. Values are stored by column, and shared values only
+once, which keeps the page small.
 """
 
 import json
@@ -19,14 +19,14 @@ from pipeline.questions.words import way_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10
-"""Ranked rows of each answer."""
+"""Number of ranked rows in each answer."""
 
 _VARIANT = """
 CREATE OR REPLACE TEMP TABLE report_variant AS
 SELECT {columns} FROM main.workloads LIMIT 1
 """
 
-# The candidates and their cost are the same for both rankings: only how they are ranked differs.
+# The candidates and their costs are the same for both rankings: only the order differs.
 _RANKED = """
 SELECT
     job, coalesce(ranked_kind, '{any_kind}') AS kind, rank, candidate, total_usd, hours, meets_deadline,
@@ -55,10 +55,10 @@ class Index:
 class Grid:
     """The answers collected over all rankings.
 
-    ``ways`` has the ranked ways to run each workload: GPUs and offer, with their number, total, band and
-    hours. ``lists`` has these numbers by rank, by place and tier, price kind and workload; ``notes`` has
-    missed deadlines and the savings from a longer wait. ``planned`` has the workloads and machines whose
-    plans the page shows.
+    ``ways`` contains the ranked ways to run each workload: GPUs and offer, with a number, total, band and
+    hours. ``lists`` contains these numbers in order of rank, by place and tier, price kind and workload;
+    ``notes`` contains missed deadlines and the savings from a longer wait. ``planned`` contains the workloads
+    and machines whose plans the page shows.
     """
 
     workloads: list[str]
@@ -71,7 +71,7 @@ class Grid:
     planned: set[tuple[str, int]] = field(default_factory=set)
 
     def place(self, row: dict[str, Any]) -> int:
-        """Return the number of a ranked way among those of its workload."""
+        """Return the number of a ranked way among the ways of its workload."""
         ways = self.ways.setdefault(row["job"], {})
         way = (row["gpu_id"], row["gpu_count"], row["node_count"], row["offer"])
         if way not in ways:
@@ -80,7 +80,7 @@ class Grid:
         return int(ways[way][0])
 
     def machine(self, job: str, machine: tuple[Any, ...]) -> int:
-        """Return the number of a machine whose plan for a job the page shows."""
+        """Return the number of a machine, and note that the page shows the machine's plan for a job."""
         number = self.machines.of(machine)
         self.planned.add((job, number))
         return number
@@ -93,8 +93,8 @@ def answers(
     machines: Index,
     offers: Index,
 ) -> dict[str, Any]:
-    """Return the rankings of the workloads, and the best answer of each with every GPU, as the page reads
-    them. ``gpus`` is true for each GPU of the catalogue that a ranked offer has. Machines (gpu_id, gpu_count,
+    """Return the rankings of the workloads, and each workload's best answer with every GPU, in the page's
+    format. ``gpus`` is true for each GPU of the catalogue with a ranked offer. Machines (gpu_id, gpu_count,
     node_count) and offers (rows of rentals) are added to ``machines`` and ``offers``. Raises QueryError."""
     grid = Grid(workloads, machines, offers)
     ask(connection, "CREATE TEMP TABLE report_plans AS FROM workload_plans()")
@@ -170,7 +170,7 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
 
 
 def _ways(grid: Grid) -> dict[str, list[Any]]:
-    """Return the columns of the ways, workload by workload; totals are differences from the way before."""
+    """Return the columns of the ways, workload by workload; totals are differences from the total before."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("count", "machine", "offer", "total", "low", "high", "hours")
     }
@@ -186,12 +186,12 @@ def _ways(grid: Grid) -> dict[str, list[Any]]:
 
 
 def differences(numbers: list[int]) -> list[int]:
-    """Return each number less the one before it."""
+    """Return each number minus the number before it."""
     return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
 
 
 def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
-    """Return the lists, with 0 in place of each that equals the one for any place and tier."""
+    """Return the lists, with 0 in place of each list that equals the list for any place and tier."""
     plain, *others = lists
     shorter = [
         [
@@ -221,9 +221,9 @@ ORDER BY job, gpu_id
 
 
 def _why_not(connection: duckdb.DuckDBPyConnection, grid: Grid, gpus: Mapping[str, bool]) -> dict[str, Any]:
-    """Return the best answer with each GPU by rank, and the reasons why others have none, by price kind and
-    workload, for any place and tier. The reason for a GPU without offers does not depend on the price
-    kind."""
+    """Return the best answer with each GPU, in order of rank, and the reasons why other GPUs have no answer,
+    by price kind and workload, for any place and tier. The reason for a GPU without offers does not depend on
+    the price kind."""
     best: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows(connection, "best_of_gpus"):
         best.setdefault((row["kind"], row["job"]), []).append(row)
@@ -263,7 +263,7 @@ def _each_once(lists: list[list[int]]) -> dict[str, Any]:
 
 
 def _plans(connection: duckdb.DuckDBPyConnection, grid: Grid) -> dict[str, Any]:
-    """Return the plans on the machines of the answers: a row per recipe and machine, with machines in
+    """Return the plans on the machines of the answers: one row per recipe and machine, with machines in
     ascending order. Workloads with the same recipe have the same plans."""
     recipes: dict[tuple[str, ...], dict[int, tuple[Any, ...]]] = {}
     evidence, runs = Index(), Index()

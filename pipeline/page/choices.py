@@ -1,4 +1,4 @@
-"""Choices for a reader of the report: price kinds, places and tiers, each an option of the command."""
+"""Choices for a reader of the report: price kinds, places and tiers, each also a command-line option."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ ANY_KIND = "any"
 @dataclass(frozen=True, slots=True)
 class Filter:
     """One choice: its name in the page's address, its label, and the job setting behind it, which is applied
-    before anything is ranked; ``value`` None sets nothing."""
+    before anything is ranked; a ``value`` of None sets nothing."""
 
     name: str
     label: str
@@ -17,7 +17,7 @@ class Filter:
 
     @property
     def option(self) -> str:
-        """The choice as an option of the command."""
+        """The choice as a command-line option."""
         return "" if self.value is None else f"--{self.setting} {self.value}"
 
 

@@ -18,7 +18,7 @@ TABLES = ("gpus", "errors", "error_summary", "sources", "rejects", "left_out", "
 
 
 def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """Return what the page shows. Raises QueryError if the published file is from an earlier version."""
+    """Return the facts that the page shows. Raises QueryError if the file is from an earlier version."""
     machines, offers = Index(), Index()
     tables = {name: table(connection, name) for name in TABLES}
     jobs = _workloads(connection)
@@ -42,7 +42,7 @@ def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
 
 
 def _as_shown(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with its prices as they are shown."""
+    """Return a row with its prices rounded as the page shows them."""
     prices = {name: dollars_per_hour(row[name]) for name in row if "usd_per_" in name}
     return {name: plain(value) for name, value in row.items()} | prices
 
@@ -53,7 +53,7 @@ def _columns(found: list[dict[str, Any]]) -> dict[str, list[Any]]:
 
 
 def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
-    """Return the columns of the workloads that the page shows, with the command for each."""
+    """Return the columns of the workloads that the page shows, with the command for each workload."""
     columns = table(connection, "workloads", exact)
     asked = {name: columns.pop(name) for name in [*columns] if name.startswith("asked_")}
     amounts = {name: columns.pop(name) for name in ("examples", "tokens_per_example", "epochs")}
@@ -71,7 +71,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
 
 
 def tokens_text(tokens: float) -> str:
-    """Return a number of tokens as people write it, such as 100M or 1.5M; exact."""
+    """Return a number of tokens as people write it, but exactly, such as 100M or 1.5M."""
     for unit, size in (("B", 10**9), ("M", 10**6)):
         text = f"{tokens / size:.15g}"
         if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:
@@ -80,7 +80,7 @@ def tokens_text(tokens: float) -> str:
 
 
 def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machines: Index) -> dict[str, Any]:
-    """Return the answers that none beats in both cost and hours, cheapest first, by price kind and
+    """Return the answers that no other answer beats in both cost and hours, cheapest first, by price kind and
     workload."""
     providers, kinds = Index(), Index()
     numbers = {workload: number for number, workload in enumerate(workloads)}
@@ -105,7 +105,7 @@ def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machine
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """Return the cheapest price of each day by GPU, price kind and provider, from ``first_day`` on: each
-    series has the day of its first price, and then a price or null per day."""
+    series gives the day of its first price, and then a price or null for each day."""
     ((newest,),) = ask(connection, "SELECT as_of_day FROM main.publication").rows
     first: date = newest - timedelta(days=HISTORY_DAYS - 1)
     ask(connection, "SET VARIABLE report_first_day = ?::DATE", [first])

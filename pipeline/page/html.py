@@ -9,11 +9,11 @@ from typing import Any
 
 STYLES = ("uplot/uPlot.min.css", "style.css")
 SCRIPTS = ("uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "charts.js", "sections.js", "main.js")
-"""In the order in which they run; uPlot draws the charts."""
+"""Scripts in the order in which they run; uPlot draws the charts."""
 
 
 def page(facts: dict[str, Any]) -> str:
-    """Return the whole page. The data are compressed, and base64 has no character that ends a script."""
+    """Return the whole page. The data are in base64, which contains no character that ends a script."""
     style = "\n".join(_text(name) for name in STYLES)
     scripts = [_text(name) for name in SCRIPTS]
     filled = {
@@ -33,13 +33,13 @@ def _text(name: str) -> str:
 
 
 def _packed(facts: dict[str, Any]) -> str:
-    """Return the facts as compressed JSON in base64. The same facts give the same text."""
+    """Return the facts as compressed JSON in base64. The same facts always give the same text."""
     text = json.dumps(facts, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
 def _policy(style: str, scripts: list[str]) -> str:
-    """Return a policy that allows only the page's own scripts and style; no text becomes markup."""
+    """Return a policy that allows only the page's own scripts and style, and lets no text become markup."""
     rules = [
         "default-src 'none'",
         f"script-src {' '.join(_hash(script) for script in scripts)}",

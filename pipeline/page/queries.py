@@ -12,13 +12,13 @@ from pipeline.home import paths
 from pipeline.warehouse.query import Result, ask
 
 DIGITS = 3
-"""Significant digits of estimates without cents: hours, speeds, memory."""
+"""Significant digits of estimates that are not amounts of money: hours, speeds and memory."""
 
 BAND_DIGITS = 2
-"""Significant digits of a band's ends, the 10th and 90th percentile; none is finer than a cent."""
+"""Significant digits of a band's ends, the 10th and 90th percentiles, which are never finer than a cent."""
 
 WHOLE_DOLLARS = 1000
-"""Amounts in US dollars of at least this much are shown without cents."""
+"""US dollar amounts of at least this value are shown without cents."""
 
 
 def query_text(name: str) -> str:
@@ -27,12 +27,12 @@ def query_text(name: str) -> str:
 
 
 def query(connection: duckdb.DuckDBPyConnection, name: str) -> Result:
-    """Return the answer of a query of the report. Raises QueryError."""
+    """Return the result of one of the report's queries. Raises QueryError."""
     return ask(connection, query_text(name))
 
 
 def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str, Any]]:
-    """Return the rows of a query of the report, as dictionaries. Raises QueryError."""
+    """Return the rows of one of the report's queries, as dictionaries. Raises QueryError."""
     return query(connection, name).dicts()
 
 
@@ -48,7 +48,7 @@ def exact(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return the same as ``exact``, but round fractions to six digits, more than are shown."""
+    """Return the same as ``exact``, but round fractions to six digits, which is more than are shown."""
     found = exact(value)
     return whole(float(f"{found:.6g}")) if isinstance(found, float) else found
 
@@ -56,7 +56,7 @@ def plain(value: Any) -> Any:
 def table(
     connection: duckdb.DuckDBPyConnection, name: str, as_json: Callable[[Any], Any] = plain
 ) -> dict[str, list[Any]]:
-    """Return the columns of a query of the report, for JSON. Raises QueryError."""
+    """Return the columns of one of the report's queries, for JSON. Raises QueryError."""
     found = query(connection, name)
     return {column: [as_json(row[place]) for row in found.rows] for place, column in enumerate(found.columns)}
 
@@ -72,8 +72,8 @@ def digits(number: float | Decimal) -> float | int:
 
 
 def outward(low: Decimal, high: Decimal) -> tuple[float | int, float | int]:
-    """Return a band rounded to BAND_DIGITS significant digits, or to the cent, its low end down and its high
-    end up, so that the total, which has more digits, stays in it."""
+    """Return a band rounded to BAND_DIGITS significant digits, or to the cent: the low end down and the high
+    end up, so that the total, which has more digits, stays inside the band."""
     return _to_digits(low, ROUND_FLOOR), _to_digits(high, ROUND_CEILING)
 
 
@@ -89,7 +89,7 @@ def cents(amount: Decimal) -> int:
 
 
 def dollars_per_hour(price: Decimal) -> float:
-    """Return a price in US dollars as it is shown: to the cent; below a dollar, to a tenth of a cent."""
+    """Return a price in US dollars, rounded as shown: to the cent, or below a dollar to a tenth of a cent."""
     step = Decimal("0.001") if price < 1 else Decimal("0.01")
     return float(price.quantize(step, ROUND_HALF_UP))
 

@@ -1,4 +1,4 @@
-"""Writes the report of the published file."""
+"""Writes the report on the published file."""
 
 from datetime import datetime
 from importlib.metadata import version
@@ -15,8 +15,8 @@ FILE = "index.html"
 
 
 def write_report(home: Home, folder: Path, now: datetime) -> Path:
-    """Write the report on the home's published file to ``index.html`` in a folder; an earlier one is replaced
-    once the new one is complete. ``now`` (UTC) is the time at which the page says it was made.
+    """Write the report on the home's published file to ``index.html`` in a folder; an earlier report is
+    replaced once the new report is complete. The page gives ``now`` (UTC) as the time when it was made.
 
     Raises GpufareError if the file is missing, damaged or of another version, and UnwritableError.
     """

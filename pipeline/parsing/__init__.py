@@ -1,1 +1,1 @@
-"""Parts that readers share: HTML, text, prices, units, tables and JSON lists."""
+"""Parts shared by readers: HTML, text, prices, units, tables and JSON lists."""

@@ -1,5 +1,5 @@
-"""A source's answers read together: a refused one does not stop the others, but no row at all is a
-failure."""
+"""Reading all of a source's answers: a refused answer does not stop the others, but if no answer gives a row,
+the reading fails."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
@@ -16,10 +16,10 @@ Answers = Sequence[Answer]
 """Argument of a reader: the answers to one visit's requests."""
 
 Reading = Iterator[Row]
-"""Result of ``read``: listings and rejects, and warnings at the end."""
+"""Result of ``read``: listings and rejects, then warnings."""
 
 Rows = Iterator[Listing | Reject]
-"""Result of a part of a reader."""
+"""Result of a function that is part of a reader."""
 
 Listings = Iterator[Listing]
 
@@ -29,8 +29,8 @@ ReadAnswers = Callable[[Answers, SourceConfig], Reading]
 
 
 def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
-    """Return a decorator that turns a function for one answer into a source's ``read``: see
-    ``joint_reader``."""
+    """Return a decorator that turns a function that reads one answer into a source's ``read``, as
+    ``joint_reader`` does."""
 
     def decorated(read_one: ReadAnswer) -> ReadAnswers:
         @wraps(read_one)
@@ -43,10 +43,10 @@ def reader(complaint: str | None = None) -> Callable[[ReadAnswer], ReadAnswers]:
 
 
 def joint_reader(complaint: str | None = None) -> Callable[[ReadAudited], ReadAnswers]:
-    """Return a decorator that turns a function for all answers into a source's ``read``.
+    """Return a decorator that turns a function that reads all answers into a source's ``read``.
 
-    ``read`` yields the rows, then the audit's warnings. Raises SourceChangedError with the complaint when no
-    answer gave a row; without a complaint, the function itself raises for an answer without rows.
+    ``read`` yields the rows, then the audit's warnings. Raises SourceChangedError with the complaint if no
+    answer gave a row; without a complaint, the decorated function itself raises if an answer has no rows.
     """
 
     def decorated(read_rows: ReadAudited) -> ReadAnswers:
@@ -63,7 +63,7 @@ def joint_reader(complaint: str | None = None) -> Callable[[ReadAudited], ReadAn
 
 
 def _at_least_one(rows: Iterable[Row], complaint: str) -> Reading:
-    """Yield the rows. Raises SourceChangedError if an answer gave none of them."""
+    """Yield the rows. Raises SourceChangedError if every row is a refused answer or a warning."""
     found = False
     for row in rows:
         is_refusal = isinstance(row, Reject) and row.reason is RejectReason.UNREADABLE_ANSWER
@@ -76,9 +76,9 @@ def _at_least_one(rows: Iterable[Row], complaint: str) -> Reading:
 def each_answer(
     answers: Answers, read: Callable[[Answer], _T]
 ) -> tuple[list[tuple[Answer, _T]], list[Reject]]:
-    """Return the results of ``read`` for answers to independent questions, such as one per region.
+    """Return each answer with the result of ``read``, for independent answers such as one per region.
 
-    An answer that ``read`` refuses becomes a reject. Raises SourceChangedError when it refuses every answer.
+    An answer that ``read`` refuses becomes a reject. Raises SourceChangedError if every answer is refused.
     """
     known: list[tuple[Answer, _T]] = []
     refused: list[Reject] = []

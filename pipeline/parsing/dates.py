@@ -1,4 +1,4 @@
-"""Dates on price pages, and when prices are valid: "effective January 1, 2027", "before 1 January"."""
+"""Dates on price pages, and the validity of prices: "effective January 1, 2027", "before 1 January"."""
 
 import re
 from collections.abc import Iterable
@@ -27,11 +27,8 @@ _LAST = re.compile(r"\b(?:until|through)\b", re.IGNORECASE)
 
 
 def date_of(text: str) -> date | None:
-    """Return the date in a text: ``2026-10-01``, with or without a time, ``October 1, 2026`` or ``1 Oct
-    2026``.
-
-    None for any other text.
-    """
+    """Return the date in a text such as ``2026-10-01`` (with or without a time), ``October 1, 2026`` or
+    ``1 Oct 2026``; None for any other text."""
     text = text.strip()
     iso = _ISO.fullmatch(text)
     for form in ("%Y-%m-%d",) if iso else _FORMATS:
@@ -48,23 +45,23 @@ def day_of(answer: Answer) -> date:
 
 
 def effective_from(day: date | None, answer: Answer) -> date | None:
-    """Return the first day of a price announced ahead; None for a price valid on the answer's own day."""
+    """Return the first day of a price announced in advance; None for a price that is already valid."""
     return day if day is not None and day > day_of(answer) else None
 
 
 @dataclass(frozen=True, slots=True)
 class Validity:
-    """Period of validity of prices: from ``first_day`` until before ``ended_on``; None where not stated."""
+    """Validity of prices: from ``first_day`` to the day before ``ended_on``; None if a day is not stated."""
 
     first_day: date | None = None
     ended_on: date | None = None
 
 
 def validity(header: str, answer: Answer) -> Validity:
-    """Return when a column's prices are valid, according to its header.
+    """Return the period in which a column's prices are valid, according to its header.
 
-    A day without a year is the nearest one: price pages announce changes weeks ahead. Raises UnreadableError
-    for a date, or the word "effective", in an unknown form.
+    A date without a year is taken as the nearest such date, because price pages announce changes weeks ahead.
+    Raises UnreadableError for a date, or a phrase with "effective", in an unknown form.
     """
     text = _ORDINAL.sub("", header)
     found = list(_STATED.finditer(text))
@@ -82,7 +79,7 @@ def validity(header: str, answer: Answer) -> Validity:
 
 def is_superseded(own: Validity, others: Iterable[Validity], answer: Answer) -> bool:
     """True if prices are no longer valid on the answer's day: their last day has passed, or another column's
-    prices for the same thing took effect later."""
+    prices for the same thing have taken effect since."""
     today = day_of(answer)
     return (own.ended_on is not None and own.ended_on <= today) or any(
         (own.first_day or date.min) < (other.first_day or date.min) <= today for other in others

@@ -1,4 +1,4 @@
-"""Data that a Next.js page contains for its own scripts: texts pushed to ``__next_f``, in pieces."""
+"""Data that a Next.js page contains for its own scripts: pieces of text pushed to ``__next_f``."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from pipeline.contracts.listing import Answer, read_json
 
 MAX_VALUE_CHARACTERS = 1_000_000
 MAX_VALUES = 500
-"""Bounds far above any page's needs: each value is parsed from a copy of the text after its beginning."""
+"""Limits far above any page's needs; without them, each parsed value would copy the rest of the text."""
 
 _PIECE = re.compile(r'self\.__next_f\.push\(\[1,"((?:[^"\\]|\\.)*)"\]\)', re.DOTALL)
 
@@ -30,8 +30,8 @@ def flight_text(answer: Answer) -> str:
 
 
 def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
-    """Yield the JSON value at each match of ``beginning`` in the text of a stream. Raises
-    SourceChangedError."""
+    """Yield the JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError
+    if a value is not JSON, and for too many values."""
     for number, found in enumerate(beginning.finditer(text)):
         if number == MAX_VALUES:
             raise answer.changed(f"more than {MAX_VALUES} values in the page's data")

@@ -1,4 +1,4 @@
-"""Number of GPUs in a row, from a field or a name such as "8x H100"."""
+"""The number of GPUs that a row offers, from a field or a name such as "8x H100"."""
 
 import re
 from typing import Any
@@ -14,7 +14,7 @@ _OTHER_SPELLING = re.compile(
 
 
 def gpu_count(value: Any) -> int:
-    """Return the whole number of GPUs, at least 1, in a field or cell (``8``, ``"8"``). Raises RowError."""
+    """Return the GPU count, at least 1, in a field or cell (``8``, ``"8"``). Raises RowError otherwise."""
     try:
         count = whole_number(value)
     except UnreadableError as error:
@@ -25,10 +25,10 @@ def gpu_count(value: Any) -> int:
 
 
 def gpu_count_in(name: str) -> int | None:
-    """Return the GPU count in a name (``8x H100``, ``H100 (8×)``, ``gpu-a100-8x``); None without one.
+    """Return the GPU count, if any, in a name (``8x H100``, ``H100 (8×)``, ``gpu-a100-8x``).
 
-    Raises RowError for several counts, and for one in an unknown spelling ("H100 x8", "8 GPUs"), because the
-    caller may take a name without a count for one GPU.
+    Raises RowError for several counts, and for a count in an unknown spelling ("H100 x8", "8 GPUs"), because
+    the caller may take a name without a count to mean one GPU.
     """
     counts = _COUNT.findall(name)
     if len(counts) == 1:

@@ -1,4 +1,4 @@
-"""HTML pages: refused if truncated, read as a visitor sees them, selected by exactly-one rules."""
+"""HTML pages: refused if truncated, read as a visitor sees them, searched for tags that must be unique."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,8 +19,8 @@ _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 def page(answer: Answer) -> BeautifulSoup:
     """Parse an answer as a page.
 
-    Raises SourceChangedError for a page that ends inside a text or a tag: a truncated price looks like a
-    price.
+    Raises SourceChangedError for a page that ends inside a text or a tag, because a truncated price still
+    looks like a price.
     """
     text = answer.text().rstrip()
     if "<" in text and not text.endswith(">"):
@@ -29,20 +29,20 @@ def page(answer: Answer) -> BeautifulSoup:
 
 
 def text_of(tag: Tag) -> str:
-    """Return the clean text of a tag, without superscript footnotes, scripts, styles and comments."""
+    """Return the clean text of a tag, without superscript footnotes, scripts, styles or comments."""
     return clean_text(" ".join(strings_in(tag, lambda part: part.name in _NOT_TEXT)))
 
 
 def strings_in(root: Tag, is_excluded: Callable[[Tag], bool]) -> list[str]:
-    """Return the non-empty texts below a tag, without comments, superscripts and excluded tags.
+    """Return the non-empty texts inside a tag, without comments, superscripts and excluded tags.
 
-    Two digits in a superscript may be cents (``$1<sup>39</sup>``) or a footnote: they are joined to the money
-    before them so that the result is not a price (``$1~39``).
+    Two digits in a superscript may be cents (``$1<sup>39</sup>``) or a footnote: they are joined to the
+    amount before them in a way that is not a price (``$1~39``).
     """
     found: list[str] = []
     in_sup: set[int] = set()
     excluded: set[int] = set()
-    for part in root.descendants:  # in one pass: a tag comes before its content
+    for part in root.descendants:  # one pass is enough, because a tag comes before its content
         parent = id(part.parent)
         if isinstance(part, Tag):
             if parent in in_sup or part.name == "sup":
@@ -64,23 +64,23 @@ def texts_of(tags: Iterable[Tag]) -> list[str]:
 
 
 def exactly_one(found: Iterable[Tag], what: str, answer: Answer) -> Tag:
-    """Return the only tag. Raises SourceChangedError for none and for several."""
+    """Return the only tag found. Raises SourceChangedError if there is no tag, or more than one."""
     tags = list(found)
     if len(tags) != 1:
         raise answer.changed(f"expected exactly one {what}, found {len(tags)}")
     return tags[0]
 
 
-# CSS selectors take ten times as long as these loops, and a page is searched for every row and cell.
+# CSS selectors take ten times as long as these loops, and pages are searched again for every row and cell.
 
 
 def named(root: Tag, *names: str) -> list[Tag]:
-    """Return every tag below another with one of these names, in document order."""
+    """Return every tag inside ``root`` that has one of these names, in document order."""
     return [part for part in root.descendants if isinstance(part, Tag) and part.name in names]
 
 
 def with_class(root: Tag, name: str) -> list[Tag]:
-    """Return every tag below another that has a class, in document order."""
+    """Return every tag inside ``root`` that has the given class, in document order."""
     return [tag for tag in root.descendants if isinstance(tag, Tag) and name in (tag.get("class") or ())]
 
 

@@ -1,6 +1,6 @@
-"""JSON answers read field by field, with an audit of new and missing fields, and of the columns of tables.
+"""Reading of JSON answers field by field, with an audit of new and missing fields and table columns.
 
-``reader`` and ``joint_reader`` make one ``FieldAudit`` per reading and end with its ``warnings``.
+``reader`` and ``joint_reader`` create one ``FieldAudit`` per reading, and yield its ``warnings`` last.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,19 +18,19 @@ from pipeline.parsing.text import UnreadableError, clean_text, number, whole_num
 _Number = TypeVar("_Number", Decimal, int)
 
 ENVELOPE = "answer."
-"""Prefix of the fields around the list of items, such as ``answer.Count``."""
+"""Prefix for the names of fields outside the list of items, as in ``answer.Count``."""
 
 MAX_WARNINGS = 20
 MAX_NAME_CHARACTERS = 80
 MAX_NAMES_CHARACTERS = 200
 
 LEAST_COLUMNS_TO_COMPARE = 3
-"""A table with fewer columns resembles any other that has a name and a price."""
+"""A table with fewer columns than this resembles any table with a name and a price."""
 
 
 @dataclass(slots=True)
 class _Fields:
-    """Names of the fields of the objects at one path: those that occur, were read, or were peeked at."""
+    """Names of the fields of the objects at one path: fields that were seen, read or peeked at."""
 
     path: str
     seen: set[str] = field(default_factory=set)
@@ -39,10 +39,10 @@ class _Fields:
 
 
 class FieldAudit:
-    """Compares the fields in the answers of one reading with those that are read, and the columns of its
-    tables with those in the yaml.
+    """Compares the fields in one reading's answers with the fields that are read, and the columns in its
+    tables with the columns in the yaml.
 
-    A field is named by its path from the item on, such as ``gpu_info.count``, a column by its caption.
+    A field is named by its path within the item, such as ``gpu_info.count``, and a column by its caption.
     """
 
     def __init__(self, config: SourceConfig) -> None:
@@ -56,17 +56,17 @@ class FieldAudit:
         self._columns |= _by_spelling(captions)
 
     def table(self, captions: Iterable[str], *, is_read: bool) -> None:
-        """Record the captions of a table that is read, or of one that is skipped because it lacks the columns
-        of a GPU table: it may be a GPU table in which one of them was renamed."""
+        """Record the captions of a table that is read, or skipped for lack of a GPU table's columns: a
+        skipped table may be a GPU table with a renamed column."""
         if is_read:
             self.columns(captions)
         else:
             self._skipped.append(tuple(captions))
 
     def envelope(self, answer: Answer, bare_list: str) -> "JsonObject":
-        """Return the answer as an object. A list counts as an object's field ``bare_list``.
+        """Return the answer as an object; a bare list becomes the object's field named by ``bare_list``.
 
-        Raises SourceChangedError when it is neither.
+        Raises SourceChangedError if the answer is neither an object nor a list.
         """
         body = answer.json()
         if isinstance(body, list):
@@ -76,14 +76,14 @@ class FieldAudit:
         return self.item(body, answer, ENVELOPE)
 
     def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
-        """Return the objects of the answer's list under one of ``names``, or of the answer itself.
+        """Return the objects in the answer's list: the list under one of ``names``, or the answer itself.
 
-        Raises SourceChangedError if there is no such list, or no object in it.
+        Raises SourceChangedError if there is no such list, or if it contains items but no object.
         """
         return self.envelope(answer, names[0]).items(*names)
 
     def item(self, raw: Mapping[str, Any], answer: Answer, path: str = "") -> "JsonObject":
-        """Return an audited object, for a reader that finds its items in another way than ``items``."""
+        """Return an audited object, for a reader that does not find its items with ``items``."""
         return JsonObject(raw, answer, self.fields_at(path), self)
 
     def fields_at(self, path: str) -> _Fields:
@@ -97,7 +97,7 @@ class FieldAudit:
         new, missing = set[str](), set[str]()
         for at in self._fields.values():
             new |= {at.path + name[:MAX_NAME_CHARACTERS] for name in at.seen - at.read - at.peeked}
-            # Unless an object was read, nothing is known to be missing.
+            # Unless an object was read, no field counts as missing.
             missing |= {at.path + name for name in at.read - at.seen if at.seen}
         new -= set(self.config.ignored_fields)
         missing -= set(self.config.optional_fields)
@@ -109,8 +109,8 @@ class FieldAudit:
         yield from map(ReaderWarning, found)
 
     def _column_warnings(self) -> Iterator[str]:
-        """Yield changes of a page that can still be read: a renamed column is a new one and a missing one.
-        Unless a table was read (an API may have answered instead), nothing is known to be missing."""
+        """Yield column changes in a page that can still be read: a renamed column is both new and missing.
+        Unless a table was read (an API may have answered instead), no column counts as missing."""
         known = {name.casefold() for name in self.config.columns}
         for key in sorted(self._columns.keys() - known):
             yield f"new column {self._columns[key][:MAX_NAME_CHARACTERS]!r}"
@@ -126,7 +126,7 @@ class FieldAudit:
 
 
 def _by_spelling(captions: Iterable[str]) -> dict[str, str]:
-    """Return the captions that are not empty, by their spelling in lower case."""
+    """Return the captions that are not empty, keyed by their lower-case spelling."""
     return {name.casefold(): name for caption in captions if (name := clean_text(caption))}
 
 
@@ -134,7 +134,7 @@ def _by_spelling(captions: Iterable[str]) -> dict[str, str]:
 class JsonObject:
     """A JSON object whose fields are audited as they are read; ``raw`` is the whole object, for rejects.
 
-    Accessors with several names, which are spellings of one field, read the first that has a value.
+    Accessors may take several names, which are spellings of one field, and read the first that has a value.
     """
 
     raw: Mapping[str, Any]
@@ -145,11 +145,11 @@ class JsonObject:
 
     @property
     def config(self) -> SourceConfig:
-        """The source's yaml."""
+        """The configuration in the source's yaml."""
         return self._audit.config
 
     def peek(self, *path: str) -> Any:
-        """Return a field, or a field of nested objects, to decide whether the object is wanted.
+        """Return the value of a field, possibly of a nested object, to decide whether the object is wanted.
 
         The fields of an object that is only peeked at are not audited.
         """
@@ -162,7 +162,7 @@ class JsonObject:
         return value
 
     def get(self, name: str, *others: str) -> Any:
-        """Return the value of a field as it is in the answer; None without one."""
+        """Return the value of a field as it is in the answer; None if the field is missing."""
         if not self._is_counted:
             self._fields.seen.update(self.raw)
             self._is_counted = True
@@ -180,7 +180,7 @@ class JsonObject:
         return present
 
     def text(self, *names: str) -> str:
-        """Return a text that is not empty. Raises RowError."""
+        """Return a text that is not empty. Raises RowError if there is none."""
         value = self.get(*names)
         if not isinstance(value, str) or not value:
             raise RowError(
@@ -189,16 +189,16 @@ class JsonObject:
         return value
 
     def optional_text(self, *names: str) -> str | None:
-        """Return a text; None for an empty one or any other value."""
+        """Return a text that is not empty; None for any other value."""
         value = self.get(*names)
         return value if isinstance(value, str) and value else None
 
     def decimal(self, *names: str) -> Decimal:
-        """Return an exact number. Raises RowError."""
+        """Return an exact number. Raises RowError if there is none."""
         return self._read(number, *names)
 
     def whole_number(self, *names: str) -> int:
-        """Return a whole number. Raises RowError."""
+        """Return a whole number. Raises RowError if there is none."""
         return self._read(whole_number, *names)
 
     def _read(self, read: Callable[[Any], _Number], *names: str) -> _Number:
@@ -221,45 +221,45 @@ class JsonObject:
             return None
 
     def price(self, *names: str) -> Decimal:
-        """Return a price above zero. Raises RowError."""
+        """Return a price above zero. Raises RowError if there is none."""
         try:
             return prices.price_of(self.get(*names))
         except RowError as error:
             raise RowError(error.reason, f"{self._fields.path}{names[0]}: {error}") from error
 
     def gpu_count(self, *names: str) -> int:
-        """Return a number of GPUs, at least 1. Raises RowError."""
+        """Return a number of GPUs, at least 1. Raises RowError if there is none."""
         return gpu_counts.gpu_count(self.get(*names))
 
     def object(self, *names: str) -> "JsonObject":
-        """Return the object in a field; an empty one if there is none."""
+        """Return the object in a field, or an empty object if the field contains none."""
         return self._inside(names[0], self.get(*names))
 
     def objects(self, *names: str) -> list["JsonObject"]:
-        """Return the objects of the list in a field; other items are skipped."""
+        """Return the objects in a field's list; other items of the list are skipped."""
         value = self.get(*names)
         found = value if isinstance(value, list) else []
         return [self._inside(names[0], raw) for raw in found if isinstance(raw, dict)]
 
     def objects_by_name(self, *names: str) -> dict[str, "JsonObject"]:
-        """Return the objects of an object whose field names are data: regions, hosts, GPUs.
+        """Return the objects inside an object whose field names are data, such as regions, hosts or GPUs.
 
-        Any other value counts as an empty object, so that its name is not lost.
+        A value that is not an object counts as an empty object, so that its name is not lost.
         """
         value = self.get(*names)
         found = value if isinstance(value, dict) else {}
         return {name: self._inside(names[0], raw) for name, raw in found.items()}
 
     def _inside(self, name: str, value: Any) -> "JsonObject":
-        """Return the object in a field, or an empty one, whose fields are not audited."""
+        """Return the object in a field, or else an empty object whose fields are not audited."""
         if isinstance(value, dict):
             return self._audit.item(value, self.answer, f"{self._fields.path}{name}.")
         return JsonObject({}, self.answer, _Fields(""), self._audit)
 
     def items(self, *names: str) -> list["JsonObject"]:
-        """Return the items of an envelope: the objects of its list under one of ``names``.
+        """Return the items of an envelope: the objects in its list under one of ``names``.
 
-        Raises SourceChangedError if there is no such list, or no object in it.
+        Raises SourceChangedError if there is no such list, or if it contains items but no object.
         """
         lists = [self.get(name) for name in names if name in self]
         if len(lists) != 1 or not isinstance(lists[0], list):
@@ -270,24 +270,24 @@ class JsonObject:
         return objects
 
     def listing(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
-        """Return the listing of a price: per hour of the whole machine, on demand and in the source's
-        currency unless the columns say otherwise."""
+        """Return the listing of a price. Unless ``columns`` say otherwise, the price is per hour of the whole
+        machine, on demand and in the source's currency."""
         return prices.CellPrice(price, self.config.currency).listing(label, gpu_count, self.answer, **columns)
 
     def name(self, *names: str) -> str:
-        """Return the object's name in rejects: the values of these fields."""
+        """Return the object's name for rejects, made of the values of these fields."""
         return ", ".join(str(self.peek(name)) for name in names)
 
     def reject(self, error: RowError, name: str, raw: Any = None) -> Reject:
-        """Return a reject of this object, or of ``raw``, the object with facts from around it."""
+        """Return a reject for this object; ``raw``, if given, is kept in place of the whole object."""
         return Reject(error.reason, f"{name}: {error}", raw or self.raw, self.answer)
 
 
 def read_rows(
     items: Iterable[JsonObject], read: Callable[[JsonObject], Iterator[Listing | Reject]], *named_by: str
 ) -> Iterator[Listing | Reject]:
-    """Yield the rows that ``read`` yields for each item. A RowError makes the item a reject, named by the
-    fields ``named_by``."""
+    """Yield the rows that ``read`` yields for each item. An item that raises RowError becomes a reject, named
+    by the item's fields ``named_by``."""
     for item in items:
         try:
             yield from read(item)

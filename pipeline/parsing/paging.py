@@ -14,8 +14,8 @@ from pipeline.parsing.text import UnreadableError, whole_number
 def next_page(request: Request, answer: Answer, paging: Paging) -> Request | None:
     """Return the request for the page after ``answer``; None after the last page.
 
-    An answer that is not a JSON object has no next page. The caller checks whether an address may be asked,
-    and how often. Raises SourceChangedError when the pages cannot be counted.
+    An answer that is not a JSON object has no next page. The caller checks whether an address may be
+    requested, and how often. Raises SourceChangedError when the pages cannot be counted.
     """
     body = answer.json() if answer.is_json else None
     if not isinstance(body, dict):
@@ -32,14 +32,14 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
 
 
 def _linked(request: Request, link: str) -> Request:
-    """Return the request for a linked page; it carries this request's headers only on the same origin."""
+    """Return the request for a linked page; this request's headers are kept only within the same origin."""
     return replace(request, url=link) if same_origin(link, request.url) else Request(link)
 
 
 def _next_number(
     request: Request, answer: Answer, body: Mapping[str, Any], paging: PageNumberPaging
 ) -> int | None:
-    """Return the next page's number; if the answer states no total, another page follows each full one."""
+    """Return the next page's number; if no total is stated, each full page is followed by another page."""
     items = _at(body, paging.items)
     if not items:
         return None
@@ -60,7 +60,7 @@ def _next_number(
 
 
 def _at(body: Any, path: str | None) -> Any:
-    """Return the value at a path such as ``meta.links.next``; None without one."""
+    """Return the value at a path such as ``meta.links.next``; None if there is no such value."""
     if path is None:
         return None
     for name in path.split("."):

@@ -1,4 +1,4 @@
-"""Prices of rows, or the reason why a row has none."""
+"""The prices of rows, or the reasons why rows have no price."""
 
 from collections.abc import Collection, Iterable
 from decimal import Decimal
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class RowError(Exception):
-    """A row is neither a listing nor an offer: the reject's reason and, as the message, its detail."""
+    """A row cannot become a listing; the error gives the reject's reason and, as its message, the detail."""
 
     def __init__(self, reason: RejectReason, detail: str) -> None:
         super().__init__(detail)
@@ -26,7 +26,7 @@ class RowError(Exception):
 
 
 def price_of(value: Any) -> Decimal:
-    """Return the price in a field of a JSON answer, above zero. Raises RowError."""
+    """Return the price, above zero, in a field of a JSON answer. Raises RowError if there is none."""
     if value is None or (isinstance(value, str) and is_not_offered(value)):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {value!r}")
     try:
@@ -36,7 +36,7 @@ def price_of(value: Any) -> Decimal:
 
 
 class CellPrice(NamedTuple):
-    """A price that a page shows. ``flag_reason`` is set if it is the lowest of several ("from $1.55"),
+    """A price shown on a page. ``flag_reason`` is set if the price is the lowest of several ("from $1.55"),
     because the page then does not state the price of the row's machine."""
 
     amount: Decimal
@@ -45,7 +45,7 @@ class CellPrice(NamedTuple):
 
     def listing(self, label: str, gpu_count: float | None, answer: Answer, **columns: Any) -> Listing:
         """Return the listing of the price: per hour of the whole machine, on demand and in its own currency
-        unless the columns say otherwise. Their ``flag_reason``, if any, comes before the price's own."""
+        unless ``columns`` say otherwise. A ``flag_reason`` in ``columns`` overrides that of the price."""
         usual = {
             "native_unit": "instance_hour",
             "price_kind": "on_demand",
@@ -64,7 +64,7 @@ class CellPrice(NamedTuple):
 def cell_price(
     text: str, units: Collection[str] = HOURLY, currencies: Iterable[str] = CURRENCIES
 ) -> CellPrice:
-    """Return the price in a cell of a page and its currency, which the cell must name. Raises RowError."""
+    """Return the price in a cell and its currency, which the cell must name. Raises RowError otherwise."""
     if is_not_offered(text):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []
@@ -86,7 +86,7 @@ def gpu_hour_row(
     units: Collection[str] = HOURLY,
     **columns: Any,
 ) -> Listing | Reject:
-    """Return the price per GPU-hour in a cell as a listing of one GPU, or a reject."""
+    """Return the price per GPU-hour in a cell as a listing of one GPU, or a reject if it cannot be read."""
     try:
         price = cell_price(cell, units)
     except RowError as error:
@@ -97,7 +97,7 @@ def gpu_hour_row(
 
 
 def agreed(prices: Iterable[_T]) -> _T:
-    """Return the price that a source states in several places (an amount, or amount and currency).
+    """Return the price that a source states in several places (an amount, or an amount and a currency).
 
     Raises RowError if the statements differ.
     """
@@ -110,7 +110,7 @@ def agreed(prices: Iterable[_T]) -> _T:
 
 
 def spot_flag(spot: Decimal, on_demand: Decimal | None) -> FlagReason | None:
-    """Return a flag for a spot price that is not below the on-demand price of its machine, if known."""
+    """Return a flag for a spot price that is not below its machine's on-demand price (if known)."""
     return FlagReason.SPOT_NOT_BELOW_ON_DEMAND if on_demand is not None and spot >= on_demand else None
 
 
@@ -128,7 +128,7 @@ def known(**columns: Any) -> dict[str, Any]:
 
 
 def is_available(free_count: Any) -> bool | None:
-    """True if the number of free machines is above 0; None if it is missing or unreadable."""
+    """True if the number of free machines is above 0; None if the number is missing or unreadable."""
     count = optional_number(free_count)
     return None if count is None else count > 0
 

@@ -17,11 +17,11 @@ from pipeline.parsing.terms import price_kind, term_days
 from pipeline.parsing.text import UnreadableError
 
 MAX_SPAN = 50
-"""Maximum number of rows or columns that a cell spans."""
+"""Maximum number of rows or columns that a cell may span."""
 
 
 def column(headers: Sequence[str], pattern: str, answer: Answer) -> int:
-    """Return the only column whose header matches. Raises SourceChangedError for none and for several."""
+    """Return the only column whose header matches. Raises SourceChangedError if none or several match."""
     found = columns(headers, pattern)
     if len(found) != 1:
         raise answer.changed(f"expected one column like {pattern!r}, found {len(found)} in {list(headers)}")
@@ -35,7 +35,7 @@ def columns(headers: Sequence[str], pattern: str) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PriceColumn:
-    """A column of prices and their terms, flagged if they are no longer valid on the answer's day."""
+    """A column of prices, with its terms, flagged if the prices are no longer valid on the answer's day."""
 
     at: int
     header: str
@@ -47,7 +47,7 @@ class PriceColumn:
 
     @property
     def terms(self) -> tuple[PriceKind, int | None, str | None]:
-        """Kind, term and tier: of two columns that agree in these, the later one supersedes the other."""
+        """Kind, term and tier: if two columns agree in all three, the later column supersedes the earlier."""
         return self.kind, self.term_days, self.tier
 
 
@@ -67,8 +67,8 @@ def price_columns(headers: Sequence[str], answer: Answer) -> list[PriceColumn]:
 
 
 def with_validity(prices: Sequence[PriceColumn], answer: Answer) -> list[PriceColumn]:
-    """Return the columns with the days in their headers. Raises SourceChangedError for a date that cannot be
-    read."""
+    """Return the columns with the validity that their headers state. Raises SourceChangedError for a date
+    that cannot be read."""
     try:
         stated = [(price, validity(price.header, answer)) for price in prices]
     except UnreadableError as error:
@@ -106,7 +106,7 @@ def prices_in_unknown_columns(
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A grid of cells under headers. A cell that spans columns or rows is in each of them."""
+    """A grid of cells under headers. A cell that spans several columns or rows is repeated in each."""
 
     headers: list[str]
     rows: list[list[Tag]]
@@ -123,7 +123,7 @@ class Table:
                 yield Reject(RejectReason.UNREADABLE_ROW, detail, texts_of(row), answer)
 
     def text(self, texts: Sequence[str], pattern: str) -> str | None:
-        """Return a row's text in the only column whose header matches; None if none or several do."""
+        """Return a row's text in the only column whose header matches; None if none or several match."""
         found = columns(self.headers, pattern)
         return texts[found[0]] if len(found) == 1 else None
 
@@ -137,8 +137,8 @@ def table(tag: Tag) -> Table:
     """Return a ``<table>`` as a grid; the rows of a header are joined from top to bottom ("Reserved 7-30
     days").
 
-    Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the
-    invalid tables that site builders write (``<div>`` between ``<tbody>`` and ``<tr>``).
+    Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the invalid
+    tables that site builders produce (``<div>`` between ``<tbody>`` and ``<tr>``).
     """
     trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
@@ -160,7 +160,7 @@ def _header_rows(trs: list[Tag]) -> int:
 
 
 def _grid(trs: list[Tag]) -> list[list[Tag]]:
-    """Return the cells of each row; one that spans columns or rows is in each of them."""
+    """Return the cells of each row; a cell that spans several columns or rows is repeated in each."""
     rows: list[dict[int, Tag]] = [{} for _ in trs]
     for at, tr in enumerate(trs):
         start = 0

@@ -20,12 +20,12 @@ _KINDS: tuple[tuple[re.Pattern[str], PriceKind], ...] = (
 
 
 def price_kind(text: str) -> PriceKind | None:
-    """Return the kind of price that a text names; None without one."""
+    """Return the kind of price that a text names; None if it names none."""
     return next((kind for pattern, kind in _KINDS if pattern.search(text)), None)
 
 
 def term_days(text: str) -> int | None:
-    """Return the first term in a text ("12-month commitment"), in days; None without one.
+    """Return the first term in a text ("12-month commitment"), in days; None if there is none.
 
     A range ("7-30 days", "2 weeks - 1 year") gives its shortest term.
     """

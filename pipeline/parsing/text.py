@@ -1,4 +1,4 @@
-"""Text, marks of absence, numbers and money as price pages write them, read strictly.
+"""Strict reading of text, marks of absence, numbers and money as price pages write them.
 
 Nothing is guessed. A text that is not exactly one readable number raises UnreadableError, which the reader
 turns into a reject.
@@ -15,14 +15,14 @@ HOURLY = frozenset(
     for thing in ("", "gpu-", "gpu/", "instance-", "instance/")
     for hour in ("h", "hr", "hour", "1hour")
 ) | {""}
-"""Spellings of "per hour" after a price, in lower case and without spaces; "" is a bare price."""
+"""Spellings of "per hour" after a price, in lower case and without spaces; "" stands for a bare price."""
 
 _NOT_OFFERED = frozenset({"", "-", "--", "n/a", "na", "n/a*", "none", "null", "tbd", "x", "coming soon"})
 _CONTACT = re.compile(
     r"\b(?:contact(?:ing)?|talk to|get in touch|get a quote|request|inquire|sold out)\b", re.IGNORECASE
 )
 _MARKDOWN_LINK = re.compile(r"\[([^\[\]]{0,200})\]\([^()]{0,400}\)")
-# A footnote must go before NFKC folds ¹ into 1: "$3.99¹" is not 3.991.
+# A footnote must be removed before NFKC folds ¹ into 1: "$3.99¹" is not 3.991.
 _FOOTNOTE = re.compile(r"[⁰¹²³⁴-⁹₀-₉①-⒛⓪†‡]|\^[\d*]{1,4}\^?|\*+")
 _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
@@ -30,7 +30,7 @@ _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,15})?"
 STARTING_AT = r"(?:(?:start(?:s|ing)\s)?from|start(?:s|ing)\sat|as\slow\sas)"
 """Words before an amount that make it the lowest of several prices."""
 AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
-"""An amount of money, with or without a space before the point ("$2 .0000")."""
+"""An amount of money, with or without a space before the decimal point ("$2 .0000")."""
 
 _BREAK = r"\s/|()\[\]{};!?\"<>·•"
 _GLUED = rf"(?:[^{_BREAK}.,:'’-]|[.,:'’-]+(?=[^{_BREAK}.,:'’-]))"
@@ -40,10 +40,10 @@ MONEY_IN_TEXT = (
     rf"(?>(?:\b(?i:{STARTING_AT})\s)?"
     rf"{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
 )
-"""Money in running text, up to where it certainly ends, with the words that make it a starting price.
+"""Money in running text, up to its unambiguous end, with any words that make it a starting price.
 
 Characters glued to the amount are part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
-that ``money`` refuses the whole text instead of reading a smaller price or another dollar.
+that ``money`` refuses the whole text instead of reading a smaller price or another country's dollars.
 """
 
 _MAX_EXPONENT = 18
@@ -52,18 +52,18 @@ _SIGNS = {"USD": r"(?:(?-i:US)\s?)?\$", "EUR": "€", "GBP": "£"}
 
 
 class UnreadableError(ValueError):
-    """A cell does not have exactly one value of the expected kind."""
+    """A cell does not contain exactly one value of the expected kind."""
 
 
 def clean_text(text: str) -> str:
-    """Return a text in one Unicode form, with single spaces, without invisible characters and footnote
+    """Return a text in one Unicode form, with single spaces and without invisible characters or footnote
     marks."""
     text = _MARKDOWN_LINK.sub(r"\1", _FOOTNOTE.sub("", _INVISIBLE.sub("", text)))
     return " ".join(_DASHES.sub("-", unicodedata.normalize("NFKC", text)).split())
 
 
 def is_not_offered(text: str) -> bool:
-    """True if a cell stands for no list price: empty, a dash, N/A, "Contact sales"."""
+    """True if a cell shows that there is no list price: it is empty, a dash, N/A or "Contact sales"."""
     text = clean_text(text).lower()
     return text in _NOT_OFFERED or bool(_CONTACT.search(text))
 
@@ -76,8 +76,8 @@ def is_starting_price(text: str) -> bool:
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
     """Return the amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
 
-    ``units`` are the spellings allowed after the amount (lower case, no spaces, without the slash).
-    Raises UnreadableError for another currency, another unit, several numbers or none.
+    ``units`` are the spellings of a unit allowed after the amount (in lower case, without spaces or slash).
+    Raises UnreadableError for another currency, another unit, several numbers or no number.
     """
     sign = _SIGNS[currency]
     amount = rf"(?P<number>{AMOUNT})"
@@ -102,13 +102,13 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
 def number(value: Any) -> Decimal:
     """Return a JSON number or a plain numeric text (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
 
-    Raises UnreadableError for anything else, NaN and infinities included.
+    Raises UnreadableError for anything else, including NaN and infinities.
     """
     if isinstance(value, bool) or value is None:
         raise UnreadableError(f"{value!r} is not a number")
     if isinstance(value, int | Decimal):
         amount = Decimal(value)
-        # As an int, a JSON number such as 1e999999999 would fill the memory.
+        # Converted to an int, a JSON number such as 1e999999999 would exhaust memory.
         if not amount.is_finite() or (amount and abs(amount.adjusted()) > _MAX_EXPONENT):
             raise UnreadableError("the number is too large or too small for a price or a count")
         return amount

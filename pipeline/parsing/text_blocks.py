@@ -17,16 +17,16 @@ from pipeline.parsing.text import AMOUNT, MONEY_IN_TEXT, STARTING_AT, clean_text
 from pipeline.parsing.units import TIMES_PER_HOUR, TimeUnit
 
 MAX_MARK_DEPTH = 4
-"""Maximum nesting of the elements of one mark."""
+"""Maximum number of nested elements searched for a whole mark."""
 
 MAX_CARD_CHARACTERS = 2_000
-"""Maximum length of a card; no pattern is tried on a longer block of text."""
+"""Maximum length of a card, in characters; no pattern is tried on a longer block of text."""
 
 MAX_LABEL_CHARACTERS = 60
 MAX_ITEM_TEXTS = 24
 
 HOURLY_ROUNDING_USD = Decimal("0.006")
-"""Tolerance of an hourly price shown next to a finer one: it is rounded to the cent."""
+"""Tolerance for an hourly price shown next to a finer price: the hourly price is rounded to the cent."""
 
 TIME_UNITS: Mapping[str, TimeUnit] = {
     "s": "second",
@@ -41,7 +41,7 @@ TIME_UNITS: Mapping[str, TimeUnit] = {
 
 _NEVER_SHOWN = ("script", "style", "noscript", "template")
 _NOT_ROWS = (*_NEVER_SHOWN, "title", "head", "svg")
-# Letters glued to the sign stay with it ("A$2.00", "GB$2.00"), so prices not in US$ are refused.
+# Letters glued to the sign stay with it ("A$2.00", "GB$2.00"), so that prices not in US$ are refused.
 _BEFORE_PRICE = re.compile(
     rf"(?=\b(?i:{STARTING_AT})\s[^\W\d_]{{0,3}}[$€£])"
     r"|(?<!\b(?i:from)\s)(?<!\b(?i:starts at)\s)(?<!\b(?i:starting at)\s)(?<!\b(?i:as low as)\s)"
@@ -62,10 +62,10 @@ _LEADING_PRICE = re.compile(
 def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Tag, str]]:
     """Yield the element and the text of every card.
 
-    A card is the smallest element with one ``mark`` (a text with a memory in GB that every card has once:
-    ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside the element
-    keeps the next card's price out. If one element contains several cards as running text, that text is cut
-    after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
+    A card is the smallest element with one ``mark`` (a text with a memory size in GB that occurs once in
+    every card, such as ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying
+    inside the element keeps the next card's price out. If one element contains several cards as running text,
+    that text is cut after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
     """
     done: dict[int, Tag] = {}
     for string in soup.find_all(string=_MEMORY_UNIT):
@@ -84,10 +84,10 @@ def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> I
 
 
 def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
-    """Return the nearest element around a card's heading whose text is a whole card.
+    """Return the nearest element, around a card's heading, whose text is a whole card.
 
-    None if the page hides the heading, and if a larger element is reached first: one with another heading of
-    its kind, or with more text than a card.
+    Return None if the page hides the heading, or if an element that is more than a card is reached first: an
+    element with another heading of the same kind, or with more text than a card.
     """
     if is_hidden(heading):
         return None
@@ -100,7 +100,7 @@ def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
 
 
 def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tuple[str, re.Match[str]]:
-    """Return a card's label, which is all of its text before the mark, and the mark. Raises RowError."""
+    """Return a card's label (all its text before the mark) and the mark. Raises RowError for other texts."""
     found = mark.search(text)
     label = text[: found.start()].strip() if found else ""
     if found is None or not label or len(label) > MAX_LABEL_CHARACTERS or price.search(label):
@@ -111,7 +111,7 @@ def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tu
 
 
 def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
-    """Return the smallest element around a piece of text that contains a whole mark."""
+    """Return the smallest element, around a piece of text, that contains a whole mark."""
     for _ in range(MAX_MARK_DEPTH):
         if element is None or element.name in _NEVER_SHOWN or _is_long(element):
             return None
@@ -123,7 +123,7 @@ def _innermost_with(element: Tag | None, mark: re.Pattern[str]) -> Tag | None:
 
 
 def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
-    """Return the nearest element around a mark that has an end, unless it has a second card."""
+    """Return the nearest element, around a mark, that contains an end; stop before one with a second card."""
     while not end.search(text_of(element)) and element.parent is not None and not _is_long(element.parent):
         if len(mark.findall(text_of(element.parent))) > 1:
             return element
@@ -132,7 +132,7 @@ def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
 
 
 def _is_long(element: Tag) -> bool:
-    """True if the element has more text than a card. Stops counting there: a page may be big."""
+    """True if the element has more text than a card. Counting stops at that length: a page may be big."""
     counted = 0
     for string in element.strings:
         counted += len(string)
@@ -142,7 +142,7 @@ def _is_long(element: Tag) -> bool:
 
 
 def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str]:
-    """Yield running text cut after each end; pieces without a mark belong to the piece before them."""
+    """Yield pieces of running text, cut after each end; a piece without a mark joins the piece before it."""
     pieces: list[str] = []
     start = 0
     for found in end.finditer(text):
@@ -162,7 +162,7 @@ def _cut(text: str, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[str
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A label and all text between it and the next one, as one line."""
+    """A label, and all text up to the next label as one line."""
 
     label: str
     rest: str
@@ -182,12 +182,12 @@ class LeadingPrice:
 
     @property
     def time_unit(self) -> TimeUnit | None:
-        """The price's unit of time; None without one."""
+        """The price's unit of time; None if the price has none."""
         return TIME_UNITS.get(self.unit.lower())
 
 
 def visible_texts(page: BeautifulSoup) -> list[str]:
-    """Return the texts that a visitor to the page sees, cleaned, in order; a price starts a new one."""
+    """Return the texts that a visitor to the page sees, cleaned, in order; each price starts a new text."""
     strings = strings_in(page, lambda part: part.name in _NOT_ROWS or hides(part))
     return [
         piece.strip()
@@ -198,7 +198,7 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
 
 
 def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) -> Iterator[Item]:
-    """Yield the items whose labels are at ``starts``, with at most ``max_texts`` texts up to the next
+    """Yield the items whose labels are at ``starts``, each with at most ``max_texts`` texts up to the next
     label."""
     for start, following in pairwise([*starts, len(texts)]):
         rest = texts[start + 1 : min(following, start + 1 + max_texts)]
@@ -206,17 +206,17 @@ def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) 
 
 
 def leading_price(text: str) -> LeadingPrice | None:
-    """Return the price that a text begins with, in any currency and unit; None if it begins otherwise."""
+    """Return the price that a text begins with, in any currency and unit; None if there is none."""
     found = _LEADING_PRICE.match(text)
     return found and LeadingPrice(found["amount"], found["unit"] or "", text[found.end() :])
 
 
 def native_unit(unit: TimeUnit, per: Literal["gpu", "instance"]) -> NativeUnit:
-    """Return the unit of a price per unit of time, for one GPU or for the whole instance."""
+    """Return the native unit of a price per ``unit`` of time, for one GPU or for the whole instance."""
     return cast(NativeUnit, f"{per}_{unit}")
 
 
 def agrees_with_hourly(price_usd: Decimal, unit: TimeUnit, hourly: str) -> bool:
-    """True if a price per ``unit`` is the hourly price (USD) shown with it. Raises RowError."""
+    """True if a price per ``unit`` agrees with the hourly price (USD) shown with it. Raises RowError."""
     hourly_usd = cell_price(hourly, currencies=["USD"]).amount
     return abs(price_usd * TIMES_PER_HOUR[unit] - hourly_usd) <= HOURLY_ROUNDING_USD

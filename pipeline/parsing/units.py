@@ -1,4 +1,4 @@
-"""Conversion from the units of price pages and APIs to those of a listing."""
+"""Conversion from the units of price pages and APIs to the units of a listing."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pipeline.parsing.prices import RowError, price_of
 
 HOURS_PER_MONTH = Decimal(730)
-"""8,760 hours a year / 12: the factor of monthly prices (at Scaleway and Azure, among others)."""
+"""8,760 hours a year / 12: the factor for monthly prices (at Scaleway and Azure, among others)."""
 
 MIB_PER_GIB = 1024
 
@@ -23,8 +23,8 @@ _GIGABYTES = re.compile(r"(\d{1,4}(?:\.\d)?) ?G(?:i?B)?", re.IGNORECASE)
 
 
 def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | None:
-    """Return a disk's price per GB and month, from the price of ``gb`` GB per hour; None if missing or
-    unreadable."""
+    """Return a disk's price per GB-month, given the hourly price of ``gb`` GB; None if that price is missing
+    or unreadable."""
     try:
         return round(price_of(usd_per_hour) * HOURS_PER_MONTH / gb, 6)
     except RowError:
@@ -38,5 +38,5 @@ def gigabytes(text: str | None) -> float | None:
 
 
 def gb_from_gib(amount_gib: float) -> float:
-    """Return a disk's size in GB, from GiB."""
+    """Return a disk's size in GB, given its size in GiB."""
     return amount_gib * float(GB_PER_GIB)

@@ -1,4 +1,4 @@
-"""Fit of a job on a card, its largest micro-batch, what else fits, and cards side by side."""
+"""The fit of a job on a card, the largest micro-batch, the models that fit a card, and two cards compared."""
 
 import json
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from pipeline.warehouse.query import Result
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """The fit of a job on some GPUs: its plan there (one row of the table ``plans``), its memory in parts
-    that add up (``memory_parts``), and the largest micro-batches (``largest_micro_batches``)."""
+    """The fit of a job on some GPUs: the plan (one row of the table ``plans``), the memory in parts that add
+    up (``memory_parts``), and the largest micro-batches (``largest_micro_batches``)."""
 
     plans: Result
     memory: Result
@@ -22,7 +22,7 @@ class Fit:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The plan by column."""
+        """The plan's values by column."""
         return next(self.plans.dicts())
 
     @property
@@ -41,9 +41,9 @@ class Fit:
             lines = [
                 f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
                 f"{percent_text(plan['fit_probability'])}: at least {needed:.2f} of "
-                f"{plan['usable_memory_gib']:.2f} GiB per GPU are needed, memory peaks at "
+                f"{plan['usable_memory_gib']:.2f} GiB per GPU are needed; memory peaks at "
                 f"{plan['memory_gib']:.2f} ({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
-                f"{'The fastest that does' if self.fits else 'The likeliest to'}: "
+                f"{'The fastest plan that fits' if self.fits else 'The plan likeliest to fit'}: "
                 f"micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
@@ -65,18 +65,18 @@ _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_b
 
 
 def fit(session: Session, job: Job) -> Fit:
-    """Return the fit of a job on ``gpus`` (by default 1) of the card ``gpu``. Raises JobError if such a run
-    cannot be planned."""
+    """Return the fit of a job on the number ``gpus`` (by default 1) of the card ``gpu``. Raises JobError if
+    such a run cannot be planned."""
     if job["gpu"] is None:
-        raise JobError("name the GPU on which it is to fit")
+        raise JobError("name the GPU on which the job should fit")
     gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
     session.complete(job.but(tokens=1, gpu=None, gpus=gpus, min_gpus=None))
     session.ask(_PLAN, [gpu_id, gpus])
     plans = session.ask("FROM gpufare_fit")
     if not plans.rows:
         raise JobError(
-            f"{gpus} x {gpu_id} is not planned: plans need a card with full specifications, and for several "
-            "machines a server card"
+            f"{gpus} x {gpu_id} is not planned: plans need a card with full specifications and, for several "
+            "machines, a server card"
         )
     return Fit(plans, _memory(session, next(plans.dicts())), session.ask(_MICRO_BATCHES))
 
@@ -98,24 +98,24 @@ def fits_on(session: Session, gpu: str, gpus: int = 1, seq_len: int | None = Non
 
 
 def _planned(session: Session, gpus: int) -> int:
-    """Return the number of GPUs if plans are made for it. Raises JobError otherwise."""
+    """Return ``gpus`` if plans are made for that number of GPUs. Raises JobError otherwise."""
     return int(session.ask("SELECT planned_gpus(?)", [whole("gpus", gpus)]).rows[0][0])
 
 
 COMPARED_OF_A_JOB = {
-    "total_usd": "The job's lowest cost there in USD.",
-    "hours": "Hours from renting to the finished job.",
-    "gpu_count": "GPUs that it uses.",
+    "total_usd": "The job's lowest cost on the GPU, in USD.",
+    "hours": "Hours from renting the machine to the finished job.",
+    "gpu_count": "Number of GPUs used.",
     "provider": "Provider of the cheapest offer.",
-    "tokens_per_second": "Speed of all of these GPUs together.",
+    "tokens_per_second": "Speed of all the GPUs used, together.",
     "fit_probability": "P(fits).",
 }
-"""The columns of ``cheapest_for`` in a comparison, as facts whose names begin with job_."""
+"""Columns of ``cheapest_for`` that a comparison shows, as facts whose names begin with job_."""
 
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
-    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``, the
-    facts of the cheapest way to run it on each come first, null if nothing can run it. Raises JobError."""
+    """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``,
+    facts on the cheapest way to run it on each card come first, null if there is none. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:
@@ -130,6 +130,6 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
 
 
 def one_gpu(session: Session, name: str) -> str:
-    """Return the gpu_id of a card by any name that a job may use for it. Raises JobError with the nearest
-    names for an unknown one, and with the cards of a name that means several."""
+    """Return the gpu_id of a card, given any name that a job may use for it. Raises JobError with the nearest
+    names for an unknown name, and with the cards for a name that means several cards."""
     return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])

@@ -20,8 +20,8 @@ class JobError(GpufareError):
 
 
 class Job:
-    """A job by its settings (``catalog/job_settings.csv``): names are checked here, values by the macros.
-    ``config`` is the config.json that its model was read from, if any."""
+    """A job, given by settings (``catalog/job_settings.csv``): names are checked here, values by the macros.
+    ``config`` is the config.json from which the job's model was read, if any."""
 
     def __init__(self, config: Path | None = None, **settings: Any) -> None:
         """Raises JobError for an unknown setting, and for a value that no setting can have."""
@@ -34,20 +34,20 @@ class Job:
         }
 
     def but(self, **changes: Any) -> "Job":
-        """Return the same job with other settings; None removes one."""
+        """Return the same job with other settings; None removes a setting."""
         return Job(self.config, **(self.settings | changes))
 
     def __getitem__(self, name: str) -> Any:
-        """Return a setting; None if it is open."""
+        """Return the value of a setting; None if the setting is open."""
         return self.settings.get(name)
 
 
 def given_job(
     model: str | None, config: Path | None, settings: dict[str, Any]
 ) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job for a model of the catalogue, or for a config.json with its model and the notes on parts
-    of the file that are not read. Raises JobError, and GivenModelError for a config.json that is not
-    understood.
+    """Return the job for a model of the catalogue; or, for a config.json, the job, the file's model, and
+    notes on parts of the file that are not read. Raises JobError, and GivenModelError for a config.json that
+    is not understood.
     """
     if config is None:
         return Job(model=model, **settings), None, []
@@ -72,7 +72,7 @@ def _given(setting: JobSetting, value: Any) -> Any:
             return amount_in(value)
         except ValueError as error:
             raise JobError(f"{setting.setting}: {error}") from error
-    if getattr(value, "ndim", None) == 0:  # a scalar of numpy
+    if getattr(value, "ndim", None) == 0:  # a NumPy scalar
         return value.item()
     if isinstance(value, str) or not isinstance(value, Iterable):
         return value
@@ -94,7 +94,7 @@ def number(name: str, value: Any) -> float:
 
 
 def whole(name: str, value: Any, least: int | None = None) -> int:
-    """Return a value as a whole number, of at least ``least``. Raises JobError."""
+    """Return a value as a whole number of at least ``least``. Raises JobError."""
     amount = number(name, value)
     if not amount.is_integer():
         raise JobError(f"{name} must be a whole number, not {value}")

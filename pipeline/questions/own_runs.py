@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return a line with the measured speed for the first row of each kind, if the user measured runs on the
-    GPUs and with the method of ``rows`` of ``cheapest_for``; else None."""
+    """Return a line with the speed that the user's runs imply for ``rows`` of ``cheapest_for`` with the same
+    GPU and method, for the first row of each kind; None if there are no such runs."""
     try:
         changed_ns = home.own_runs.stat().st_mtime_ns
     except FileNotFoundError:
         return None
     except OSError:
-        changed_ns = 0  # reading the runs reports the error
+        changed_ns = 0  # the error is reported when the runs are read
     from pipeline.model.own_runs import read_own_runs
 
     own = read_own_runs(home)
@@ -38,7 +38,7 @@ def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
     found = _learned(home, changed_ns)
     sentences = [_sentence(found, kind, row) for kind, row in first.items()]
     return (
-        f"you measured runs on GPUs of this list: {'; '.join(sentences)}. Rankings keep to the model's own "
+        f"you measured runs on GPUs in this list: {'; '.join(sentences)}. Rankings keep to the model's own "
         "estimates; gpufare estimate --own corrects them."
     )
 
@@ -52,14 +52,14 @@ def _sentence(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str
         return f"{method} on {gpu}, but not with {stack}, so they correct nothing here"
     runs = "1 run" if correction.runs == 1 else f"{correction.runs} runs"
     return (
-        f"by {runs} of {method} on {gpu}, rank {row['rank']} trains "
+        f"going by {runs} of {method} on {gpu}, rank {row['rank']} trains "
         f"{row['tokens_per_second'] * correction.factor:,.0f} tokens/s, not {row['tokens_per_second']:,.0f}"
     )
 
 
 @lru_cache(maxsize=4)
 def _learned(home: Home, changed_ns: int) -> "Corrections":
-    """Return the corrections from the user's runs, cached by their file's time: estimating takes a second."""
+    """Return the corrections from the user's runs, cached by the file's time: estimating takes a second."""
     from pipeline.model.corrections import learn
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import read_own_runs

@@ -1,6 +1,6 @@
 """The database behind a question: the published file, another day's prices, or a copy with another model.
 
-Heavy rooms are imported on demand: a question to the published file needs none of them.
+Heavy packages are imported on demand: a question to the published file does not need such imports.
 """
 
 import shutil
@@ -31,10 +31,10 @@ def prices_of(
     given: "OwnModel | None" = None,
     progress: Progress = no_progress,
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Open the published file or, for a day other than its own, a database of that day built from the record.
+    """Open the published file or, for a day other than the file's, a database of that day from the record.
 
-    With ``given``, it is a copy that also knows this model. Raises NotPublishedError, and JobError for a day
-    without prices or after ``today``.
+    With ``given``, open a copy that also contains this model. Raises NotPublishedError, and JobError for a
+    day without prices or after ``today``.
     """
     with _prices_of(home, day, today, progress) as connection:
         if given is None:
@@ -51,7 +51,7 @@ def prices_of(
 
 
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
-    """Add a model to the copy, replacing one with the same name, and that one's plans."""
+    """Add a model to the copy, replacing any model of the same name and deleting the plans of that model."""
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_own
 
@@ -61,7 +61,7 @@ def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
         load_own(copy, OwnCatalogue(models=[given]))
     except duckdb.Error as error:
         raise JobError(
-            f"the published file is of an earlier version: run `gpufare refresh` ({error})"
+            f"the published file was made by an earlier version: run `gpufare refresh` ({error})"
         ) from error
 
 

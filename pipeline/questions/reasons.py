@@ -15,38 +15,38 @@ INFEASIBLE = {
 
 _UNRANKED_MACHINES = {
     "gpu": "the job leaves this GPU out",
-    "gpus": "it uses {gpu_count} GPUs, at most {max_gpus} are asked for",
-    "min_gpus": "it uses {gpu_count} GPUs, at least {min_gpus} are asked for",
-    "max_nodes": "it is {node_count} machines, at most {max_nodes} are asked for",
-    "min_fit_probability": "it fits with a probability of {fit}, {asked_fit} is asked for",
-    "evidence": "its speed is {evidence}, at least {least_evidence} is asked for",
-    "max_hours": "it takes {hours:,.1f} hours, the deadline is {max_hours:,g}",
-    "max_usd": "it costs {total_usd:,.2f} USD, the budget is {max_usd:,.2f}",
+    "gpus": "it uses {gpu_count} GPUs, but the job allows at most {max_gpus}",
+    "min_gpus": "it uses {gpu_count} GPUs, but the job asks for at least {min_gpus}",
+    "max_nodes": "it is {node_count} machines, but the job allows at most {max_nodes}",
+    "min_fit_probability": "it fits with a probability of {fit}, but the job asks for {asked_fit}",
+    "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",
+    "max_hours": "it takes {hours:,.1f} hours, but the deadline is {max_hours:,g} hours",
+    "max_usd": "it costs {total_usd:,.2f} USD, but the budget is {max_usd:,.2f} USD",
     "beaten": "another answer beats it in cost and hours",
-    "another_costs_less": "another such machine costs less in as many GPUs",
-    "too_many_gpus": "it has {gpus} GPUs, at most {max_gpus} are asked for",
+    "another_costs_less": "another such machine costs less with as many GPUs",
+    "too_many_gpus": "it has {gpus} GPUs, but the job allows at most {max_gpus}",
     "not_planned": "there is no plan for this number of these GPUs, or their specifications are incomplete",
 }
 """Reasons why a machine that a job names is not ranked, by ``reason`` and ``missed`` of ``machine_ranks``."""
 
 _WHY_NOT = {
     "ranked": "{gpu_count} of it at {provider}",
-    "not_planned": "its specifications are not complete",
-    "might_not_fit": "fits with a probability of {fit} at most, {asked_fit} is asked for",
-    "fits_in_another_number": "fits on {fits_from_gpus} or more, at most {max_gpus} are asked for",
+    "not_planned": "its specifications are incomplete",
+    "might_not_fit": "fits with a probability of at most {fit}, but the job asks for {asked_fit}",
+    "fits_in_another_number": "fits on {fits_from_gpus} GPUs or more, but the job allows at most {max_gpus}",
     "no_price": "no source has a ranked price for it",
     "not_asked_for": "the job leaves it out",
-    "not_offered_so": "no offer of it meets what is asked of price kind, place, provider, tier and age; the "
-    "cheapest of any is {cheapest[usd]:.2f} USD per GPU-hour at {cheapest_at}",
-    "not_rented_in_that_number": "fits on {fits_on}, and is rented in {rented_in}",
+    "not_offered_so": "no offer of it meets the constraints on price kind, place, provider, tier and age; "
+    "the cheapest of all its offers is {cheapest[usd]:.2f} USD per GPU-hour at {cheapest_at}",
+    "not_rented_in_that_number": "fits on {fits_on} GPUs, but can be rented only with {rented_in}",
     "network_too_slow": "several machines of it are planned with {planned_gbps:,.0f} Gbit/s between them, "
-    "the fastest that can be rented have {network_gbps:,.0f}",
+    "but the fastest that can be rented have {network_gbps:,.0f}",
     "host_memory_too_small": "each machine needs {planned_host:,.0f} GiB of host memory to load the model, "
-    "the largest that can be rented has {host:,.0f}",
-    "too_late_or_too_expensive": "what can be rented ends after the deadline, costs more than the budget, "
+    "but the largest that can be rented has {host:,.0f}",
+    "too_late_or_too_expensive": "every offer of it misses the deadline, costs more than the budget, "
     "stops before the job is done, or is a reservation of which too little would be used",
 }
-"""The place of a GPU in a ranking, or why it has none, by ``reason`` of ``why_not_for``."""
+"""The place of a GPU in a ranking, or why it has no place, by ``reason`` of ``why_not_for``."""
 
 
 def infeasible_text(row: Mapping[str, Any]) -> str:
@@ -55,7 +55,7 @@ def infeasible_text(row: Mapping[str, Any]) -> str:
 
 
 def why_not_text(row: Mapping[str, Any]) -> str:
-    """Return the place of a GPU in a ranking, or why it has none, from a row of ``why_not_for``."""
+    """Return the place of a GPU in a ranking, or why it has no place, from a row of ``why_not_for``."""
     if row["reason"] == "does_not_fit":
         return infeasible_text(row)
     facts = {**row, "asked_fit": f"{row['min_fit_probability']:.0%}"}
@@ -73,8 +73,8 @@ def why_not_text(row: Mapping[str, Any]) -> str:
 
 
 def unranked_text(row: Mapping[str, Any]) -> str:
-    """Return why a machine that a job names is not ranked, from one row with the columns of its row of
-    ``machine_ranks`` and of the job's row of ``completed_jobs``."""
+    """Return why a machine that a job names is not ranked, from a row that joins the machine's row of
+    ``machine_ranks`` with the job's row of ``completed_jobs``."""
     if row["reason"] == "does_not_fit":
         return f"the job does not fit: {infeasible_text(row)}"
     facts = {**row, "asked_fit": f"{100 * row['min_fit_probability']:g}%"}
@@ -83,7 +83,7 @@ def unranked_text(row: Mapping[str, Any]) -> str:
     if row["fit_probability"] is not None:
         facts["fit"] = percent_text(row["fit_probability"])
     reasons = row["missed"] or [row["reason"]]
-    return " and ".join(_UNRANKED_MACHINES[reason].format_map(facts) for reason in reasons)
+    return "; ".join(_UNRANKED_MACHINES[reason].format_map(facts) for reason in reasons)
 
 
 def kind_text(name: str) -> str:
@@ -107,7 +107,7 @@ MEMORY_PARTS = {
     "kept": ("kept by the allocator", "not in use; freed when needed"),
     "process": ("driver and libraries", "the process itself"),
     "peak": ("peak memory", "the sum of the above"),
-    "margin": ("margin", "needed beyond what is in use: lost between tensors"),
-    "needed": ("needed at least", "the peak and the margin, less what the allocator keeps"),
+    "margin": ("margin", "lost between tensors, beyond the memory in use"),
+    "needed": ("minimum needed", "the peak and the margin, less what the allocator keeps"),
 }
 """The name and the meaning of each part of ``memory_parts``."""

@@ -1,4 +1,4 @@
-"""Questions to one open database: a job is checked, planned once, and ranked as often as it is asked."""
+"""Questions to one open database: a job is checked, planned once, and ranked for every question."""
 
 from collections import OrderedDict
 from functools import cached_property
@@ -11,13 +11,13 @@ from pipeline.questions.job import Job, JobError
 from pipeline.warehouse.query import QueryError, Result, ask
 
 KEPT_PLANS = 32
-"""Number of jobs whose plans are kept: about 700 narrow rows each."""
+"""Number of jobs whose plans are kept: about 700 narrow rows per job."""
 
 JOBS, RANKED = "gpufare_jobs", "gpufare_ranked"
-"""Temporary tables of the current question: the job with its defaults, and all its answers."""
+"""Temporary tables of the current question: the job with its defaults, and all of the job's answers."""
 
 _PLAN_TABLES = (f"gpufare_plans_{number}" for number in count(1))
-"""Names that no other session on the same connection uses."""
+"""Names of tables that no other session on the same connection uses."""
 
 _COMPLETED = """
 CREATE OR REPLACE TEMP TABLE {jobs} AS
@@ -29,7 +29,7 @@ SELECT * REPLACE ({most_rows}::INTEGER AS most_rows) FROM checked_jobs('gpufare_
 _PUBLISHED = """
 CREATE TEMP TABLE {table} AS SELECT *, NULL::VARCHAR AS infeasible_reason FROM plans_at_hand('{jobs}')
 """
-# DuckDB takes 30 ms less to plan jobs from a table than jobs from a query.
+# DuckDB plans jobs from a table 30 ms faster than jobs from a query.
 _TO_PLAN = """
 CREATE OR REPLACE TEMP TABLE gpufare_to_plan AS SELECT * REPLACE ({most_gpus} AS max_gpus) FROM {jobs}
 """
@@ -57,15 +57,15 @@ class Session:
         self._job: dict[str, Any] = {}
 
     def ask(self, query: str, parameters: list[Any] | None = None) -> Result:
-        """Return the answer of a query on the database. Raises JobError if a macro refuses the job."""
+        """Return the result of a query on the database. Raises JobError if a macro refuses the job."""
         try:
             return ask(self.connection, query, parameters or [])
         except QueryError as error:
             raise _job_error(error) from error
 
     def complete(self, job: Job, most_rows: int | None = None) -> dict[str, Any]:
-        """Check a job, fill in its defaults and keep it as the one row of ``JOBS``. Its ranking has the first
-        ``most_rows`` answers, or all. Raises JobError."""
+        """Check a job, fill in its defaults and keep it as the one row of ``JOBS``. The job's ranking is
+        limited to the first ``most_rows`` answers, if given. Raises JobError."""
         completed = _COMPLETED.format(
             jobs=JOBS,
             columns=", ".join(f"? AS {name}" for name in job.settings),
@@ -81,11 +81,11 @@ class Session:
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """Return the name of the temporary table with the plans of the job that was completed last, up to the
-        number of GPUs that it asks for, or up to ``most_gpus`` if that is more. These plans were kept from
-        before, are published, or are made now.
+        number of GPUs that the job asks for, or up to ``most_gpus`` if that is more. These plans were kept
+        from before, are published, or are made now.
 
-        They are made for the GPUs that an answer can have, or for all with ``every_gpu``. Published plans
-        lack those that do not fit; with ``complete`` they are not used."""
+        Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. Published
+        plans, which do not include plans that do not fit, are not used with ``complete``."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
@@ -117,12 +117,12 @@ class Session:
         return {gpu for (gpu,) in self.ask("SELECT DISTINCT gpu_id FROM main.rentals").rows}
 
     def _planner_reads(self) -> tuple[Any, ...]:
-        """Return the values that the job's plans depend on besides the number of GPUs."""
+        """Return the values, besides the number of GPUs, on which the job's plans depend."""
         named = {machine["gpu_id"] for machine in self._job["machines"]} - self._rented
         return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
-        """Return the plans in the published file; None if it has no plans for such a job."""
+        """Return the plans in the published file; None if the file contains no plans for such a job."""
         table = next(_PLAN_TABLES)
         ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
         if plans:
@@ -148,13 +148,13 @@ class Session:
         self.rank(job)
         query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
         rows = list(self.ask(query.format(self.plans())).dicts())
-        if any(row["reason"] == "not_planned" for row in rows):  # published plans lack those that do not fit
+        if any(row["reason"] == "not_planned" for row in rows):  # plans that do not fit are not published
             rows = list(self.ask(query.format(self.plans(complete=True))).dicts())
         return rows
 
     def cheapest(self, job: Job, limit: int | None = None) -> Result:
-        """Return the first ``limit`` ranked ways to run the job, or all, in the columns of ``cheapest_for``.
-        Raises JobError."""
+        """Return the first ``limit`` ranked ways to run the job, or all ways, with the columns of
+        ``cheapest_for``. Raises JobError."""
         self.complete(job, limit)
         return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
 
@@ -171,6 +171,6 @@ def _job_error(error: QueryError) -> JobError:
     reason = str(error).splitlines()[0]
     if isinstance(error.__cause__, duckdb.CatalogException | duckdb.BinderException):
         return JobError(
-            f"the published file is of an earlier version of gpufare: run `gpufare refresh` ({reason})"
+            f"the published file was made by an earlier version of gpufare: run `gpufare refresh` ({reason})"
         )
     return JobError(reason)

@@ -1,4 +1,4 @@
-"""Notes on the sources behind an answer: those that were replayed, and those that are not asked."""
+"""Notes on the sources behind an answer: sources that were replayed, and sources that are not asked."""
 
 from collections.abc import Mapping
 
@@ -28,8 +28,8 @@ def not_asked_note(
     connection: duckdb.DuckDBPyConnection, home: Home, environment: Mapping[str, str]
 ) -> str | None:
     """Name the sources that rankings lack, or will soon lack, because their terms turn them off, or because
-    the user disabled them although they had prices. Return None if all are asked. Prices from saved pages
-    need no permission, so their sources are not named.
+    the user disabled them although they had prices. Return None if all sources are asked. Prices from saved
+    pages need no permission, so the sources of such prices are not named.
 
     Facts about sources are read from the published file: 45 yaml files take longer to read than the answer.
     """
@@ -51,6 +51,6 @@ def not_asked_note(
                 by_choice.append(source)
         elif forbidden and not all(environment.get(key, "").strip() for key in keys):
             by_terms.append(source)
-    parts = [f"by their terms: {', '.join(by_terms)}"] if by_terms else []
+    parts = [f"because of their terms: {', '.join(by_terms)}"] if by_terms else []
     parts += [f"because you disabled them: {', '.join(by_choice)}"] if by_choice else []
-    return f"not asked, {'; '.join(parts)} (gpufare sources says more)" if parts else None
+    return f"not asked {'; '.join(parts)} (see gpufare sources)" if parts else None

@@ -13,7 +13,7 @@ from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
-# A family is judged by its best card: the card ranked first, else the one that came closest.
+# A family is judged by its best card: the card ranked first, else the card that came closest.
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
@@ -29,10 +29,10 @@ ORDER BY n.rank NULLS LAST, list_position([
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One answer of a job and its cost: its ``row`` of ``cheapest_for``, the ``parts`` of its total (part,
-    usd, how), the number ``of`` answers, and in words where other quotes and own ``machines`` of the job
-    rank. ``why_not`` has the rows of ``why_not_for`` for the GPU that was asked about, with the reason in
-    words (detail)."""
+    """One answer for a job and its cost: the answer's ``row`` of ``cheapest_for``, the ``parts`` of its total
+    (part, usd, how), the number ``of`` answers, and in words where the job's quotes and own ``machines``
+    rank. ``why_not`` contains the rows of ``why_not_for`` for the GPU that was asked about, with the reason
+    in words (detail)."""
 
     row: dict[str, Any]
     parts: Result
@@ -48,7 +48,7 @@ def explain(session: Session, job: Job, rank: int = 1, not_gpu: str | None = Non
     if not ranked.rows:
         raise JobError(nothing_fits(job, session))
     if len(ranked.rows) < rank:
-        raise JobError(f"the ranking has {len(ranked.rows)} rows, none with rank {rank}")
+        raise JobError(f"the ranking has {len(ranked.rows)} rows: there is no rank {rank}")
     row = next(Result(ranked.columns, ranked.types, [ranked.rows[rank - 1]]).dicts())
     parts, how = session.ask(_PARTS, [rank]), total_parts(row)
     return Explanation(
@@ -72,22 +72,22 @@ def _why_not(session: Session, job: Job, gpu: str) -> list[dict[str, Any]]:
                 f"${each['total_usd']:,.2f} and take {each['hours']:,.1f} hours"
             )
     if not rows:
-        session.ask("SELECT one_gpu(?)", [gpu])  # raises with the nearest names
+        session.ask("SELECT one_gpu(?)", [gpu])  # raises JobError with the nearest names
         raise JobError(f"no reason is known why {gpu} is not the answer")
     return rows
 
 
 HISTORY_LEAVES_OUT = (
-    "today's plans and terms at each day's prices, for what can be rented today: sources, cards and tiers "
-    "that have gone since are skipped"
+    "each day's prices with today's plans and terms, for what can be rented today: sources, cards and tiers "
+    "that have disappeared since are skipped"
 )
 
 
 def history(session: Session, job: Job) -> Result:
-    """Return the job's lowest cost on each day on record: ``cost_history``. Raises JobError."""
+    """Return the job's lowest cost on each day on record: the rows of ``cost_history``. Raises JobError."""
     for name in ("quote", "own"):
         if job[name] is not None:
-            raise JobError(f"{name}: machines of your own and quotes have no price history; leave {name} out")
+            raise JobError(f"{name}: own machines and quotes have no price history; leave out {name}")
     session.rank(job)
     query = f"SELECT * EXCLUDE (job) FROM cost_history('{JOBS}', '{RANKED}') ORDER BY day"  # noqa: S608
     return session.ask(query)
@@ -132,7 +132,7 @@ WATCHED = (
 
 
 def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
-    """Compare the cheapest answer with ``limit_usd`` US dollars; without an answer, ``reason`` says why.
+    """Compare the cheapest answer with ``limit_usd`` US dollars; if there is no answer, ``reason`` says why.
     Raises JobError."""
     if not 0 < limit_usd < math.inf:
         raise JobError(f"the limit must be above 0 US dollars and finite, not {limit_usd}")

@@ -1,4 +1,4 @@
-"""Answers in sentences: the first row explained, or the reason for an empty ranking."""
+"""Answers in sentences: an explanation of the first row, or the reason for an empty ranking."""
 
 import json
 import shlex
@@ -17,20 +17,20 @@ MIN_HOURS_IN_DAYS = 72
 """A run of at least this many hours is also given in days."""
 
 LEAST_SHOWN_HOURS = 0.005
-"""Fewer hours than this are shown as none."""
+"""Unused hours below this number are not shown."""
 
 OLD_PRICE_DAYS = 2
-"""A price older than this is called old."""
+"""A price older than this number of days is called old."""
 
 
 def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     """Explain why the ranking of a job is empty and what would have to change, with the command for the
-    cheapest such change, followed by ``more`` words."""
+    easiest such change, followed by the words ``more``."""
     ((day, newest, ranked),) = session.ask(
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
     if not ranked:
-        return f"as of {day} no price is ranked, the newest is from {newest}: see `gpufare sources`"
+        return f"as of {day}, no price is ranked; the newest is from {newest}: see `gpufare sources`"
     session.complete(job)
     nearest = list(session.nearest().dicts())
     what = f"nothing runs {job['model']} {job['method'] or 'lora'} with these constraints"
@@ -44,7 +44,7 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
     ]
     if job["kind"] == "reserved":
         lines.append(_unused_terms(session))
-    # Prefer changing a constraint to dropping one, and either to another recipe or a run that may fail.
+    # Prefer changing a constraint to dropping it, and prefer both to another recipe or a run that may fail.
     of_the_run = {*recipe_settings(), "min_fit_probability"}
     easiest = min(
         ways,
@@ -57,7 +57,7 @@ def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
 
 
 def _lacking(nearest: Sequence[Mapping[str, Any]]) -> str:
-    """Return the memory that the closest GPU lacks."""
+    """Return in words how much memory the closest GPU lacks."""
     for row in nearest:
         if row["lacking_gib"] is not None:
             return f"{row['gpu_count']} x {row['gpu_id']} lacks {row['lacking_gib']:.1f} GiB per GPU"
@@ -80,7 +80,7 @@ def total_parts(row: Mapping[str, Any]) -> dict[str, str]:
     own = row["price_kind"] == "own"
     disk = "not charged" if not row["storage_usd"] else f"{row['storage_gb']:,.0f} GB while the machine runs"
     data = (
-        "the result out, and image, data set and model in, where that is charged"
+        "transfer of the result out, and of image, data set and model in, where charged"
         if row["egress_usd"]
         else "downloads and uploads, not charged"
     )
@@ -113,8 +113,8 @@ def _machine_hours(row: Mapping[str, Any]) -> str:
 
 
 def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
-    """Return where the quotes and own machines of a job rank, or why they do not; those among the first
-    ``shown`` answers are skipped. Raises JobError."""
+    """Return where the quotes and own machines of a job rank, or why they are not ranked; machines among the
+    first ``shown`` answers are skipped. Raises JobError."""
     if job["quote"] is None and job["own"] is None:
         return []
     rows = session.machine_ranks(job)
@@ -187,16 +187,16 @@ def _unused_terms(session: Session) -> str:
     least = "SELECT value FROM main.cost_parameters WHERE name = 'least_term_share'"
     ((share,),) = session.ask(least).rows
     return (
-        f"a reservation is paid for its whole term and ranked for jobs that use at least {share:.0%} of it; "
-        "on-demand prices need no term"
+        f"a reservation is paid for in full, and ranked only for jobs that use at least {share:.0%} of its "
+        "term; on-demand prices need no term"
     )
 
 
 def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
-    """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, the
-    assumptions and how far to trust it.
+    """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, its
+    assumptions, and how far to trust it.
 
-    ``replayed``: sources whose prices come from saved pages and could pass for live ones."""
+    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones."""
     return [_cost(row), *_wait(row), _plan(row), *assumptions(row), _trust(row, row["source"] in replayed)]
 
 
@@ -204,10 +204,10 @@ def _cost(row: Mapping[str, Any]) -> str:
     kind = kind_text(row["price_kind"])
     tier = f", {row['tier']}" if row["tier"] and kind_text(row["tier"]) != kind else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
-    idle = f" ({row['gpus_billed']} are paid)" if row["gpus_billed"] > row["gpu_count"] else ""
+    idle = f" ({row['gpus_billed']} are paid for)" if row["gpus_billed"] > row["gpu_count"] else ""
     spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
     reserved = (
-        f" It is paid for whole terms of {row['term_days']} days at ${row['commitment_usd']:,.2f}, and uses"
+        f" Whole terms of {row['term_days']} days are paid for (${row['commitment_usd']:,.2f}); the job uses"
         f" {row['term_share_used']:.1%} of them."
         if row["term_days"] and row["commitment_usd"]
         else ""
@@ -229,7 +229,7 @@ def _days(hours: float) -> str:
 
 
 def _hours(row: Mapping[str, Any]) -> str:
-    """Return the hours with their band, and the unpaid wait for the machine that they include."""
+    """Return the hours with their band, and with the unpaid wait for capacity that is part of the hours."""
     days = f"{_days(row['hours'])}; " if row["hours"] >= MIN_HOURS_IN_DAYS else ""
     band = f"{row['hours']:,.1f} hours ({days}{row['hours_low']:,.1f} to {row['hours_high']:,.1f})"
     if row["price_kind"] != "flex_start":
@@ -244,7 +244,7 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
         deadline = _duration(row["max_hours"])
         lines.append(
             f"Nothing finishes within {deadline}; "
-            "the ranking has the fastest answer and what takes little longer."
+            "the ranking has the fastest answer and those that take only a little longer."
         )
     if row["longer_wait_usd"] is not None:
         late = f"{way_text(json.loads(row['longer_wait_way']))} in {_duration(row['longer_wait_hours'])}"
@@ -271,12 +271,12 @@ _IN_WORDS = {
     "liger": "Liger kernels",
     "adamw_fused": "fused AdamW",
 }
-"""Assumed values as people write them; others are shown as they are."""
+"""Assumed values as people write them; other values are shown as they are."""
 
 
 def assumptions(row: Mapping[str, Any]) -> list[str]:
-    """Return the assumptions of a row of ``cheapest_for`` in lines: the training recipe, the offers without a
-    known place, and sequences that the model does not support."""
+    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe, the offers without
+    a known place, and sequences longer than the model supports."""
     taken = json.loads(row["assumptions"])
     lines = [assumed(taken, row["method"])]
     if "offers_without_place" in taken:
@@ -289,7 +289,7 @@ def assumptions(row: Mapping[str, Any]) -> list[str]:
 
 def assumed(taken: Mapping[str, Any], method: str) -> str | None:
     """Return in one line the parts of the recipe that the question left open, from the answer's assumptions;
-    csv and json list every assumption."""
+    CSV and JSON output lists every assumption."""
     named = {name: _IN_WORDS.get(value, value) for name, value in taken.items() if isinstance(value, str)}
     packed = "packed " if taken.get("is_packed") else ""
     parts = (
@@ -309,7 +309,7 @@ def assumed(taken: Mapping[str, Any], method: str) -> str | None:
         else None,
         _epochs(taken["epochs"], taken["tokens_per_epoch"]) if "epochs" in taken else None,
         *(
-            "examples not used, tokens is given"
+            "examples not used because tokens is given"
             if name == "examples"
             else f"{name} not used by method {method}"
             for name in taken.get("unused_settings", ())
@@ -331,7 +331,7 @@ def _epochs(epochs: float, tokens_per_epoch: float) -> str:
 
 
 def _precision(name: str, method: str) -> str:
-    """Describe the assumed precision, and the planner's other choice."""
+    """Describe the assumed precision, and the planner's choice for GPUs without bf16."""
     if method == "full" and name == "bf16":
         kept = "weights, gradients and optimizer moments in bf16 without fp32 masters"
     elif name == "amp":
@@ -347,7 +347,7 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
     seen_on = min(row["price_day"], observed_day(row["observed_at"]))
     age_days = row["price_age_days"] + (row["price_day"] - seen_on).days
     if is_replayed:
-        cautions.append("the price was replayed from a saved page, the provider was not asked")
+        cautions.append("the price was replayed from a saved page: the provider was not asked")
     if age_days > OLD_PRICE_DAYS:
         cautions.append(f"the price is {age_days} days old")
     if row["size_evidence"] == "assumed":
@@ -356,19 +356,19 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
         cautions.append(f"the fit is tight, {percent_text(row['fit_probability'])}")
     if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:
         slow = f"at the slow end of its band it takes {row['hours_high']:,.1f} hours"
-        cautions.append(f"{slow}, more than the {row['max_hours']:,.1f} of the deadline")
+        cautions.append(f"{slow}, more than the deadline of {row['max_hours']:,.1f}")
     if row["evidence"] == "extrapolated":
         cautions.append("the evidence is thin: no published run is close")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
     address = row["source_url"].partition("?")[0]
     converted = (
         f" ({row['native_price'].normalize():f} {row['native_currency']} per {row['native_unit']}, "
-        f"one {row['native_currency']} at ${row['fx_rate'].normalize():f} of {row['fx_date']})"
+        f"1 {row['native_currency']} = ${row['fx_rate'].normalize():f} on {row['fx_date']})"
         if row["fx_rate"]
         else ""
     )
     seen = {
-        "own": f"Electricity as you gave it, {row['raw_label']}, and nothing else is paid",
+        "own": f"Electricity as you gave it, {row['raw_label']}, and nothing else is charged",
         "quote": f"Price as you gave it, {row['raw_label']}; other charges at their defaults",
     }.get(row["price_kind"], f"Price seen {seen_on} at {address}{converted}")
     seen += f"; speed {row['evidence']}{nearest}."

@@ -2,6 +2,6 @@
 
 ``months``: offers, rejects and rankings, one Parquet file per source and month.
 ``journal``: outcomes, exchange rates and incidents, one SQLite file.
-``records``: both, as the other rooms read and write them; only this room knows the paths.
+``records``: months and journal, as the other rooms read and write them; only this room knows the paths.
 ``mending``: a damaged file is set aside and reported, and its days are read again from the archive.
 """

@@ -1,4 +1,4 @@
-"""A file of the record that cannot be read; ``mending`` decides what follows."""
+"""A file of the record that cannot be read; ``mending`` decides what happens next."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +18,9 @@ MAX_REASON_CHARACTERS = 200
 class Damage:
     """A file of the record that cannot be read, and why.
 
-    ``table`` is offers, rejects, rankings or journal; ``source`` is empty if the file has more than one;
-    ``stamp`` is the file's stamp at the time when it could not be read. With a ``day``, only that day is
-    missing: the file is whole or gone.
+    ``table`` is offers, rejects, rankings or journal; ``source`` is empty if the file is not for one source;
+    ``stamp`` is the file's stamp at the time when it could not be read. If ``day`` is set, only that day is
+    missing, and the file itself is whole or gone.
     """
 
     path: Path
@@ -49,7 +49,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def damage_by(error: BaseException, path: Path, table: str, source: str) -> Damage:
-    """Return the damage of a file whose reader raised an error."""
+    """Return the damage to a file whose reader raised an error."""
     return Damage(path, table, source, reason_of(error), stamp_of(path))
 
 
@@ -57,7 +57,7 @@ def damage_by(error: BaseException, path: Path, table: str, source: str) -> Dama
 def readable(path: Path, table: str, source: str) -> Iterator[None]:
     """Raise RecordError for any error that a damaged file makes its reader raise.
 
-    Errors of the disk pass through, and so does a lack of memory, disk space or file handles.
+    Disk errors pass through, and so do errors for a lack of memory, disk space or file handles.
     """
     try:
         yield

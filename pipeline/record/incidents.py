@@ -1,4 +1,4 @@
-"""Incidents in the journal: problems outside of a source's answer."""
+"""Incidents in the journal: problems outside a source's answer."""
 
 import hashlib
 import json
@@ -22,12 +22,12 @@ _log = logging.getLogger("gpufare")
 
 
 def report_incident(home: Home, incident: Incident) -> bool:
-    """Keep an incident. Never raises: an incident that cannot be kept is logged, on stderr by default.
+    """Keep an incident; return True if it is new. Never raises: an incident that cannot be kept is logged.
 
-    A lasting cause (see IncidentKind.lasting) is kept once per path and reason. Return True if it is new.
+    A lasting cause (see IncidentKind.lasting) is kept once per path and reason. The log is stderr by default.
     """
     row = {
-        "noticed_at": incident.at,  # AT is a keyword of SQL
+        "noticed_at": incident.at,  # AT is an SQL keyword
         **asdict(incident),
         "sentence": incident.kind.sentence,
         "reason": printable(incident.reason)[:MAX_TEXT_CHARACTERS],
@@ -48,7 +48,7 @@ def report_incident(home: Home, incident: Incident) -> bool:
 
 
 def kept_incidents(home: Home) -> list[Incident]:
-    """Return the incidents, oldest first. Raises RecordError."""
+    """Return the kept incidents, oldest first. Raises RecordError."""
     journal = Journal(home)
     entries = journal.entries(_KIND)
     with readable(journal.path, "journal", ""):
@@ -56,7 +56,7 @@ def kept_incidents(home: Home) -> list[Incident]:
 
 
 def incident_of(entry: Entry) -> Incident:
-    """Return the incident of an entry. Raises ValueError, KeyError or TypeError if it is not one."""
+    """Return the incident of an entry. Raises ValueError, KeyError or TypeError if it is invalid."""
     row: Mapping[str, Any] = json.loads(entry.content)
     kinds = {kind.value: kind for kind in IncidentKind}
     return Incident(
@@ -71,7 +71,7 @@ def incident_of(entry: Entry) -> Incident:
 
 
 def cause_of(incident: Incident) -> tuple[Any, ...]:
-    """Return the values that tell the causes of incidents apart, in the form in which they are kept."""
+    """Return the values that distinguish the causes of incidents, in the form in which incidents are kept."""
     path = None if incident.path is None else printable(incident.path)
     reason = printable(incident.reason)[:MAX_TEXT_CHARACTERS]
     return incident.kind, path, incident.source, incident.day, reason

@@ -1,7 +1,7 @@
 """Outcomes, exchange rates and incidents: the entries of one SQLite file, ``record/journal.sqlite``.
 
-Any process may write at any time: SQLite serializes the writes. The file also marks the home as one of
-this layout.
+Any process may write at any time: SQLite serializes the writes. The file also marks the home as
+having this layout.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ from pipeline.record.damage import Damage, RecordError, readable, reason_of
 from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 
 LAYOUT = 2
-"""The layout of a home that this version reads and writes, kept as the file's user_version."""
+"""The home layout that this version reads and writes, kept as the journal's user_version."""
 
 BUSY_SECONDS = 60.0
-"""Time limit for waiting until other processes have written; each takes milliseconds."""
+"""Time limit for waiting for writes of other processes; each write takes milliseconds."""
 
 LEAST_ENTRY_BYTES = 32
 """Lower bound for the size of an entry in the file."""
@@ -43,13 +43,13 @@ CREATE TABLE entries (
 
 
 class HomeLayoutError(GpufareError):
-    """The home belongs to another version; the text says where it is and what to set."""
+    """The home belongs to another version; the text says where the home is and what to set."""
 
 
 class Entry(NamedTuple):
-    """An entry: ``kind`` is outcome, exchange_rates or incident, ``content`` is JSON.
+    """A journal entry: ``kind`` is outcome, exchange_rates or incident, and ``content`` is JSON.
 
-    ``name`` tells a day's entries apart: an outcome's attempt, an incident's hash; empty for rates.
+    ``name`` tells a day's entries apart: an outcome's attempt or an incident's hash; it is empty for rates.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
 
 _MENDING = Entry("mending", "", date.min, "", "{}")
-"""Marks a file that lacks entries of the damaged file it replaced."""
+"""Marks a file that lacks entries of the damaged file that it replaced."""
 
 
 class Journal:
@@ -71,18 +71,18 @@ class Journal:
 
     @property
     def path(self) -> Path:
-        """Return the path of the file."""
+        """The path of the journal's file."""
         return self._home.record / JOURNAL
 
     def begin(self) -> None:
-        """Make the file if the home has none yet. Raises UnwritableError."""
+        """Create the file if it does not exist yet. Raises UnwritableError."""
         if not self.path.exists():
             self.write_all([])
 
     def replace(self, entries: Iterable[Entry]) -> None:
-        """Replace a damaged file, in one step, with one that has these entries.
+        """Replace a damaged file, in one step, with a file that contains these entries.
 
-        Until ``finish_mending``, ``damage`` reports that entries are missing. Raises UnwritableError.
+        Until ``finish_mending`` is called, ``damage`` reports missing entries. Raises UnwritableError.
         """
         with replacing(self.path) as temporary, self._connected(temporary) as connection:
             _create(connection)
@@ -97,11 +97,11 @@ class Journal:
             connection.execute("DELETE FROM entries WHERE kind = ?", [_MENDING.kind])
 
     def write(self, kind: str, source: str, day: date, name: str, content: str) -> None:
-        """Keep an entry in place of an earlier one of that name. Raises UnwritableError."""
+        """Keep an entry, replacing an earlier entry of that name. Raises UnwritableError."""
         self.write_all([Entry(kind, source, day, name, content)])
 
     def write_all(self, entries: Iterable[Entry]) -> None:
-        """Keep entries, all or none. Raises UnwritableError."""
+        """Keep the entries, either all or none of them. Raises UnwritableError."""
         with self._writing() as connection:
             _insert(connection, entries)
 
@@ -111,7 +111,7 @@ class Journal:
             connection.execute("DELETE FROM entries WHERE source = ?", [source])
 
     def entries(self, kind: str, source: str | None = None, day: date | None = None) -> list[Entry]:
-        """Return the entries of a kind (of one source, of one day) in the order of their days and names."""
+        """Return the entries of a kind (optionally of one source or day), by source, day and name."""
         query, values = "SELECT * FROM entries WHERE kind = ?", [kind]
         for column, value in (("source", source), ("day", day)):
             if value is not None:
@@ -122,7 +122,7 @@ class Journal:
             return [_entry(row) for row in rows]
 
     def days(self, kind: str, source: str | None = None) -> list[date]:
-        """Return the days with entries of a kind (of one source), oldest first."""
+        """Return the days with entries of a kind (optionally of one source), oldest first."""
         query = (
             "SELECT DISTINCT day FROM entries WHERE kind = ? AND source = coalesce(?, source) ORDER BY day"
         )
@@ -136,7 +136,7 @@ class Journal:
         return {source for (source,) in rows}
 
     def digests(self, kind: str, until: date) -> dict[SourceDay, str]:
-        """Return, for each source's day up to ``until``, the hash of its entries of a kind."""
+        """Return a hash of the entries of a kind for each source and day up to ``until``."""
         hashes: dict[SourceDay, Any] = defaultdict(hashlib.sha256)
         for entry in self.entries(kind):
             if entry.day <= until:
@@ -144,7 +144,7 @@ class Journal:
         return {each: found.hexdigest()[:16] for each, found in hashes.items()}
 
     def damage(self) -> Damage | None:
-        """Return the damage of the file; None if it is sound or missing."""
+        """Return the damage to the journal; None if the journal is sound or missing."""
         try:
             ((found,),) = self._read("PRAGMA integrity_check(1)") or [("ok",)]
             if found == "ok" and self._read("SELECT 1 FROM entries WHERE NOT json_valid(content) LIMIT 1"):
@@ -159,7 +159,7 @@ class Journal:
         return Damage(self.path, "journal", "", reason, stamp_of(self.path))
 
     def _read(self, query: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """Return rows; none if there is no file."""
+        """Return the rows of a query; an empty list if there is no file."""
         if self.path.exists():
             with self._connected(self.path) as connection:
                 if self._has_layout(connection):
@@ -217,7 +217,7 @@ class Journal:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    """Fill a new file, unless another process has done it meanwhile."""
+    """Create the table in a new file, unless another process has done so meanwhile."""
     connection.execute("BEGIN IMMEDIATE")
     if connection.execute("PRAGMA user_version").fetchone() == (0,):
         connection.execute(_SCHEMA)
@@ -226,7 +226,7 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-    """Insert entries; existing ones get the new content and keep their rowid, which read_each relies on."""
+    """Insert entries; existing entries get the new content and keep the rowid that read_each relies on."""
     connection.executemany(
         "INSERT INTO entries VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET content = excluded.content",
         [(entry.kind, entry.source, f"{entry.day}", entry.name, entry.content) for entry in entries],
@@ -263,11 +263,11 @@ _DISK_ERRORS = {
     sqlite3.SQLITE_CANTOPEN: EIO,
     sqlite3.SQLITE_IOERR: EIO,
 }
-"""Errors that say nothing about the file's content, as the system would name them."""
+"""SQLite errors that say nothing about the file's content, each with the system's code for it."""
 
 
 def _disk_error(error: Exception) -> OSError | None:
-    """Return the disk error behind an error of SQLite. The lowest byte of an extended code is the basic
-    one."""
+    """Return the disk error behind an SQLite error, if any. The lowest byte of an extended error code is the
+    basic code."""
     code = _DISK_ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     return None if code is None else OSError(code, str(error) if code == EIO else os.strerror(code))

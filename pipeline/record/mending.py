@@ -1,6 +1,6 @@
 """One policy for damage: a file that cannot be read is set aside, and its days are read again from the
-archive, which is never changed. An incident names the file, and the days lost because the archive has no
-capture of them.
+archive, which is never changed. An incident names the file, and any days that are lost because the archive
+contains no capture of them.
 """
 
 from collections import defaultdict
@@ -29,7 +29,7 @@ from pipeline.record.months import (
 from pipeline.record.records import Records, outcome_row, rate_rows
 
 ReadAgain = Callable[[str, date], Outcome | None]
-"""Reads a source's day again from the archive; None if it has nothing."""
+"""Reads a source's day again from the archive; returns None if the archive has nothing for that day."""
 
 
 def damages(home: Home) -> list[Damage]:
@@ -39,10 +39,10 @@ def damages(home: Home) -> list[Damage]:
 
 
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
-    """Set damaged files aside and read their days again, exchange rates first and the oldest days first.
+    """Set damaged files aside and read their days again, exchange rates before prices and older days first.
 
-    Keeps the incidents and returns them. A file that cannot be moved gets no incident, and neither does a
-    day that was reported missing before.
+    Keep the incidents and return them. A file that cannot be moved gets no incident, and neither does a day
+    that has been reported missing before.
     """
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
     to_read = {each for damage, _ in moved for each in _days_to_read(home, damage)}
@@ -56,7 +56,7 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
 
 
 def report_strays(home: Home) -> list[Incident]:
-    """Keep an incident for each file among the months that does not belong there. Returns the new ones."""
+    """Keep an incident for each file in the record that does not belong there. Return the new incidents."""
     found = [
         Incident(
             kind=IncidentKind.STRAY_FILE,
@@ -74,8 +74,8 @@ def _rate_sources() -> list[str]:
 
 
 def _set_aside(home: Home, damage: Damage) -> str | None:
-    """Move a damaged file and return a text about it; None if it cannot be moved or was replaced
-    meanwhile."""
+    """Move a damaged file and return a text about what was done; None if the file cannot be moved or was
+    replaced meanwhile."""
     if damage.day is not None:
         return "there was nothing to set aside"
     with lock(home):
@@ -92,15 +92,15 @@ def _set_aside(home: Home, damage: Damage) -> str | None:
 
 
 def _replace_journal(home: Home) -> str:
-    """Replace a damaged journal with one of the entries that can still be read, keeping a copy of the old
-    one. Raises OSError and UnwritableError."""
+    """Replace a damaged journal with one that contains the entries that can still be read, and keep a copy of
+    the damaged journal. Raises OSError and UnwritableError."""
     journal = Journal(home)
     kept, done = list[Entry](), "it was gone"
     if journal.path.exists():
         place = set_aside(home, journal.path, copies=journal.path.is_file())
         kept = [entry for entry in read_each(place) if _is_whole(entry)]
         done = f"kept in {place.relative_to(home.root)}; {len(kept)} of its entries could still be read"
-    # SQLite would roll the old file's unfinished write back in the new file.
+    # Otherwise SQLite would roll back the old file's unfinished write in the new file.
     journal.path.with_name(f"{journal.path.name}-journal").unlink(missing_ok=True)
     journal.replace(kept)
     return done
@@ -115,7 +115,7 @@ def _is_whole(entry: Entry) -> bool:
 
 
 def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
-    """Return the sources' days that the archive may have for a damaged file."""
+    """Return the sources' days that may be in the archive and belong in a damaged file."""
     if damage.table == "journal":
         return _days_without_entry(home)
     if damage.day is not None:
@@ -126,7 +126,7 @@ def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
 
 
 def _days_without_entry(home: Home) -> list[SourceDay]:
-    """Return the archived days with a capture that has no outcome, or whose exchange rates are gone."""
+    """Return the archived days that have a capture without an outcome, or whose exchange rates are gone."""
     archive, journal, rate_sources = Archive(home.archive), Journal(home), _rate_sources()
     rate_days = journal.days("exchange_rates")
     attempts: dict[SourceDay, set[str]] = defaultdict(set)
@@ -153,7 +153,7 @@ def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) 
 
 
 def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
-    """Return a text about the days that were read again, and the lost ones."""
+    """Return a text about the days that were read again and the days that are lost."""
     if damage.table == "rankings":
         return f"lost: the rankings kept in {damage.path.stem}, as those of past days are not computed again"
     if damage.table == "journal":
@@ -169,7 +169,7 @@ def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
 
 
 def _expected_days(home: Home, damage: Damage) -> set[date]:
-    """Return the days that a file should contain according to the outcomes, or the missing day."""
+    """Return the days that a damaged file should contain according to the outcomes, or the missing day."""
     if damage.day is not None:
         return {damage.day}
     return {

@@ -1,8 +1,8 @@
-"""Offers, rejects and rankings on disk: one Parquet file per source and month (rankings: per month).
+"""Offers, rejects and rankings on disk: one Parquet file per source and month (for rankings, per month).
 
 A file is written whole under another name and swapped in, so a reader sees either the new file or the old
-one. Its rows are ordered by day; its metadata lists each day with its number of rows and their hash, which
-shows days without rows and days that changed. The metadata also has a hash of the file itself.
+one. The rows are ordered by day. The metadata lists each day with the number and the hash of its rows, which
+reveals days without rows and days that changed. The metadata also contains a hash of the file itself.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ _PARQUET_TYPES: Mapping[str, Any] = {
 
 
 def _schema(table: str) -> dict[str, Any]:
-    """Return the columns of a published table, except its day, as polars types, in order."""
+    """Return the polars types of a published table's columns, except ``day``, in order."""
     columns = read_table(table).described()
     return {column.name: _PARQUET_TYPES[column.type] for column in columns if column.name != "day"}
 
@@ -50,27 +50,27 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
     "rejects": _schema("rejects"),
     "rankings": _schema("ranking_history"),
 }
-"""The columns of each table as polars types; a file also has the column ``day``."""
+"""The polars types of each table's columns; a file also contains the column ``day``."""
 
 BY_SOURCE = ("offers", "rejects")
 TABLES = tuple(SCHEMAS)
 
 DAYS_KEY = "gpufare:days"
-"""The metadata of a file: JSON, {day: [rows, hash]}."""
+"""Metadata key of a file's days, which are JSON of the form {day: [rows, hash]}."""
 
 JOURNAL = "journal.sqlite"
 BESIDE = (JOURNAL, f"{JOURNAL}-journal", "lock")
-"""Files in the folder of the record besides the tables' folders: the journal, SQLite's second file for it,
-and the lock."""
+"""Files beside the tables' folders in the folder of the record: the journal, SQLite's second file for the
+journal, and the lock."""
 
 SEAL_KEY = "gpufare:sha256"
-"""Also in the metadata: the hash of all bytes of the file, computed with ``_UNSEALED`` in place of this
-hash."""
+"""Metadata key of the hash of all bytes of the file, computed with ``_UNSEALED`` in place of the hash
+itself."""
 
 _UNSEALED = b"unsealed".ljust(64, b"-")
 
 CACHED_FILES = 4
-"""Months whose rows are kept in memory: a reading asks for consecutive days."""
+"""Number of months whose rows are kept in memory, since a reading asks for consecutive days."""
 
 _NAME = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 
@@ -79,7 +79,7 @@ T = TypeVar("T")
 
 
 class Month(NamedTuple):
-    """A month (``name`` is YYYY-MM) of a table; ``source`` is empty for rankings."""
+    """A month of a table; ``name`` is YYYY-MM, and ``source`` is empty for rankings."""
 
     table: str
     source: str
@@ -87,7 +87,7 @@ class Month(NamedTuple):
 
     @classmethod
     def of(cls, table: str, source: str, day: date) -> "Month":
-        """Return the month that has a day."""
+        """Return the month that contains a day."""
         return cls(table, source, f"{day:%Y-%m}")
 
 
@@ -99,14 +99,14 @@ class SourceDay(NamedTuple):
 
 
 class Day(NamedTuple):
-    """A day of a month's file: its number of rows, and their hash."""
+    """A day in a month's file: the number and the hash of its rows."""
 
     rows: int
     digest: str
 
 
 def months(home: Home, table: str, source: str | None = None) -> list[Month]:
-    """Return the months of a table that have a file, by source and name."""
+    """Return the months of a table that have a file, sorted by source and name."""
     top = home.record / table
     if table not in BY_SOURCE:
         parents = {"": top}
@@ -128,12 +128,12 @@ def file_of(home: Home, month: Month) -> Path:
 
 
 def days_of(home: Home, month: Month) -> Mapping[date, Day]:
-    """Return the days of a month's file; none without a file. Raises RecordError."""
+    """Return the days in a month's file; empty if there is no file. Raises RecordError."""
     return _read(home, month, _days)
 
 
 def rows_of(home: Home, month: Month) -> Mapping[date, pl.DataFrame]:
-    """Return the rows of each day of a month's file, without the column ``day``; none without a file.
+    """Return the rows of each day in a month's file, without the column ``day``; empty if there is no file.
 
     Raises RecordError for a file that is not intact, or that belongs to another source or month.
     """
@@ -151,7 +151,7 @@ def _read(
 
 
 def damage_of(home: Home, month: Month) -> Damage | None:
-    """Read a whole month's file and return its damage; None if it is sound."""
+    """Read a month's whole file and return its damage; None if the file is sound."""
     try:
         rows_of(home, month)
     except RecordError as error:
@@ -186,7 +186,7 @@ def remove_source(home: Home, source: str) -> None:
 
 
 def lock(home: Home) -> AbstractContextManager[object]:
-    """Return the lock to hold while files of months are written, or read by name more than once."""
+    """Return the lock to hold while months' files are written, or are read by name more than once."""
     home.record.mkdir(parents=True, exist_ok=True)
     return FileLock(home.record / "lock", is_singleton=True)
 
@@ -207,7 +207,7 @@ def strays(home: Home) -> list[Path]:
 
 
 def _entries(folder: Path) -> list[Path]:
-    """Return the entries of a folder, without files that are being written; none without a folder."""
+    """Return the entries of a folder, except files being written; an empty list if there is no folder."""
     try:
         return [path for path in folder.iterdir() if not path.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
@@ -215,7 +215,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> bytes:
-    """Return a month's file. It is made in memory, because polars reports a full disk poorly."""
+    """Return the content of a month's file, made in memory because polars reports a full disk poorly."""
     rows = pl.concat(
         [frame.with_columns(day=pl.lit(day)) for day, frame in sorted(frames.items())],
         how="diagonal_relaxed",
@@ -232,7 +232,7 @@ def _content(frames: Mapping[date, pl.DataFrame], days: Mapping[date, Day]) -> b
 
 
 def _digest(rows: pl.DataFrame) -> str:
-    """Return a hash of rows, which shows whether a day changed."""
+    """Return a hash of a day's rows, which shows whether the day changed."""
     buffer = BytesIO()
     rows.write_ndjson(buffer)
     return hashlib.sha256(buffer.getbuffer()).hexdigest()[:16]
@@ -252,7 +252,7 @@ def _index(text: str, name: str) -> Mapping[date, Day]:
 
 @lru_cache(maxsize=CACHED_FILES)
 def _rows(path: Path, month: Month, _stamp: Stamp) -> Mapping[date, pl.DataFrame]:
-    content = path.read_bytes()  # one file, even if it is replaced meanwhile
+    content = path.read_bytes()  # the same file throughout, even if it is replaced meanwhile
     metadata = pl.read_parquet_metadata(BytesIO(content))
     index, seal = _index(metadata[DAYS_KEY], month.name), metadata[SEAL_KEY]
     if hashlib.sha256(content.replace(seal.encode(), _UNSEALED)).hexdigest() != seal:

@@ -29,7 +29,7 @@ from pipeline.record.months import (
 )
 
 MAX_RATE_AGE_DAYS = 7
-"""Exchange rates older than this are not used: foreign prices then have no price in dollars."""
+"""Exchange rates older than this are not used: prices in other currencies then stay unconverted."""
 
 _OUTCOME = TypeAdapter(Outcome)
 
@@ -46,7 +46,7 @@ class Records:
         self._journal = Journal(home)
 
     def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
-        """Keep a day's accepted offers of one source, replacing an earlier reading of that day."""
+        """Keep a day's accepted offers of one source, replacing those of an earlier reading of that day."""
         rows = [offer.model_dump() for offer in offers]
         self._write_rows("offers", source, day, pl.DataFrame(rows, SCHEMAS["offers"], orient="row"))
 
@@ -59,7 +59,7 @@ class Records:
         self._write_rows("rejects", source, day, pl.DataFrame(rows, SCHEMAS["rejects"], orient="row"))
 
     def write_ranking(self, day: date, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Keep the best rows of a day's ranking, in the columns of SCHEMAS."""
+        """Keep the best rows of a day's ranking, with the columns that SCHEMAS gives."""
         self._write_rows("rankings", "", day, pl.DataFrame(rows, SCHEMAS["rankings"], orient="row"))
 
     def write_outcome(self, outcome: Outcome) -> None:
@@ -69,7 +69,7 @@ class Records:
         self._journal.write("outcome", outcome.source, outcome.day, outcome.attempt, content)
 
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
-        """Keep the rates with which a day's prices are converted, a row per currency."""
+        """Keep the exchange rates used to convert a day's prices, with one row per currency."""
         self._journal.write("exchange_rates", "", day, "", json.dumps(list(rows), default=str))
 
     def remove(self, source: str) -> None:
@@ -78,33 +78,33 @@ class Records:
         self._journal.remove(source)
 
     def outcomes(self, source: str, day: date | None = None) -> list[dict[str, Any]]:
-        """Return the outcome rows of the attempts at a source (of one day), oldest first."""
+        """Return the outcome rows of the attempts at a source (optionally of one day), oldest first."""
         entries = self._journal.entries("outcome", source, day)
         with readable(self._journal.path, "journal", ""):
             return [outcome_row(entry) for entry in entries]
 
     def outcome(self, source: str, day: date) -> dict[str, Any] | None:
-        """Return the outcome row of the day's newest attempt; None if the source was not asked."""
+        """Return the outcome row of the day's newest attempt; None if the source was not asked that day."""
         return next(reversed(self.outcomes(source, day)), None)
 
     def outcome_days(self, source: str | None = None) -> list[date]:
-        """Return the days on which a source, or any, was asked, oldest first."""
+        """Return the days on which a source, or any source, was asked, oldest first."""
         return self._journal.days("outcome", source)
 
     def recorded_days(self) -> set[date]:
-        """Return the days with a record other than incidents."""
+        """Return the days on which anything other than incidents was recorded."""
         return {*self.outcome_days(), *self.rate_days(), *self.days_with_offers()}
 
     def exchange_rates(self, day: date) -> list[dict[str, Any]]:
-        """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; none if no
-        rates were kept."""
+        """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; an empty list if
+        no rates were kept."""
         entries = self._journal.entries("exchange_rates", day=day)
         with readable(self._journal.path, "journal", ""):
             return [row for entry in entries for row in rate_rows(entry)]
 
     def usd_rates(self, day: date) -> dict[str, Rate]:
-        """Return dollars per unit of each currency, from the newest rates up to ``day``; none if they are
-        older than MAX_RATE_AGE_DAYS."""
+        """Return the dollars per unit of each currency, from the newest rates up to ``day``; empty if these
+        rates are older than MAX_RATE_AGE_DAYS."""
         newest = max((each for each in self.rate_days() if each <= day), default=None)
         if newest is None or (day - newest).days > MAX_RATE_AGE_DAYS:
             return {}
@@ -123,7 +123,7 @@ class Records:
         return self._days("offers", source)
 
     def days_with_offers(self, source: str | None = None) -> set[date]:
-        """Return the days with accepted offers of a source, or of any; damaged months are skipped."""
+        """Return the days with accepted offers of a source, or of any source; damaged months are skipped."""
         found: set[date] = set()
         for month in months(self._home, "offers", source):
             with suppress(RecordError):
@@ -131,11 +131,11 @@ class Records:
         return found
 
     def is_accepted(self, source: str, day: date) -> bool:
-        """Return True if a source has accepted offers on a day."""
+        """True if a source has accepted offers on a day."""
         return day in days_of(self._home, Month.of("offers", source, day))
 
     def rejected_days(self, source: str) -> list[date]:
-        """Return the days with kept rejects of a source, oldest first; readings without rejects count."""
+        """Return the days on which a source's rejects were kept, even if there were none, oldest first."""
         return self._days("rejects", source)
 
     def rate_days(self) -> list[date]:
@@ -143,7 +143,7 @@ class Records:
         return self._journal.days("exchange_rates")
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """Return the accepted offers of one source and day. Raises FileNotFoundError if there are none."""
+        """Return the accepted offers of one source and day. Raises FileNotFoundError if none exist."""
         month = Month.of("offers", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:
@@ -170,7 +170,7 @@ class Records:
 
 
 def outcome_row(entry: Entry) -> dict[str, Any]:
-    """Return the row of an outcome. Raises ValueError if it is invalid or belongs to another attempt."""
+    """Return the row of an outcome. Raises ValueError if the row is invalid or is another attempt's."""
     row = dict(json.loads(entry.content))
     place = {"source": entry.source, "day": f"{entry.day}", "attempt": entry.name}
     if any(row.get(name) != value for name, value in place.items()):
@@ -180,7 +180,7 @@ def outcome_row(entry: Entry) -> dict[str, Any]:
 
 
 def rate_rows(entry: Entry) -> list[dict[str, Any]]:
-    """Return the rows of a day's exchange rates. Raises ValueError, KeyError or TypeError if they are
+    """Return the rows of a day's exchange rates. Raises ValueError, KeyError or TypeError if the rows are
     invalid."""
     rows = list(json.loads(entry.content))
     for row in rows:

@@ -1,4 +1,4 @@
-"""Advice on failed sources: the next step for each, and the cause that many share."""
+"""Advice on failed sources: the next step for each source, and the cause that many of them share."""
 
 import re
 from collections import defaultdict
@@ -19,7 +19,7 @@ _PATH = re.compile(r"/\S+")
 
 
 def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConfig) -> str | None:
-    """Return the next step for a source's result; None if nothing is to be done."""
+    """Return the next step for a source's result; None if nothing needs to be done."""
     # If the source gave prices, the code belongs to a request that did not decide the result.
     advice = _BY_CODE.get(code) if code and code.result is result else None
     step = (advice and advice.step) or _BY_RESULT.get(result)
@@ -31,12 +31,12 @@ def next_step(result: SourceResult, code: OutcomeCode | None, config: SourceConf
 
 
 def next_step_of(outcome: Outcome) -> str | None:
-    """Return the next step for an attempt; None if nothing is to be done."""
+    """Return the next step for an attempt; None if nothing needs to be done."""
     return next_step(outcome.result, outcome.code, source_config(outcome.source))
 
 
 def key_text(config: SourceConfig) -> str:
-    """Return the variables to set for a source's key, and where to get one."""
+    """Return the variables to set for a source's key, and where to get the key."""
     origin = config.coverage.key_from
     return " and ".join(config.key_variables) + (f": {origin}" if origin else "")
 
@@ -51,16 +51,16 @@ class Diagnosis:
     all_asked: bool
 
     def line(self, asked: int, where: str) -> str:
-        """Return the diagnosis in one line; ``asked`` is the number of sources asked, ``where`` says where to
-        find each source's error."""
+        """Return the diagnosis in one line; ``asked`` is the number of sources asked, and ``where`` says
+        where to find each source's error."""
         who = f"all {asked}" if self.all_asked else f"{len(self.sources)} of {asked}"
         names = "" if self.all_asked else f" ({', '.join(self.sources)})"
         return f"{who} sources asked failed alike: {self.what}{names} -> {self.step}; {where}"
 
 
 def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Diagnosis | None:
-    """Return the cause that more than half of the asked sources, and at least FEWEST_ALIKE, have in common;
-    None without such a cause. ``replay_url``: the server that was asked instead of the providers."""
+    """Return the cause shared by more than half of the asked sources, and by at least FEWEST_ALIKE of them;
+    None if there is no such cause. ``replay_url`` is the server that was asked instead of the providers."""
     asked = [outcome for outcome in outcomes if outcome.result.asked]
     alike: dict[str, list[tuple[Outcome, str, str | None]]] = defaultdict(list)
     for outcome in asked:
@@ -78,8 +78,8 @@ def diagnosis(outcomes: Sequence[Outcome], replay_url: str | None = None) -> Dia
 
 
 def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] | None:
-    """Return why a source failed, and the next step if many fail that way; None if it did not fail, or failed
-    because of its answer."""
+    """Return why a source failed, and the next step if many fail that way; None if the source did not fail,
+    or failed because of its answer."""
     result, code, error = outcome.result, outcome.code, outcome.error or outcome.reason or ""
     if outcome.accepted or result is SourceResult.DOUBTED:
         return None
@@ -98,10 +98,10 @@ def _cause(outcome: Outcome, replay_url: str | None) -> tuple[str, str | None] |
 
 @dataclass(frozen=True, slots=True)
 class _Advice:
-    """The next step for a source whose request ended with a code; if many end that way, the cause, and the
-    step if it differs from each source's.
+    """The next step for a source whose request ended with a code; for many such sources, the shared cause,
+    and the next step if it differs from the step for one source.
 
-    Steps may contain ``{c.name}`` and other fields of a source's config, ``{key}`` and ``{check_key}``.
+    Steps may contain ``{c.name}`` and other fields of a source's config, and ``{key}`` and ``{check_key}``.
     """
 
     step: str | None = None

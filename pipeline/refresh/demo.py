@@ -19,14 +19,14 @@ FOLDER = "gpufare-demo"
 
 
 def demo_home(environment: Mapping[str, str]) -> Home:
-    """Return the home of the demonstration: $GPUFARE_HOME, else a folder in the current one. Sample prices
-    stay out of the home that a refresh fills by default."""
+    """Return the home of the demonstration: $GPUFARE_HOME, or else a folder in the current folder. Sample
+    prices stay out of the home that a refresh fills by default."""
     return Home(Path(environment.get(HOME_VARIABLE) or FOLDER).expanduser().absolute())
 
 
 def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
     """Refresh from the pages of sources that need no key, and report the outcome and where it is kept;
-    ``step`` follows the work. Raises GpufareError, also if the home has prices of other days."""
+    ``step`` reports progress. Raises GpufareError, for example if the home contains prices of other days."""
     day, first, last = sample_days(pages)
     _require_unused_home(home, day)
     _mark(home, day)

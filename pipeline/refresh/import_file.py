@@ -1,7 +1,7 @@
 """A CSV file of dated prices, archived day by day and read into the record as the source ``imported``.
 
 A day's capture contains the answers of every file with prices of that day, so that no file replaces another;
-a file that was imported before adds none, and its days are read again.
+a file that was imported before adds no answer, and its days are read again.
 """
 
 import shutil
@@ -36,8 +36,8 @@ MAX_ROWS = 500_000
 
 @dataclass(slots=True)
 class ImportReport:
-    """The outcome of each of a file's days, and how many of them have a new answer. ``skipped`` has the lines
-    without a day, each with its reason; ``rejects`` the details of these days' rejects, of all files."""
+    """The outcome of each day in a file, and how many of these days have a new answer. ``skipped`` lists the
+    skipped lines, each with the reason; ``rejects`` gives the details of the days' rejects, for all files."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     skipped: list[tuple[int, str]] = field(default_factory=list)
@@ -51,9 +51,9 @@ class ImportReport:
 
 
 def import_file(path: Path, home: Home, today: date, progress: Progress = no_progress) -> ImportReport:
-    """Import the prices of a file; rows of ``today`` (UTC) and later days are skipped.
+    """Import the prices in a file; rows for ``today`` (UTC) and later days are skipped.
 
-    Raises GpufareError if the file does not have dated prices or an archived answer of the same day is
+    Raises GpufareError if the file does not contain dated prices, or if an archived answer of the same day is
     damaged, and OSError if the archive cannot be written.
     """
     table = read_csv(path, lower_case=True)
@@ -79,7 +79,7 @@ def import_file(path: Path, home: Home, today: date, progress: Progress = no_pro
 def remove_imports(home: Home) -> None:
     """Remove every imported price, from the record and the archive. Raises UnwritableError and OSError."""
     with FileLock(home.lock):
-        # The archive first: otherwise a day would be read again from it.
+        # The archive is removed first: otherwise a day could be read again from it.
         with suppress(FileNotFoundError):
             shutil.rmtree(home.archive / SOURCE)
         Records(home).remove(SOURCE)
@@ -103,7 +103,7 @@ def _by_day(table: CsvTable, column: str, today: date, report: ImportReport) -> 
 
 
 def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
-    """Return the heading and some rows as in the file, each prefixed with its line number."""
+    """Return the heading and some rows as they are in the file, each prefixed with its line number."""
     heading = table.heading.lstrip("\r\n")
     lines = [f"{LINE}{table.separator}{heading}"]
     lines += [f"{row.line}{table.separator}{row.text}" for row in rows]
@@ -111,9 +111,9 @@ def _body(table: CsvTable, rows: list[CsvRow]) -> bytes:
 
 
 def _archived(archive: Archive, day: date, name: str, body: bytes) -> tuple[Capture, bool]:
-    """Return the day's capture with this answer and those of earlier files, and whether it is new.
+    """Return the day's capture with this answer and the answers of earlier files, and whether it is new.
 
-    Raises GpufareError if an earlier capture is damaged, whose answers would be lost.
+    Raises GpufareError if an earlier capture is damaged, because its answers would be lost.
     """
     complete = [capture for capture in archive.captures(SOURCE, day) if capture.status is not None]
     if damaged := next((capture for capture in complete if capture.damaged), None):

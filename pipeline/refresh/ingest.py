@@ -1,7 +1,7 @@
 """From archived captures to the record of a source and day: read, judge, store.
 
-The best accepted attempt of a day gives its offers; a refused reading leaves the last accepted offers in
-place. The command, Dagster and a day read again all call record_day, on captures that come from the archive.
+The best accepted attempt of a day gives the day's offers; a refused reading leaves the last accepted offers
+in place. The command line, Dagster and repeated readings all call record_day on captures from the archive.
 """
 
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -45,8 +45,8 @@ def read_answers(
 ) -> Built:
     """Return one source's answers as offers and rejects.
 
-    Raises SourceChangedError for every error of the reader: an answer may be anything, and one source never
-    stops the others.
+    Raises SourceChangedError for every error in the reader: an answer may contain anything, and one source
+    never stops the others.
     """
     try:
         return build_offers(source_module(config.name).read(answers, config), config, rates)
@@ -60,8 +60,8 @@ def read_answers(
 
 
 def read_again(source: str, day: date, home: Home) -> Outcome | None:
-    """Read a source's day again from the archive; None if the archive has no complete capture of it, or the
-    catalogue lacks the source."""
+    """Read a source's day again from the archive; return None if the archive contains no complete capture of
+    that day, or if the catalogue lacks the source."""
     captures = Archive(home.archive).captures(source, day)
     if source not in configs() or all(capture.status is None for capture in captures):
         return None
@@ -69,12 +69,12 @@ def read_again(source: str, day: date, home: Home) -> Outcome | None:
 
 
 def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], home: Home) -> Outcome:
-    """Read a source's captures of a day into the record. The newest one gives the outcome.
+    """Read a source's captures of a day into the record. Return the outcome of the newest capture.
 
-    ``captures`` is the one just made, or all of the day from the archive; interrupted ones are skipped, and
-    archived ones that the record lacks are read, too. The best accepted attempt of the day (see
-    Outcome.preference) gives its offers and rejects. A damaged file of the record is mended, and the day read
-    again. Never raises for an answer's content, a damaged file or a failed write.
+    ``captures`` is the capture just made, or all archived captures of the day; interrupted captures are
+    skipped, and archived captures that the record lacks are read, too. The best accepted attempt of the day
+    (see Outcome.preference) gives the day's offers and rejects. A damaged file of the record is mended, and
+    the day is read again. Never raises because of an answer's content, a damaged file or a failed write.
     """
     mended: set[Path] = set()
     try:
@@ -87,7 +87,7 @@ def record_day(config: SourceConfig, day: date, captures: Sequence[Capture], hom
                 mended.add(error.damage.path)
                 mend_record(home, [error.damage])
     except (RecordError, OSError, UnwritableError) as problem:
-        # A damaged file cannot be set aside, or the disk fails.
+        # A damaged file could not be set aside, or the disk failed.
         capture = captures[-1] if captures else _missing(config, day, captures)
         return _written(_failed_here(capture, problem), home)
 
@@ -131,7 +131,7 @@ def _record_day(config: SourceConfig, day: date, captures: Sequence[Capture], ho
 def _unread(
     config: SourceConfig, day: date, captures: Sequence[Capture], kept: Container[str], home: Home
 ) -> list[Capture]:
-    """Return the captures and the archived ones whose attempts are not ``kept``, oldest first."""
+    """Return the given captures, and archived captures whose attempts are not ``kept``, oldest first."""
     given = {capture.capture_id for capture in captures}
     # A run that failed before it could archive anything is only recorded.
     others = [] if given == {None} else Archive(home.archive).captures(config.name, day, without=kept)
@@ -142,18 +142,18 @@ def _unread(
 
 
 _Write = Callable[[], None]
-"""Writes one attempt's rejects and accepted offers, or exchange rates."""
+"""Writes one attempt's rejects and accepted offers, or its exchange rates."""
 
 _Read = tuple[Acceptance, dict[str, int], _Write]
-"""A reading of answers: whether it is accepted, the counts of its outcome, and the function that writes
-it."""
+"""A reading of answers: whether it is accepted, the counts for its outcome, and the function that writes its
+rows."""
 
 
 def _attempts_kept(
     config: SourceConfig, day: date, captures: Sequence[Capture], home: Home
 ) -> dict[str, dict[str, Any]]:
-    """Return the outcomes of the day's other attempts; none if their offers are gone and must be read
-    again."""
+    """Return the outcomes of the day's other attempts; empty if the offers of these attempts are gone and
+    must be read again."""
     records = Records(home)
     rows = records.outcomes(config.name, day)
     is_rates = config.kind == "exchange_rates"
@@ -175,8 +175,8 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
 
 
 def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
-    """Read one capture; return its outcome and the function that writes it, if any. Bad content never raises:
-    the outcome reports it. Raises RecordError."""
+    """Read one capture; return its outcome, and the function that writes its rows, if any. Bad content raises
+    no error, but is reported in the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
     if not answers:
@@ -200,7 +200,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
 
 
 def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
-    """Return a capture and its answers; a damaged capture becomes a failed one and an incident."""
+    """Return a capture and its answers; a damaged capture is returned as failed and becomes an incident."""
     archive = Archive(home.archive)
     answers: Sequence[Answer] = []
     damage = capture.error if capture.damaged else None
@@ -225,7 +225,7 @@ def _answers(capture: Capture, home: Home) -> tuple[Capture, Sequence[Answer]]:
 
 
 def _with_rows_written(outcome: Outcome, write: _Write, home: Home) -> Outcome:
-    """Write an attempt's rows; if that fails, it is not accepted. Raises RecordError."""
+    """Write an attempt's rows; if that fails, the attempt is not accepted. Raises RecordError."""
     try:
         write()
     except RecordError:
@@ -302,7 +302,7 @@ def _failed_here(capture: Capture, problem: Exception) -> Outcome:
 
 
 def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
-    """Return warnings limited in number and length, since they quote pages and addresses."""
+    """Return the warnings, limited in number and length because they quote pages and addresses."""
     shown = [printable(text) for text in warnings[:MAX_WARNINGS]]
     cut = [
         text if len(text) <= MAX_WARNING_CHARACTERS else f"{text[: MAX_WARNING_CHARACTERS - 1]}…"
@@ -313,14 +313,14 @@ def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _printable(text: str | None) -> str | None:
-    """Return a text safe for terminals: an error may quote a page."""
+    """Return a text made safe for terminals, since an error may quote a page."""
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
 def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records) -> _Read:
     """Read exchange rates, which convert every price that is not in dollars.
 
-    Raises GpufareError if a rate moved too far, RecordError, and the reader's errors.
+    Raises GpufareError if a rate has moved too far; also raises RecordError and the reader's errors.
     """
     rates = source_module(config.name).read_rates(answers, config)
     before = records.usd_rates(capture.day - timedelta(days=1))
@@ -363,7 +363,7 @@ def _read_offers(
     }
 
     def write() -> None:
-        """Write the rejects first: without rejects no new price is believed."""
+        """Write the rejects first: without recorded rejects, no new price is believed."""
         records.write_rejects(capture.day, config.name, built.rejects)
         if acceptance.accepted:
             records.write_accepted(capture.day, config.name, built.offers)

@@ -33,7 +33,7 @@ def reject_demo_home(home: Home) -> None:
 
 
 def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig]:
-    """Return the named sources, by default all that may be asked; for a folder of pages, only those in it.
+    """Return the named sources, by default all that may be asked; with a folder of pages, only those in it.
 
     Raises GpufareError.
     """
@@ -56,10 +56,10 @@ def chosen_sources(names: Sequence[str], pages: str | None) -> list[SourceConfig
 
 
 def day_to_read(day: date | None, chosen: Iterable[SourceConfig], pages: str | None, today: date) -> date:
-    """Return the day that was asked for; by default the day on which saved answers were observed, else today.
+    """Return the requested day; by default, the day on which saved answers were observed, or else today.
 
-    Raises GpufareError for a day after today (UTC): its prices would be newer in the record than everything
-    captured until then.
+    Raises GpufareError for a day after today (UTC): the prices of such a day would count as newer than
+    everything captured until then.
     """
     folder, where = _folder(pages), "--day"
     if day is None and folder is not None:
@@ -84,10 +84,10 @@ def captures_of(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, list[Capture]]:
-    """Return the captures to read, by source: those just made, or all that the archive has of the day.
+    """Return the captures to read, by source: those just made, or all captures of the day in the archive.
 
-    From the archive, sources without a capture are skipped unless they were ``named``, so that their outcome
-    of that day is kept. Raises GpufareError.
+    When the archive is read, sources without a capture are skipped unless they were ``named``, so that the
+    outcomes of these sources are kept. Raises GpufareError.
     """
     if pages == ARCHIVE:
         _check_day_is_archived(archive, chosen, day)
@@ -100,7 +100,7 @@ def captures_of(
 
 
 def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
-    """Import a folder of pages. If the capture cannot be archived, it has failed, without stopping others."""
+    """Capture a folder of pages. A capture that cannot be archived has failed, but does not stop others."""
     try:
         return capture_pages(folder, config, day=day, archive=archive)
     except OSError as error:
@@ -118,7 +118,7 @@ def capture_sources(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, Capture]:
-    """Capture the sources from the providers, or from a folder of pages or a replay server in their place.
+    """Capture the sources from the providers, or instead from a folder of pages or a replay server.
 
     Raises GpufareError if the providers are to be asked for a day that is not today.
     """

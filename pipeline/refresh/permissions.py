@@ -1,4 +1,4 @@
-"""Enabling and disabling sources, and why sources are off."""
+"""Enables and disables sources, and explains why sources are off."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,11 +23,11 @@ LOCK_SECONDS = 30
 
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
-    """Ask the sources from now on, regardless of their terms; ``today`` is in UTC. Return lines for the user
-    on the terms, their address, and how to undo this.
+    """Allow the sources to be asked, regardless of their terms; ``today`` is in UTC. Return lines for the
+    user on the terms, the address of the terms, and how to undo this.
 
     A source that is asked by default needs no permission: only an earlier "never" is deleted.
-    Raises GpufareError for an unknown or retired source, with nothing changed.
+    Raises GpufareError for an unknown or retired source, without changing anything.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     for config in chosen:
@@ -41,9 +41,9 @@ def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[s
 
 
 def disable(names: Sequence[str], home: Home, today: date) -> list[str]:
-    """Never ask the sources until they are enabled again, even if a key is set. Return lines for the user.
+    """Stop asking the sources until they are enabled again, even if a key is set. Return lines for the user.
 
-    Raises UnknownSourceError, with nothing changed, and UnwritableError.
+    Raises UnknownSourceError, without changing anything, and UnwritableError.
     """
     chosen = [source_config(name) for name in dict.fromkeys(names)]
     lines = _change(home, {config.name: Choice(asked=False, since=today) for config in chosen})
@@ -62,14 +62,14 @@ def _remaining_prices(config: SourceConfig, home: Home, today: date) -> str:
 
 
 def is_asked(config: SourceConfig, choices: Choices, environment: Mapping[str, str]) -> bool:
-    """True if a live refresh asks a source: it is permitted, not retired, and has the key that it needs."""
+    """True if a live refresh asks a source: it is permitted and not retired, and any key it needs is set."""
     has_key = not config.needs_key or config.has_key(environment)
     return config.disabled is None and has_key and why_off(config, choices, environment) is None
 
 
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Return which of the sources a live refresh does not ask, why, and how to turn them on: a line per
-    reason."""
+    """Return the sources that a live refresh does not ask, why it does not, and how to turn them on, in one
+    line per reason."""
     choices = read_choices(home)
     if choices.problem:
         return [choices.problem]
@@ -91,14 +91,14 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
 def off_sources(
     configs: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return why each source that is off is not asked, by name."""
+    """Return, by name, why each source that is off is not asked."""
     choices = read_choices(home)
     reasons = {config.name: why_off(config, choices, environment) for config in configs}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
-    """Replace choices; None deletes one. Return a line if the file was damaged."""
+    """Replace choices by source; None deletes a choice. Return a line if the file was damaged."""
     lines: list[str] = []
     home.root.mkdir(parents=True, exist_ok=True)
     with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):

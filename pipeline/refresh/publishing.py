@@ -1,4 +1,4 @@
-"""Publishes a day from the record, after mending damaged files, and sends it to the bucket."""
+"""Publishes a day from the record, after mending damaged files, and sends the file to the bucket."""
 
 from collections.abc import Mapping
 from datetime import date, datetime
@@ -23,10 +23,10 @@ REMEDY = "the next refresh sends it, or `gpufare store publish`"
 
 
 def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_progress) -> Report:
-    """Publish as of ``day``, with ``now`` (UTC) as the moment of building.
+    """Publish as of ``day``, with ``now`` (UTC) as the time of the build.
 
-    Damaged files of the record are set aside and their days read again from the archive; they and stray files
-    are incidents. Raises BuildError, after keeping it as an incident.
+    Damaged files of the record are set aside, and their days are read again from the archive; damaged and
+    stray files are incidents. Raises BuildError, after keeping the error as an incident.
     """
     mend_journal(home)
     strays = report_strays(home)
@@ -44,8 +44,8 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
 def store_published(
     home: Home, environment: Mapping[str, str], progress: Progress = no_progress
 ) -> str | None:
-    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; None without a
-    bucket or a published file.
+    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; return None if
+    there is no bucket or no published file.
 
     Never raises: a failure is an incident, and the next refresh sends the file.
     """

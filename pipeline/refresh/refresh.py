@@ -1,6 +1,6 @@
 """The daily job in one call: capture, read, build, publish. Dagster runs the same steps as assets.
 
-One broken source never stops the rest: its outcome row has the reason, and its last accepted offers stay
+One broken source never stops the rest: its outcome row gives the reason, and its last accepted offers stay
 published with their age.
 """
 
@@ -52,9 +52,9 @@ def refresh(
     """Capture and read the chosen sources (all of them by default) and publish.
 
     ``pages`` is None for the providers themselves, a folder of saved answers, the URL of a replay server,
-    or "archive". ``limits`` bounds every answer; None takes the client's own. Raises GpufareError if the
-    job cannot begin; the report has the failures of individual sources and of the build. ``now`` is
-    the present moment; no day after it is read or published.
+    or "archive". ``limits`` bounds every answer; None means the client's own limits. Raises GpufareError if
+    the job cannot begin; the report gives the failures of individual sources and of the build. ``now`` is
+    the current time; no later day is read or published.
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
     chosen = chosen_sources(sources, pages)
@@ -90,8 +90,8 @@ def refresh(
 
 
 def _future_days(home: Home, now: datetime) -> list[Incident]:
-    """Return an incident for each day in the home after the day of ``now`` (UTC), left by a clock that was
-    ahead. Such days are neither read nor published."""
+    """Return an incident for each day in the home that is after the day of ``now`` (UTC), left by a clock
+    that was ahead. Such days are neither read nor published."""
     archive = Archive(home.archive)
     archived = {day for name in archive.sources() for day in archive.days(name)}
     days = sorted(day for day in archived | Records(home).recorded_days() if day > now.date())
@@ -105,7 +105,7 @@ def _future_days(home: Home, now: datetime) -> list[Incident]:
 
 
 def _check_writable(home: Home) -> None:
-    """Raise GpufareError if the home cannot be written: requests whose answers cannot be stored would only
+    """Raise GpufareError if the home cannot be written to: requests whose answers cannot be stored would only
     burden the providers."""
     try:
         home.root.mkdir(parents=True, exist_ok=True)
@@ -123,7 +123,7 @@ def read_captures(
     report: RefreshReport,
     progress: Progress,
 ) -> None:
-    """Read the sources' captures into the record, exchange rates first, and report it."""
+    """Read the sources' captures into the record, exchange rates first, and report the outcomes."""
     for config in sorted(chosen, key=lambda config: config.kind != "exchange_rates"):
         if config.name in captures:
             progress(Step(f"reading {config.name}"))
@@ -131,10 +131,10 @@ def read_captures(
 
 
 def _record(config: SourceConfig, captures: Sequence[Capture], home: Home, report: RefreshReport) -> None:
-    """Read a source into the record, and report its outcome and its held prices."""
+    """Read a source's captures into the record, and report the outcome and the held prices."""
     outcome = record_day(config, report.day, captures, home)
     report.outcomes.append(outcome)
-    with suppress(RecordError):  # failures to write or read are in the outcome or an incident
+    with suppress(RecordError):  # failed reads and writes are reported in the outcome or an incident
         if outcome.rejects and (held := _held(Records(home), config.name, report.day)):
             report.held[config.name] = held
 

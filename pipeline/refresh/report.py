@@ -1,6 +1,6 @@
 """The output of a refresh: which sources it is about to ask, then what it did.
 
-The text that is posted in the morning is made in pipeline/health/digest.py, the HTML page in pipeline/page.
+pipeline/health/digest.py makes the text that is posted in the morning, and pipeline/page the HTML page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ from pipeline.refresh.permissions import is_asked
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
-"""Held prices and incidents are listed up to this number each."""
+"""Largest number of held prices per source, and of incidents, that are listed."""
 
 
 # ---------------------------------------------------------------- before the first request
 
 
 def announcement(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Return a line on the number of sources asked, and before the first accepted day also lines on the
-    coverage that keys would add."""
+    """Return a line on the number of sources asked and, before the first accepted day, lines on the coverage
+    that keys would add."""
     choices = read_choices(home)
     asked = [config for config in chosen if is_asked(config, choices, environment)]
     if any(Records(home).days_with_offers(name) for name in asked_configs()):
@@ -60,9 +60,9 @@ def _asking_text(asked: Sequence[SourceConfig], environment: Mapping[str, str]) 
 class RefreshReport:
     """The outcome of each source, and what was published.
 
-    ``replay_url`` is the server that was asked instead of the providers. ``off`` has lines on the sources
-    that were not asked, which then have no lines of their own. ``stored`` is a line on the bucket with the
-    published file, None if no bucket is set.
+    ``replay_url`` is the server that was asked instead of the providers. ``off`` contains lines on the
+    sources that were not asked, which are then not listed separately. ``stored`` is a line on the bucket with
+    the published file, or None if no bucket is set.
     """
 
     day: date
@@ -81,23 +81,23 @@ class RefreshReport:
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked, except retired ones and those that lack a key or
-        permission."""
+        """The outcomes of sources that were asked, which excludes retired sources and sources that lack a key
+        or permission."""
         return [each for each in self.outcomes if each.result.asked]
 
     @property
     def failed(self) -> list[Outcome]:
-        """The outcomes of sources that were asked and gave no prices."""
+        """The outcomes of sources that were asked but not accepted."""
         return [outcome for outcome in self.asked if not outcome.accepted]
 
     @property
     def no_answers(self) -> bool:
-        """True if sources were asked and none gave an answer that can be read."""
+        """True if sources were asked, but none of them gave an answer that can be read."""
         return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """The cause that most failed sources share."""
+        """The cause, if any, for which most of the asked sources failed."""
         return diagnosis(self.outcomes, self.replay_url)
 
     def lines(self) -> list[str]:
@@ -123,8 +123,8 @@ class RefreshReport:
         return [*lines, *filter(None, [self.stored])]
 
     def source_lines(self, *, recorded: bool = True) -> list[str]:
-        """Return the sources by their result, each in one line or in the diagnosis that they share. Lines on
-        outcomes that are not ``recorded`` have the number of requests, bytes and seconds."""
+        """Return the sources by their result, each in one line, or several in a shared diagnosis. Lines on
+        outcomes that are not ``recorded`` also give the number of requests, the bytes and the seconds."""
         shared = self.diagnosis
         where = "`gpufare sources` has each error" if recorded else "--format json has each error"
         lines = [shared.line(len(self.asked), where)] if shared else []
@@ -145,7 +145,7 @@ class RefreshReport:
         return lines
 
     def failure(self) -> str | None:
-        """Return why the run failed, in one line: nothing was published, or no source answered; else None."""
+        """Return in one line why the run failed (nothing was published, or no source answered), or None."""
         if self.published:
             return self._nothing_new() if self.no_answers else None
         return f"nothing was published: {self.publish_error or self._no_source()}"

@@ -1,4 +1,4 @@
-"""One module per provider: bytes in, listings out. Sources are found, not registered."""
+"""One module per provider: bytes in, listings out. Modules are found by name, not registered."""
 
 from importlib import import_module
 from types import ModuleType
@@ -7,9 +7,9 @@ from pipeline.catalog.source_config import source_config
 
 
 def source_module(name: str) -> ModuleType:
-    """Return the reader of a source. ``lambda`` is a Python keyword, so its module ends in an underscore.
+    """Return a source's module. ``lambda`` is a Python keyword, so that module's name ends in an underscore.
 
-    Raises UnknownSourceError.
+    Raises UnknownSourceError for a name that is not in the catalogue.
     """
     source_config(name)
     return import_module(f"pipeline.sources.{name}_" if name == "lambda" else f"pipeline.sources.{name}")

@@ -1,11 +1,11 @@
-"""Akash: the lowest of the providers' bids per card, a floor below which nothing can be rented."""
+"""Akash: for each card, the lowest of the providers' bids, a floor below which nothing can be rented."""
 
 from pipeline.sources import kit
 
 
 @kit.reader("no GPU model")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One flagged listing per card, memory and interface."""
+    """One flagged listing per card, memory size and interface."""
     return kit.read_rows(audit.items(answer, "models"), _read_model, "model", "ram", "interface")
 
 

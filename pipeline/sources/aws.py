@@ -1,4 +1,4 @@
-"""AWS EC2: on-demand lists, one per region, and spot prices of all regions.
+"""AWS EC2: on-demand price lists, one per region, and the spot prices for all regions.
 
 Only GPU instance types (settings.gpu_instance_types) under Linux are read; the GPU follows from the instance
 type. Other instance types and operating systems are skipped.
@@ -17,8 +17,8 @@ _PLAIN_SOFTWARE = frozenset({"", "NA", "N/A"})
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """Return requests for the on-demand list of each region that is open to everyone, and for the spot prices
-    of all regions. The yaml's first request is the pattern for the others, which are optional."""
+    """Return requests for the on-demand list of each region that is open to everyone, and for all spot
+    prices. The yaml's first request is the pattern for the other on-demand lists, which are optional."""
     first, *further = (kit.Request(facts.url, optional=facts.optional) for facts in config.requests)
     restricted = tuple(config.settings["restricted_region_prefixes"])
     names: dict[str, str] = {}
@@ -29,7 +29,7 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return a region's request with the next spelling of its name: some addresses say EU for Europe."""
+    """Return a region's request under the next spelling of its name: some addresses use EU for Europe."""
     regions = config.settings["regions"]
     failed = _region_of_url(answer)
     spellings = [name for name, code in regions.items() if code == regions.get(failed)]
@@ -44,7 +44,7 @@ def _on_demand_url(region: str, config: kit.SourceConfig) -> str:
 
 @kit.joint_reader("no GPU instance type in any answer")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every GPU price in every answer. An answer of an unknown kind is a reject."""
+    """Every GPU price in every answer. An answer of an unknown kind becomes a reject."""
     known, refused = kit.each_answer(answers, partial(_rows_of, audit=audit))
     yield from refused
     for _, rows in known:
@@ -52,7 +52,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Return the rows of an answer. Raises SourceChangedError if it is neither kind of list."""
+    """Return the rows of an answer. Raises SourceChangedError if the answer is of an unknown kind."""
     body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
         regions = body["regions"].values()
@@ -127,7 +127,7 @@ def _on_demand(row: kit.JsonObject) -> kit.Listings:
 
 
 def _region_of_url(answer: kit.Answer) -> str:
-    """Return the region's name in the address of an on-demand list, or ""."""
+    """Return the region's name in the address of an on-demand list, or "" if there is none."""
     found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
     return found[1] if found else ""
 
@@ -140,7 +140,7 @@ def _leading_number(text: Any, unit: str = "") -> float | None:
 
 def _disk_gb(text: Any) -> float | None:
     """Return the total size of the local disks in ``8 x 3840 GB SSD`` or ``1 x 250 GB NVMe SSD``; None for
-    EBS only."""
+    "EBS only"."""
     found = re.match(r"(\d{1,3}) x (\d{1,6})\b", str(text))
     return float(int(found[1]) * int(found[2])) if found else None
 

@@ -26,7 +26,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:
-    """Yield a row for each "80 GiB VRAM"; the name is before that in its text, or in the previous text."""
+    """Yield an item per "80 GiB VRAM"; its name comes first in the same text, or is the previous text."""
     parts: list[str] = []
     starts: list[int] = []
     for text in texts:
@@ -51,7 +51,7 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
         gpu_count = kit.gpu_count_in(label) or 1
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    # The memory stated for a MIG slice is that of the slice, and gives its share of the GPU.
+    # The memory stated for a MIG slice is the slice's memory, and gives the slice's share of the GPU.
     is_slice = re.search(r"MIG\b", label, re.IGNORECASE) is not None
     return price.listing(
         label,
@@ -66,7 +66,7 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
 
 
 def _price(text: str, config: kit.SourceConfig) -> tuple[kit.CellPrice, kit.TimeUnit]:
-    """Return the price and its unit. A second amount must be the same price per hour. Raises RowError."""
+    """Return the price and its unit. Raises RowError if a second amount is not the same price per hour."""
     if kit.is_not_offered(" ".join(text.split()[:2])):
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"no price is given: {text[:40]!r}")
     price = kit.leading_price(text)

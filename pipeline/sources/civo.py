@@ -13,7 +13,7 @@ from bs4 import Tag
 from pipeline.sources import kit
 
 MONTH_TOLERANCE = Decimal("0.005")
-"""Monthly prices are 730 times the hourly ones; a captured one is 0.14% off."""
+"""Monthly prices are 730 times the hourly prices; one captured price is 0.14% off."""
 
 _CAPTION = re.compile(r"(?P<model>NVIDIA .{1,60}) GPU pricing", re.IGNORECASE)
 _DETAIL = re.compile(
@@ -56,7 +56,7 @@ def _read_table(model: str, table: Tag, answer: kit.Answer, config: kit.SourceCo
 
 
 def _cell(tr: Tag, name: str) -> Tag:
-    """Return the only cell in a row with the given class. Raises RowError."""
+    """Return a row's only cell with the given class. Raises RowError if there is no such cell, or several."""
     cells = kit.with_class(tr, name)
     if len(cells) != 1:
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"{len(cells)} cells of {name}")

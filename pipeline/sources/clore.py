@@ -1,4 +1,4 @@
-"""Clore.ai: whole servers of a marketplace of hosts, at the daily price in dollars that each asks."""
+"""Clore.ai: whole servers in a marketplace of hosts, each at the daily dollar price that its host asks."""
 
 import re
 from typing import Any
@@ -7,14 +7,14 @@ from pipeline.sources import kit
 
 HOURS_PER_DAY = 24
 DOLLARS = "USD-Blockchain"
-"""The marketplace's name for balances in dollars, which renters pay in coins."""
+"""The marketplace's name for dollar balances, for which renters pay in coins."""
 
 _THREADS = re.compile(r"\d{1,4}/(\d{1,4})")
 
 
 @kit.reader("no server")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One flagged listing per server that can be paid in dollars. Spot prices are bids and are skipped."""
+    """One flagged listing per server with a price in dollars. Spot prices, which are bids, are skipped."""
     return kit.read_rows(audit.items(answer, "servers"), _read_server, "id")
 
 
@@ -38,7 +38,7 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
 
 
 def _gpu_count(label: str, gpus: Any) -> int:
-    """Return the number of GPUs in the label; the list of GPUs, if any, must confirm it. Raises RowError."""
+    """Return the GPU count in the label, which the list of GPUs, if any, must confirm. Raises RowError."""
     stated = kit.gpu_count_in(label)
     listed = (
         [name for gpu in gpus for name in (gpu if isinstance(gpu, list) else [gpu])]
@@ -51,7 +51,7 @@ def _gpu_count(label: str, gpus: Any) -> int:
 
 
 def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
-    """False if the server is rented, even in part: the price is for all of its GPUs."""
+    """False if the server is rented, even in part, because the price is for all of its GPUs."""
     rented = server.get("rented")
     free = server.object("partial_gpu_rental").optional_number("available_gpus")
     if rented is True or (free is not None and free < gpu_count):
@@ -60,6 +60,6 @@ def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
 
 
 def _threads(cpus: Any) -> float | None:
-    """Return the threads in ``8/16``."""
+    """Return the number of threads in a text such as ``8/16`` (cores and threads)."""
     found = _THREADS.fullmatch(cpus) if isinstance(cpus, str) else None
     return kit.optional_number(found[1]) if found else None

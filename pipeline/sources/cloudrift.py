@@ -1,4 +1,4 @@
-"""CloudRift: variants of instance types, in cents per hour of the whole machine, per data centre."""
+"""CloudRift: variants of instance types, priced in cents per hour for the whole machine, by data centre."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
             variant.gpu_count("gpu_count"),
             variant.price("cost_per_hour") / CENTS_PER_DOLLAR,
             instance_type=variant.text("name"),
-            context={"vram_gb": round(vram_gib)} if vram_gib else {},  # of one GPU
+            context={"vram_gb": round(vram_gib)} if vram_gib else {},  # memory of one GPU
             region=region,
             available=available,
             vcpus=variant.optional_number("cpu_count"),
@@ -37,7 +37,7 @@ def _read_variant(variant: kit.JsonObject, kind: kit.JsonObject) -> kit.Listings
 
 
 def _places(variant: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
-    """Return the regions with machines of the variant, and whether any machine is free there."""
+    """Return the regions that have machines of the variant, and whether any machine is free in each."""
     machines, free = variant.get("nodes_per_dc"), variant.get("available_nodes_per_dc")
     free = free if isinstance(free, dict) else {}
     names = dict.fromkeys([*(machines if isinstance(machines, dict) else ()), *free])

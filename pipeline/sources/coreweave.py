@@ -1,7 +1,7 @@
-"""CoreWeave: one GPU table per region, made of ``div``s; a price per instance, on demand and spot.
+"""CoreWeave: one GPU table per region, made of ``div``s, with on-demand and spot prices per instance.
 
-Columns are found by the header row's text, because they differ by region. The reader skips the price for
-inference on a single GPU, which is not a machine to train on, and tables whose header names no GPU (storage,
+Columns are found by the text of the header row, because they differ between regions. The reader skips the
+price for inference on a single GPU (not a machine to train on) and tables whose header names no GPU (storage,
 and CPU instances, which share the GPU tables' classes).
 """
 
@@ -22,12 +22,12 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""Classes of a price's copy for narrow screens: that of the element, and that of the price within."""
+"""Classes in the copy of a price for narrow screens: the class of the element, and the class of its price."""
 
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Every on-demand and spot price of every region. Raises SourceChangedError without a GPU table."""
+    """Every on-demand and spot price of every region. Raises SourceChangedError if there is no GPU table."""
     headers: list[str] = []
     for tag in kit.with_class(kit.page(answer), "table-v2"):
         if tag.name != "div":
@@ -40,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         elif own_headers or "gpu-pricing" not in tag.get_attribute_list("class"):
             audit.table(own_headers, is_read=False)
             continue
-        # A table without a header has the columns of the previous one, the first table those of the yaml.
+        # A table without a header has the columns of the previous table, or, if it comes first, of the yaml.
         headers = headers or _usual_headers(tag, answer, audit.config)
         yield from _read_table(tag, headers, answer)
     if not headers:
@@ -48,7 +48,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _cells(row: Tag) -> list[Tag]:
-    """Return the cells of a row's grid itself: the mobile copy repeats them one level deeper."""
+    """Return only the cells directly in a row's grid: the mobile copy repeats them one level deeper."""
     return [
         cell
         for grid in kit.with_class(row, "table-grid")[:1]
@@ -58,7 +58,7 @@ def _cells(row: Tag) -> list[Tag]:
 
 
 def _usual_headers(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> list[str]:
-    """Return the columns of a table without a header, by the number of cells in its first row."""
+    """Return the columns of a table without a header, as many as its first row has cells."""
     rows = tag.find_all(role="listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
@@ -112,7 +112,7 @@ def _region(tag: Tag) -> str | None:
 
 
 def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
-    """Return the price in a cell, which may also contain a link; the row's mobile copy must confirm it."""
+    """Return the price in a cell (possibly beside a link), which the row's mobile copy must confirm."""
     value = cell.find("div", recursive=False)
     priced = kit.cell_price(
         kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)

@@ -1,4 +1,4 @@
-"""Crusoe: the GPU section of the price page, per GPU-hour.
+"""Crusoe: the GPU section of the price page, with prices per GPU-hour.
 
 Each GPU is one list item with its own price cells, so a "Contact sales" cell cannot shift the prices of the
 next row. The headings above the list say what each cell prices.
@@ -36,13 +36,13 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _section(answer: kit.Answer) -> list[Tag]:
     """Return every tag from the GPU heading up to the next heading of the page.
 
-    Other sections list the same GPUs at the prices of other products, so a page with headings must have this
-    one.
+    Other sections list the same GPUs at the prices of other products, so a page with headings must contain
+    the GPU section.
     """
     document = kit.page(answer)
     headings = document.find_all(SECTION_HEADINGS)
     if not headings:
-        return document.find_all(True)  # the section alone, cut out of its page
+        return document.find_all(True)  # the GPU section alone, cut out of its page
     found = [
         h for h in headings if re.search(SECTION, kit.text_of(h), re.IGNORECASE) and not kit.is_hidden(h)
     ]
@@ -81,7 +81,7 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
 
 
 def _label(name: Tag) -> str:
-    """Return name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) differ."""
+    """Return the name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) differ."""
     row = name.find_parent(role="listitem")
     tags = kit.texts_of(kit.with_class(row, "pricing-tag")) if row else []
     return " ".join([kit.text_of(name), *filter(None, tags)])

@@ -10,7 +10,7 @@ from pipeline.sources import kit
 @kit.reader("no machine type with a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Machine types with GPUs, each at the price of a machine with one GPU and the settings' vCPUs and
-    memory, or the nearest amounts within the answer's limits. Machine types without a GPU are skipped."""
+    memory, or the nearest amounts that the answer allows. Machine types without a GPU are skipped."""
     machines = audit.items(answer, "machineTypes")
     with_gpu = [machine for machine in machines if machine.peek("gpuModelId") or machine.peek("gpuModel")]
     return kit.read_rows(with_gpu, _read_machine, "machineType", "dataCenterId")
@@ -40,8 +40,8 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[int, ...] | None:
-    """Return the numbers of GPUs, each with its vCPUs and memory, that fit on the host with the most room;
-    None if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
+    """Return the numbers of GPUs that fit, with their vCPUs and memory, on the host with the most room; None
+    if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
     room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
     fitting = [
         machine.whole_number(name) // part for name, part in room.items() if machine.get(name) is not None
@@ -51,7 +51,7 @@ def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[i
 
 
 def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
-    """Return the price of a part. Raises RowError naming the part."""
+    """Return the price of a part. Raises a RowError that names the part."""
     try:
         return kit.price_of(_part(machine, part))
     except kit.RowError as error:
@@ -59,20 +59,20 @@ def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
 
 
 def _part(machine: kit.JsonObject, part: str) -> Any:
-    """Return the price of a part as the answer gives it: ``{"value": "0.0025"}`` or only the value."""
+    """Return a part's stated price, from ``{"value": "0.0025"}`` or from the value alone."""
     price = machine.get(part)
     return price.get("value") if isinstance(price, dict) else price
 
 
 def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
-    """Return the wanted vCPUs of one GPU, within the answer's limits. Raises RowError."""
+    """Return the wanted number of vCPUs for one GPU, kept within the answer's limits. Raises RowError."""
     most = wanted if machine.get("maxVcpuPerGpu") is None else machine.whole_number("maxVcpuPerGpu")
     return max(1, machine.whole_number("minVcpuPerGpu"), min(wanted, most))
 
 
 def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
-    """Return the wanted GiB, within the answer's limits: minVcpuPerMemoryGib and maxVcpuPerMemoryGib are the
-    fewest and most vCPUs per GiB. Raises RowError."""
+    """Return the wanted memory in GiB, kept within the answer's limits: minVcpuPerMemoryGib and
+    maxVcpuPerMemoryGib are the fewest and most vCPUs per GiB. Raises RowError."""
     most_per_gib = _limit(machine, "maxVcpuPerMemoryGib")
     least_per_gib = _limit(machine, "minVcpuPerMemoryGib")
     least = math.ceil(vcpus / most_per_gib) if most_per_gib else 1
@@ -81,7 +81,7 @@ def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
 
 
 def _limit(machine: kit.JsonObject, name: str) -> Decimal | None:
-    """Return a limit above zero; None without one. Raises RowError."""
+    """Return a limit, or None if it is not stated. Raises RowError for a limit that is not above zero."""
     if machine.get(name) is None:
         return None
     limit = machine.decimal(name)

@@ -1,4 +1,4 @@
-"""Denvr Dataworks: machines of the price page, per GPU-hour, from the data that Wix adds to it."""
+"""Denvr Dataworks: machines on the price page, per GPU-hour, from the data that Wix adds to the page."""
 
 import re
 
@@ -6,15 +6,15 @@ from pipeline.sources import kit
 
 SCRIPT = "wix-warmup-data"
 PATH = ("appsWarmupData", "dataBinding", "dataStore", "recordsByCollectionId", "GPUInstances")
-"""Path of the machines in the page's data, where each is under the id of its record."""
+"""Path to the machines in the page's data, where each machine is stored under the id of its record."""
 
 PER_GPU = frozenset({"gpu", "gpu-hr", "gpu-hour", "gpu/hr", "gpu/hour"})
-"""Units that a price must have: another price could be for a whole machine."""
+"""Accepted units of a price: a price in any other unit could be for a whole machine."""
 
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per machine. Raises SourceChangedError when the page's data contains none."""
+    """One listing per machine. Raises SourceChangedError if the page's data contains no machine."""
     return kit.read_rows(_machines(answer, audit), _read_machine, "title", "gpuVram")
 
 

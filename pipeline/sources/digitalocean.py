@@ -9,7 +9,7 @@ _PER_DROPLET_HOUR = frozenset({"h", "hr", "hour", "droplet/hour", "droplet/hr"})
 
 @kit.reader("no GPU droplet in any answer")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Droplets with GPUs, priced per droplet. CPU sizes and tables without a GPU column are skipped.
+    """Droplets with GPUs, priced per Droplet. CPU sizes and tables without a GPU column are skipped.
 
     Raises SourceChangedError for a page without an on-demand price.
     """
@@ -30,12 +30,12 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_table(grid: kit.Table, heading: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """Yield the rows of a table, whose heading says what kind of price it has."""
+    """Yield the rows of a table, whose heading names the kind of its prices."""
     kind = kit.price_kind(heading)
     headers = config.settings["headers"]
     gpu_at, price_at = (kit.column(grid.headers, headers[name], answer) for name in ("gpu", "price"))
     is_hourly = re.search(r"\b(?:hour|hourly|hr)\b", grid.headers[price_at], re.IGNORECASE)
-    # A price per GPU, or one without "per hour" in cell or header, is refused.
+    # A price per GPU, or a price without "per hour" in its cell or header, is refused.
     units = _PER_DROPLET_HOUR | {""} if is_hourly else _PER_DROPLET_HOUR
     yield from grid.other_rows(answer)
     for _, raw in grid.full_rows():
@@ -56,7 +56,7 @@ def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_size(size: kit.JsonObject) -> kit.Listings:
-    """One listing per region: a size's list of regions changes by the hour."""
+    """Yield one listing per region, because a size's list of regions changes by the hour."""
     gpu, regions, available = size.object("gpu_info"), size.get("regions"), size.get("available")
     total_vram_gib = gpu.object("vram").optional_number("amount")
     disks_gib = [disk.object("size").optional_number("amount") or 0 for disk in size.objects("disk_info")]

@@ -1,8 +1,8 @@
-"""E2E Networks: the table of GPU machines on the price page, by the hour, the month and the year.
+"""E2E Networks: the table of GPU machines on the price page, priced by the hour, the month and the year.
 
-Buttons above the table multiply its machines; the page arrives with the button for one GPU pressed. A line
-under the table says that prices are per GPU-hour. Both are checked, because a multiplied table looks the
-same.
+Buttons above the table multiply the machines in it; the page arrives with the button for one GPU pressed. A
+line under the table says that prices are per GPU-hour. The button and the line are both checked, because a
+multiplied table looks the same.
 """
 
 import re
@@ -27,7 +27,7 @@ _COUNT_BUTTON = re.compile(r"(\d{1,2}) ?x")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU and term.
 
-    Raises SourceChangedError unless there is exactly one table of GPUs, and it shows prices for one GPU.
+    Raises SourceChangedError unless there is exactly one table of GPUs, with prices for one GPU.
     """
     soup = kit.page(answer)
     tables = [table for table in kit.visible_tables(soup) if _lists_gpus(table)]
@@ -45,7 +45,7 @@ def _lists_gpus(table: kit.Table) -> bool:
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
-    """Raise SourceChangedError unless the pressed button (unlike all others) is for one GPU."""
+    """Raise SourceChangedError unless the pressed button, which looks unlike all others, is for one GPU."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")
@@ -83,7 +83,7 @@ def _read_table(table: kit.Table, answer: kit.Answer, config: kit.SourceConfig) 
 
 
 def _label(text: str) -> str:
-    """Return the name of the GPU. Raises RowError if there is none, or if it includes a number of GPUs."""
+    """Return the GPU's name. Raises RowError if the name is missing, or if it includes a number of GPUs."""
     if not text:
         raise kit.RowError(kit.RejectReason.MISSING_FIELD, "the row names no GPU")
     if kit.gpu_count_in(text) is not None:

@@ -14,14 +14,14 @@ _RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
-    """Raise SourceChangedError: this source has no offers, only rates (``read_rates``)."""
+    """Raise SourceChangedError, because this source gives no offers, only rates (``read_rates``)."""
     raise kit.SourceChangedError(
         f"{config.title} has exchange rates, not offers; to set a rate yourself, use --fx EUR=1.17"
     )
 
 
 def read_rates(answers: kit.Answers, config: kit.SourceConfig) -> kit.ExchangeRates:
-    """Return the rates of the latest day in the answers. Raises SourceChangedError if they are not
+    """Return the rates of the latest day in the answers. Raises SourceChangedError if the rates are not
     certain."""
     if not answers:
         raise kit.SourceChangedError("the ECB gave no answer to read rates from")
@@ -49,7 +49,7 @@ def _rates(answer: kit.Answer, config: kit.SourceConfig) -> kit.ExchangeRates:
         raise answer.changed(
             f"{rates.get('USD')} dollars per euro on {day}, expected between {low} and {high}"
         )
-    # The file gives the units of each currency per euro.
+    # The file gives the number of units of each currency per euro.
     usd_per_unit = {currency: rates["USD"] / per_euro for currency, per_euro in rates.items()}
     return kit.ExchangeRates(day, {**usd_per_unit, "EUR": rates["USD"]})
 

@@ -11,7 +11,7 @@ from pipeline.sources import kit
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per GPU instance type and zone; a type or a price without its counterpart is a reject.
 
-    Raises SourceChangedError if either list is missing, and if no type has GPUs.
+    Raises SourceChangedError if either list is missing, or if no type has GPUs.
     """
     pages = [audit.envelope(answer, "instance-types") for answer in answers]
     (prices, of_prices), types = _prices(pages, audit.config), _types(pages, audit.config)
@@ -42,7 +42,7 @@ def _types(pages: Sequence[kit.JsonObject], config: kit.SourceConfig) -> list[ki
 
 
 def _price_name(kind: kit.JsonObject) -> str:
-    """Return a type's name in the price list: ``running_gpu3_small``."""
+    """Return a type's name in the price list, such as ``running_gpu3_small``."""
     return f"running_{kind.peek('family')}_{kind.peek('size')}".replace("-", "_")
 
 

@@ -1,5 +1,5 @@
-"""Google Cloud: machines of the accelerator-optimized page, or sums of their parts in the billing
-catalogue."""
+"""Google Cloud: machines on the accelerator-optimized page, or sums of the prices of their parts in the
+billing catalogue."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ PRICE_TABLE = (r"^machine type\b", r"^gpus?\b", r"price|pricing|CUD")
 ON_DEMAND_COLUMN = r"^(?:on-demand )?price\b"
 DWS_COLUMN = r"\bDWS\b|flex-start|calendar mode"
 DWS_TIERS = {"flex_start": r"flex-start", "calendar_mode": r"calendar mode"}
-"""The two tiers of the Dynamic Workload Scheduler, by the words of a column's header."""
+"""The two tiers of the Dynamic Workload Scheduler, with the words that identify each in a column's header."""
 
 KIND_BY_USAGE: Mapping[str, kit.PriceKind] = {
     "OnDemand": "on_demand",
@@ -39,9 +39,9 @@ _COMPONENT_SUFFIX = re.compile(
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Machines on the page, and those in the catalogue that are not on the page.
+    """Machines on the page, and machines in the catalogue that are not on the page.
 
-    Raises SourceChangedError without a price table, and for a catalogue without GPUs.
+    Raises SourceChangedError for a page without a price table, and for a catalogue without GPUs.
     """
     on_page = [row for answer in answers if not answer.is_json for row in _read_page(answer, audit)]
     yield from on_page
@@ -117,7 +117,7 @@ def _is_section(texts: list[str], gpu_at: int) -> bool:
 
 
 def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
-    """Return the columns of a machine's listings. Raises UnreadableError."""
+    """Return the columns of a machine's listings. Raises UnreadableError if the GPU count is missing."""
     parts = _components(components)
     return {
         "label_kind": "instance_type",
@@ -131,8 +131,8 @@ def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the price columns with their validity. Raises SourceChangedError for a term or day that cannot
-    be read, and unless exactly one on-demand column is valid on each day."""
+    """Return the price columns with their validity. Raises SourceChangedError if a term or day cannot be
+    read, if there is no on-demand column, or if two take effect on the same day."""
     on_demand, dws = kit.columns(headers, ON_DEMAND_COLUMN), kit.columns(headers, DWS_COLUMN)
     found = [kit.PriceColumn(at, headers[at], "on_demand") for at in on_demand]
     for price in kit.price_columns(headers, answer):
@@ -184,7 +184,7 @@ def _dws_terms(tier: str | None, config: kit.SourceConfig) -> dict[str, Any]:
 
 
 def _components(text: str) -> dict[str, float]:
-    """Return the amounts in "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError without GPUs."""
+    """Return the amounts in "GPUs: 1/8 vCPUs: 6 Memory: 22GiB". Raises UnreadableError if GPUs are absent."""
     found: dict[str, float] = {}
     for name, amount, share in re.findall(
         r"(GPUs?|vCPUs?|Memory|SSD) ?: ?([\d,.]{1,12}) ?(?:/ ?(\d{1,3})|(?:[GT]i?B)?)(?![\w,.]*\w| ?/)", text
@@ -200,8 +200,8 @@ def _components(text: str) -> dict[str, float]:
 
 
 _Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
-"""Each price in USD per hour (local SSD: per GiB-month) and its SKU, by part, usage type and region. Several
-prices under one key contradict each other."""
+"""Prices in USD per hour (local SSD: per GiB-month), each with its SKU, by part, usage type and region. If
+there are several prices under one key, they contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
@@ -299,18 +299,18 @@ def _machines(
 
 
 def _rate(rates: _Rates, part: str, usage: str, region: str) -> Decimal | None:
-    """Return the price of a part; None if it has none, or several that differ."""
+    """Return the price of a part; None if the part has no price, or several different prices."""
     found = rates.get((part, usage, region), {})
     return next(iter(found)) if len(found) == 1 else None
 
 
 def _component(description: str) -> str:
-    """Return the part that a SKU describes, without the place and the words for spot."""
+    """Return the part named in a SKU's description, without the words for its region and usage."""
     return _COMPONENT_SUFFIX.sub("", _COMPONENT_PREFIX.sub("", kit.clean_text(description)), count=1)
 
 
 def _unit_price(pricing: Any) -> Decimal:
-    """Return USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises RowError."""
+    """Return the price in USD per usage unit, from ``units`` and ``nanos`` (1e-9). Raises RowError."""
     try:
         price = pricing[0]["pricingExpression"]["tieredRates"][-1]["unitPrice"]
         currency, units, nanos = price["currencyCode"], price.get("units", 0), price.get("nanos", 0)

@@ -1,7 +1,7 @@
 """GMI Cloud: the GPU cards of the price page, each with the lowest price per GPU-hour ("from $2.00").
 
-The page says that on-demand and committed prices differ, but not which of them a card shows: a card's price
-is flagged, so it is not ranked. A price without "from" is of an unknown kind, and a reject.
+The page says that on-demand and committed prices differ, but not which of the two a card shows, so a card's
+price is flagged and not ranked. A price without "from" is of an unknown kind and becomes a reject.
 """
 
 import re
@@ -33,7 +33,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _card(title: Tag) -> Tag | None:
-    """Return the element around a GPU's heading that has a price's unit."""
+    """Return the element, around a GPU's heading, that contains the unit of a price."""
     return kit.card_around(title, lambda text: UNIT in text) if _VENDOR.match(kit.text_of(title)) else None
 
 

@@ -62,8 +62,8 @@ def _kind(offer: kit.JsonObject) -> kit.PriceKind:
 
 
 def _capacity(offer: kit.JsonObject) -> str:
-    """Return the owner's class and the type of rental: ``secure_vm``. Raises RowError without the class, and
-    if the two fields for it contradict each other."""
+    """Return the owner's class and the type of rental, such as ``secure_vm``. Raises RowError if the class is
+    missing, or if the two fields for the class contradict each other."""
     community, stated = offer.get("community"), offer.optional_text("capacity_class")
     if not isinstance(community, bool) or stated not in (None, CLASSES[community]):
         detail = f"community is {community!r}, and capacity_class {stated!r}"

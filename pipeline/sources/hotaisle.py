@@ -1,4 +1,4 @@
-"""Hot Aisle: the plan cards of the price page, per GPU-hour.
+"""Hot Aisle: the plan cards on the price page, with prices per GPU-hour.
 
 A card is the element around one plan's heading. Prices outside the cards are not read: there the page repeats
 the cards' prices, and states the prices for existing customers.
@@ -24,7 +24,7 @@ _VM, _BARE_METAL = "vm", "bare metal"
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per card and number of GPUs. Raises SourceChangedError without a card."""
+    """One listing per card and number of GPUs. Raises SourceChangedError if there is no card."""
     soup = kit.page(answer)
     plans = [(heading, card) for heading in kit.named(soup, "h2") if (card := _card(heading)) is not None]
     if not plans:
@@ -38,7 +38,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _card(heading: Tag) -> Tag | None:
-    """Return the element around a plan's heading that contains a GPU and a price, or else only a GPU."""
+    """Return the element, around a plan's heading, that contains a GPU and a price, or else only a GPU."""
     return kit.card_around(heading, lambda text: bool(GPU.search(text)) and "$" in text) or kit.card_around(
         heading, lambda text: bool(GPU.search(text))
     )

@@ -1,4 +1,4 @@
-"""Hyperbolic: the rental options of the moment, in cents per hour of the whole option."""
+"""Hyperbolic: the current rental options, priced in cents per hour for the whole option."""
 
 from pipeline.sources import kit
 
@@ -11,7 +11,7 @@ _LEAST_HOURS = "minHours"
 
 @kit.reader("no rental option")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per option of a single machine; an option with several machines is a reject."""
+    """One listing per option of a single machine; an option with several machines becomes a reject."""
     return kit.read_rows(audit.items(answer, "options"), _read_option, "gpuType", "gpuCount", "region")
 
 
@@ -34,7 +34,7 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
 
 
 def _check_terms(option: kit.JsonObject) -> None:
-    """Raise RowError for an option with an unknown price or term: the known price may be for less."""
+    """Raise RowError for an option with an unknown price or term: the known price may be incomplete."""
     terms = {name for name in option.raw if name.endswith(_PRICE_SUFFIX) or name == _LEAST_HOURS}
     if new := sorted(terms - set(_KNOWN_PRICES)):
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"the effect of {new} on the price is unknown")
@@ -43,8 +43,8 @@ def _check_terms(option: kit.JsonObject) -> None:
 
 
 def _machine(option: kit.JsonObject) -> kit.JsonObject:
-    """Return the only machine of an option. Raises RowError for several, whose connection is not stated, and
-    if the option states a different number of GPUs."""
+    """Return the only machine of an option. Raises RowError for several machines, whose connection is not
+    stated, and if the option states a different number of GPUs than its machine."""
     machines = option.objects("nodes")
     if len(machines) != 1:
         detail = f"an option of {len(machines)} machines, which are rented together only"

@@ -1,9 +1,9 @@
 """Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
 key, also the API's stock.
 
-Prices are per GPU-hour. A card prices GPUs if one of its headings names them; CPU and AI Studio cards look
-the same otherwise. The stock gives the regions in which a GPU is free, and the sizes of its machines: each
-on-demand price of a GPU that it lists is given once per region.
+Prices are per GPU-hour. A card prices GPUs if one of its headings names them; CPU and AI Studio cards
+otherwise look the same. The stock gives the regions in which a GPU is free, and the sizes of its machines;
+each on-demand price of a GPU in the stock is listed once per region.
 """
 
 import re
@@ -23,11 +23,11 @@ _SIZE = re.compile(r"(\d{1,3})x")
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU and card, or per GPU row of a pricebook; on demand, one per region in which the
-    stock lists the GPU.
+    """One listing per GPU and card, or per GPU row of a pricebook; for on-demand prices, one listing per
+    region in which the stock lists the GPU.
 
-    A reservation is priced "starting from", without its term: it is flagged, so it is not ranked. A stock
-    that cannot be read is a reject, and the prices stay without regions.
+    A reservation has a "starting from" price without a term, so it is flagged and not ranked. A stock that
+    cannot be read becomes a reject, and the prices are then listed without regions.
     """
     stock: dict[str, list[dict[str, Any]]] = {}
     for answer in filter(_is_stock, answers):
@@ -60,8 +60,8 @@ def _is_stock(answer: kit.Answer) -> bool:
 
 
 def _read_stock(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, list[dict[str, Any]]]:
-    """Return the stock by the API's name for the GPU: for each region, whether any GPU is free, and the sizes
-    of the free machines. Raises RowError and SourceChangedError."""
+    """Return the stock, keyed by the API's name for the GPU: for each region, whether any GPU is free, and
+    the sizes of the free machines. Raises RowError or SourceChangedError."""
     found: dict[str, list[dict[str, Any]]] = {}
     for place in audit.items(answer, "stocks"):
         region = place.text("region")
@@ -95,7 +95,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
-    """Return the card's headings and rows; a GPU card without headings gets those in the yaml."""
+    """Return the card's headings and rows; a GPU card without headings gets the headings in the yaml."""
     kind = None if re.search(r"\bCPU\b", title) else kit.price_kind(title)
     headers = kit.texts_of(kit.with_class(card, "page-price_card_head_item"))
     rows = [

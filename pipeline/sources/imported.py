@@ -1,6 +1,6 @@
 """Imported: dated prices of many providers, from CSV files that the user gives to ``gpufare import``.
 
-An answer has one file's rows for one day, under the file's header. docs/how-to/import.md gives the layout.
+An answer contains one file's rows for one day, under its header. docs/how-to/import.md gives the layout.
 """
 
 import re
@@ -64,7 +64,7 @@ _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
-    """One listing per row; equal rows in several files count once.
+    """One listing per row; identical rows in several files count once.
 
     Raises SourceChangedError for an answer that is not a table of dated prices.
     """
@@ -84,7 +84,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:
-    """Return the name of each known column among the lower-case names of a file. Raises ValueError."""
+    """Return each known column's name in a file with these lower-case names. Raises ValueError."""
     found = {}
     for column, aliases in ALIASES.items():
         given = [name for name in aliases if name in names]
@@ -101,7 +101,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def day_of(text: str) -> date:
-    """Return the date of a row. Raises RowError unless it is written YYYY-MM-DD and not before EARLIEST."""
+    """Return a row's date. Raises RowError unless the date is written YYYY-MM-DD and not before EARLIEST."""
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:
@@ -174,7 +174,7 @@ def _label(given: Mapping[str, str]) -> str:
 
 
 def _gpu_count(given: Mapping[str, str], unit: str) -> int | None:
-    """Return the GPUs of the whole offer; None for a machine, whose label must state them."""
+    """Return the GPU count of the whole offer; None for a machine, whose label must state the count."""
     if text := given.get("gpu_count"):
         return kit.gpu_count(text)
     return 1 if unit == "per_gpu_hour" else None

@@ -1,4 +1,4 @@
-"""io.net: virtual machines of its network's hosts and of partners, priced whole and without fees."""
+"""io.net: virtual machines from its network's hosts and from partners, priced as a whole and without fees."""
 
 from pipeline.sources import kit
 
@@ -32,7 +32,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _tier(supplier: object, config: kit.SourceConfig) -> str:
-    """Return the tier of a machine's supplier. Raises RowError for an unknown one."""
+    """Return the tier of a machine's supplier. Raises RowError for an unknown supplier."""
     tiers = config.settings["suppliers"]
     if not isinstance(supplier, str) or supplier not in tiers:
         detail = f"the supplier {supplier!r} is none of {', '.join(tiers)}"

@@ -18,7 +18,7 @@ _CARD_END = re.compile(_PRICE.pattern + r"|\b(?:contact|talk to|sold out)\b", re
 
 
 def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[kit.Request]:
-    """Return a request for the API if its key is set, else for the page."""
+    """Return a request for the API if its key is set, or else for the page."""
     (key,) = config.key_variables
     if config.has_key(environment):
         return [kit.Request(config.settings["api_url"], headers={"Authorization": f"Bearer ${{{key}}}"})]
@@ -75,7 +75,7 @@ def _read_gpu(gpu: kit.JsonObject) -> kit.Rows:
 
 
 def _vram(stated: Any) -> dict[str, float]:
-    """Return the memory per GPU in GB, from ``"80"`` or ``80 GB``; nothing for another text."""
+    """Return the memory per GPU in GB, from a text such as ``80`` or ``80 GB``, and {} for any other text."""
     memory_gb = kit.optional_number(re.sub(r" ?G(i?B)?$", "", str(stated).strip(), flags=re.IGNORECASE))
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
@@ -88,7 +88,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 @cache
 def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of the text that every card has once: ``Hopper · 80 GB``."""
+    """Return the pattern of a text that occurs once in every card, such as ``Hopper · 80 GB``."""
     names = "|".join(sorted(map(re.escape, generations), key=len, reverse=True))
     return re.compile(rf"\b(?:{names}) ?[·•|] ?(?P<vram>\d{{1,4}}) ?GB\b")
 

@@ -1,4 +1,4 @@
-"""Everything in gpufare that a source's reader may use: its only import from the rooms below.
+"""Everything in gpufare that a source's reader may use: readers import nothing else from the rooms below.
 
 The modules made for readers are exported whole, so that a helper is named only where it is defined.
 """

@@ -1,10 +1,10 @@
-"""Lambda: the pricing page's two kinds of tables, and with a key the API's instance types.
+"""Lambda: the pricing page's two kinds of tables, and, with a key, the API's instance types.
 
-*1-Click Clusters* (DURATION and GPU COUNT columns): reserved, from 16 GPUs. *Instances* (a tab above the
-table, 8x, 4x, 2x or 1x, gives the GPU count): on demand. Both give a price per GPU-hour before tax. The API
-has the same instances, in cents per instance-hour and with their availability: if it answered, the pages'
-instances are skipped. Its instance types without a GPU are skipped. The page /instances repeats the
-instances.
+*1-Click Clusters* tables (with DURATION and GPU COUNT columns) list reserved clusters of 16 or more GPUs.
+*Instances* tables (under a tab, such as 8x, that gives the GPU count) list on-demand machines. Both kinds
+give prices per GPU-hour, before tax. The API lists the same instances, in cents per instance-hour and with
+their availability; if the API answered, the pages' instances are skipped. The API's instance types without a
+GPU are skipped, too. The page /instances repeats the instances.
 """
 
 import re
@@ -34,9 +34,9 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every price of the pages and of the API, without rows that repeat those of an earlier page.
+    """Every price on the pages and in the API, without rows that repeat the rows of an earlier page.
 
-    A page with unknown rows, columns or dates is a reject. Raises SourceChangedError if every page has them.
+    A page with unknown rows, columns or dates is rejected. Raises SourceChangedError if no page can be read.
     """
     by_api = [answer for answer in answers if answer.is_json]
     pages, refused = kit.each_answer(
@@ -164,7 +164,7 @@ def _named(cells: Mapping[str, str], pattern: str) -> str | None:
 
 
 def _tabs(tree: Tag) -> Mapping[str, set[str]]:
-    """Return the names of the page's tabs, by the panel that each opens."""
+    """Return the names of the page's tabs, keyed by the panel that each tab opens."""
     tabs: dict[str, set[str]] = defaultdict(set)
     for tab in tree.find_all(role="tab"):
         tabs[str(tab.get("aria-controls"))].add(kit.text_of(tab))
@@ -195,7 +195,7 @@ def _listing(
         kit.clean_text(str(row["data-plan"])),
         float(count),
         answer,
-        # The tab of single GPUs lists machines, like the others.
+        # The tab of single GPUs lists machines, like the other tabs.
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
         native_unit="gpu_hour",
@@ -222,7 +222,7 @@ def _term_days(text: str) -> int | None:
 
 
 def _bytes(text: str | None) -> float | None:
-    """Return the size that a cell begins with ("22 TiB SSD"), in bytes; None if it begins otherwise."""
+    """Return the size that a cell begins with ("22 TiB SSD"), in bytes; None if there is none."""
     found = _SIZE.match(text or "")
     if found is None:
         return None
@@ -230,6 +230,6 @@ def _bytes(text: str | None) -> float | None:
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:
-    """Return the days after "effective" or "take effect" in a text, if later than the answer's own."""
+    """Return the days after "effective" or "take effect" in a text that are later than the answer's day."""
     days = (kit.effective_from(kit.date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

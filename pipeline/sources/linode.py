@@ -7,7 +7,7 @@ MB_PER_GB = 1000
 
 @kit.reader("no plan with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Plans with GPUs, priced per Linode: one listing for the plan and one per region with its own price.
+    """Plans with GPUs, priced per Linode: one listing for the plan and one per region with a separate price.
 
     Plans without GPUs are skipped.
     """

@@ -1,6 +1,6 @@
-"""Lium: the public feed of a marketplace's nodes that can be rented now, one offer per node.
+"""Lium: the public feed of marketplace nodes that can be rented now, with one offer per node.
 
-From a node's smallest order up, any number of its free GPUs can be rented, each with its share of the host.
+Any number of a node's free GPUs can be rented, from the smallest order up, each with its share of the host.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _ROUNDING_USD = Decimal("0.01")
 
 @kit.reader("the feed has no node")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Every node in the feed. Raises SourceChangedError for other objects."""
+    """Every node in the feed. Raises SourceChangedError if the feed contains other objects."""
     feed = audit.envelope(answer, "nodes")
     nodes = feed.items("nodes")
     if nodes and not any("gpu_model" in node.raw for node in nodes):
@@ -63,7 +63,7 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
 
 
 def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
-    """Return the numbers of GPUs that can be ordered now: without a smallest order, only the whole node."""
+    """Return the numbers of GPUs that can be ordered now: the whole node if no smallest order is stated."""
     total, free = node.gpu_count("gpu_count"), node.whole_number("available_gpu_count")
     stated = node.get("min_rentable_gpu_count")
     smallest = total if stated is None else node.gpu_count("min_rentable_gpu_count")
@@ -87,8 +87,8 @@ def _price(node: kit.JsonObject) -> Decimal:
 
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
-    """Return the CPUs, memory and disk of a rental of ``gpus`` GPUs: their share of the host's, not counting
-    the memory that the host keeps."""
+    """Return the CPUs, memory and disk that come with ``gpus`` GPUs: a share of the host's, not counting the
+    memory that the host keeps."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
     host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]

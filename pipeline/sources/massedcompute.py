@@ -1,8 +1,8 @@
-"""Massed Compute: machines of the price page, per machine-hour, from the data embedded in the page.
+"""Massed Compute: machines on the price page, priced per machine-hour, from the data embedded in the page.
 
-Every row occurs twice, as a card for small screens and as a row of a table, under a key such as ``"H100
-(80GB)-mobile-x 2-1"``: the GPU, the number of GPUs, and the place in the group. A cell may come later in the
-stream, on a separate line among other rows, so a row ends with its line.
+Every machine occurs twice, as a card for small screens and as a table row, under a key such as ``"H100
+(80GB)-mobile-x 2-1"``, made of the GPU, the number of GPUs, and the place in the group. A cell may come later
+in the stream, on a separate line among other rows, so a row is read only to the end of its line.
 """
 
 import re
@@ -40,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_machine(
     label: str, count: str, rows: Sequence[str], answer: kit.Answer, config: kit.SourceConfig
 ) -> kit.Listing | kit.Reject:
-    """Return a machine from its copies in the page; the price of one may come later in the stream."""
+    """Return a machine from its copies in the page; the price in one copy may come later in the stream."""
     name = f"{count} x {label}"
     try:
         gpus = kit.gpu_count(kit.agreed([count, *(found for row in rows for found in _COUNT.findall(row))]))
@@ -54,7 +54,7 @@ def _read_machine(
 
 
 def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
-    """Yield the prices of one copy: texts that begin with ``$$``, an escaped dollar sign, and their unit."""
+    """Yield the prices in one copy: texts that begin with ``$$`` (an escaped dollar sign), and their unit."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):
         if text.startswith("$$"):
@@ -67,6 +67,6 @@ def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
 
 
 def _common(pattern: re.Pattern[str], rows: Sequence[str]) -> float | None:
-    """Return the number on which all copies that have one agree; no price depends on it."""
+    """Return a number that no price depends on, if the copies that contain the number agree; else None."""
     found = {match for row in rows for match in pattern.findall(row)}
     return kit.optional_number(found.pop()) if len(found) == 1 else None

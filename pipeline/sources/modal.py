@@ -1,7 +1,7 @@
 """Modal: serverless GPUs, charged per GPU-second.
 
-A row is a text with a vendor's name, followed by a price per second or hour. Such a price after another text
-is a reject, unless the text begins with the name of a CPU, memory or storage.
+A row is a text with a vendor's name, followed by a price per second or hour. A price after any other text
+becomes a reject, unless that text begins with a word for CPU, memory or storage.
 """
 
 import re
@@ -14,8 +14,8 @@ NO_GPU = re.compile(r"(?:\w+ )?(?:v?cpus?|cores?|memory|ram|storage|volumes?|dis
 
 @kit.reader("no GPU with a price per second")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """GPUs with a price per second (or hour, if the page shows that). CPU and memory are skipped, and so are
-    GPUs named in running text without a price."""
+    """GPUs with a price per second (or per hour, if the page shows that instead). CPU and memory are skipped,
+    and so are GPUs named in running text without a price."""
     texts = kit.visible_texts(kit.page(answer))
     starts = [at for at, text in enumerate(texts) if GPU_LABEL.fullmatch(text)]
     rows = (_read_item(item, answer) for item in kit.items(texts, starts))

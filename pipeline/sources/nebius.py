@@ -1,11 +1,11 @@
-"""Nebius: the GPU tables of the price page and of the documentation, per GPU-hour.
+"""Nebius: the GPU tables on the price page and in the documentation, with prices per GPU-hour.
 
 The price page contains each table as visible rows and again as escaped JSON in a script; the JSON is read.
-Columns come and go: each header gives the kind of price and the day from which it is valid.
+Columns come and go: each header gives the kind of price and the day from which the price is valid.
 
-The documentation, in Markdown, has a section for each platform, with its region and a table in each currency,
-of which the one in dollars is read. It states preemptible prices exactly, the price page only as "from".
-Prices in both are read from the documentation, with the CPUs and memory of the price page.
+The documentation, in Markdown, has a section for each platform, with its region and one table per currency;
+the dollar table is read. The documentation states preemptible prices exactly, the price page only as "from".
+Prices in both places are read from the documentation, with the CPUs and memory from the price page.
 """
 
 import re
@@ -44,11 +44,11 @@ _GpuAndKind = tuple[str, kit.PriceKind, int | None]
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per price column of a GPU row, and in the documentation one per region. CPU, storage and
-    network tables are skipped.
+    """One listing per GPU row, price column and, in the documentation, region. CPU, storage and network
+    tables are skipped.
 
-    Raises SourceChangedError for a price page of another shape, and for documentation without a GPU price
-    unless the price page was read, too: then the documentation is a reject.
+    Raises SourceChangedError for a price page of another shape and, if there is no price page, for
+    documentation without a GPU price; otherwise, such documentation becomes a reject.
     """
     pages = [answer for answer in answers if not _is_markdown(answer)]
     exact = [
@@ -74,7 +74,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
     """Yield the rows of both, except rows of the price page whose GPU and kind also have an exact price in
-    the documentation. Today's prices on which they disagree are flagged on both sides."""
+    the documentation. Today's prices are flagged on both sides if the page and the documentation disagree."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:
@@ -92,7 +92,7 @@ def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | ki
 
 
 def _by_gpu(rows: list[kit.Listing | kit.Reject]) -> dict[_GpuAndKind, list[kit.Listing]]:
-    """Return the listings by GPU and kind, except those whose price leaves out CPU and memory."""
+    """Return the listings by GPU and kind, except listings whose price excludes CPU and memory."""
     found: dict[_GpuAndKind, list[kit.Listing]] = {}
     parts_extra = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
     for row in rows:
@@ -106,7 +106,7 @@ def _gpu_and_kind(row: kit.Listing) -> _GpuAndKind:
 
 
 def _disagree(of_page: list[kit.Listing], of_documentation: list[kit.Listing]) -> bool:
-    """True if the price page has a price for today, not a floor, that the documentation lacks."""
+    """True if the price page states a price for today (not a floor) that the documentation lacks."""
     stated = {row.native_price for row in of_documentation if _is_of_today(row)}
     return bool(stated) and any(row.native_price not in stated for row in of_page if _is_of_today(row))
 
@@ -184,7 +184,7 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
 
 
 def _gpu_hour_price(row: list[str], title: str, valid: kit.Validity | None) -> kit.CellPrice:
-    """Return the price in a row. Raises RowError."""
+    """Return the price per GPU-hour in a row of the title's GPU. Raises RowError for any other row."""
     if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
     if _model(row[0]) != _model(title):
@@ -201,7 +201,7 @@ def _is_header(row: list[str]) -> bool:
 
 
 def _regions(text: str) -> list[str | None]:
-    """Return a platform's regions; [None] unless one plain sentence lists them."""
+    """Return a platform's regions, or [None] unless a single plain sentence lists them."""
     sentences = [part for part in re.split(r"(?<=[.:])\s", text) if re.search(r"\bregions?\b", part)]
     if len(sentences) != 1 or re.search(r"\b(?:all|every|except|not|private)\b", sentences[0], re.IGNORECASE):
         return [None]
@@ -231,8 +231,8 @@ def _read_table(title: str, table: _Rows, answer: kit.Answer, audit: kit.FieldAu
 
 
 def _price_columns(headers: list[str], title: str, answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the columns per GPU-hour. A header that names no kind has the title's kind, or is on-demand like
-    the rest."""
+    """Return the columns with prices per GPU-hour. A header that names no kind gets the title's kind, or
+    on-demand if no other header names another kind."""
     found = kit.columns(headers, GPU_HOUR)
     own_kinds = {kind for at in found if (kind := kit.price_kind(headers[at]))}
     general = title if kit.price_kind(title) else "on-demand" if own_kinds <= {"on_demand"} else ""
@@ -256,7 +256,7 @@ def _row(
         return error.reject(f"{label}, {column.header}", raw, answer)
     flag = column.flag_reason
     if price.flag_reason and column.kind == "spot":
-        # A footnote says that spot prices change every 15 minutes and the list shows the lowest.
+        # A footnote says that spot prices change every 15 minutes and that the list shows the lowest.
         flag = kit.FlagReason.SPOT_PRICE_FLOOR
     return price.listing(
         label,
@@ -276,14 +276,14 @@ def _tables(answer: kit.Answer) -> list[tuple[str, _Rows]]:
     """Return every table in the page's embedded JSON, with its title."""
     text = answer.text().strip()
     if answer.is_json:
-        # A piece of the page's script begins like JSON, but its quotes are escaped.
+        # A piece of the page's script may begin like JSON, although its quotes are escaped.
         with suppress(ValueError):
             return list(_tables_in(kit.read_json(text, answer.url)))
     return list(_embedded_tables(text, answer))
 
 
 def _tables_in(value: Any, title: str = "") -> Iterator[tuple[str, _Rows]]:
-    """Yield the tables anywhere in decoded JSON, with the title of the nearest object around each."""
+    """Yield every table in decoded JSON, with the title of the nearest enclosing object that has one."""
     if _is_table(value):
         yield title, [[kit.clean_text(unescape(cell)) for cell in row] for row in value]
     elif isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Nosana: markets, each of one kind of GPU in one tier, at the hourly reward of hosts plus a fee."""
+"""Nosana: markets, each for one kind of GPU in one tier, at the hosts' hourly reward plus a fee."""
 
 import re
 from decimal import Decimal
@@ -48,7 +48,7 @@ def _reject_other_product(market: kit.JsonObject) -> None:
 
 
 def _gpu_count(name: str, slug: str, tier: str | None) -> int:
-    """Return the count in the name or the slug, or 1 for an ordinary market. Raises RowError."""
+    """Return the GPU count in the name or the slug, or 1 for an ordinary market. Raises RowError."""
     stated = kit.gpu_count_in(name) or kit.gpu_count_in(slug)
     if stated is None and tier not in ONE_GPU:
         raise kit.RowError(
@@ -58,7 +58,7 @@ def _gpu_count(name: str, slug: str, tier: str | None) -> int:
 
 
 def _with_fee(market: kit.JsonObject) -> Decimal:
-    """Return the host's reward plus the network's fee. Raises RowError."""
+    """Return the host's reward plus the network's fee. Raises RowError if either amount is unreadable."""
     reward, percent = market.price("usd_reward_per_hour"), market.optional_decimal("network_fee_percentage")
     if percent is None or not 0 <= percent < 100:
         raise kit.RowError(kit.RejectReason.INCOMPLETE_PRICE, f"network_fee_percentage {percent}")

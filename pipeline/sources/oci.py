@@ -1,8 +1,8 @@
-"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that these parts bill.
+"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that are billed by these parts.
 
-Three lists of prices are requested, each only if the one before it fails: the products API, the cost
-estimator's products and the list behind the price page. Only the first names a part and its unit; from the
-others, the part numbers known to be billed per GPU-hour (settings.gpu_parts) are read.
+Three lists of prices are requested, each only if the previous list fails: the products API, the cost
+estimator's products and the list behind the price page. Only the first list names a part and its unit; from
+the other lists, only part numbers known to be billed per GPU-hour (settings.gpu_parts) are read.
 """
 
 import re
@@ -27,8 +27,8 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no product billed per GPU-hour and no GPU shape")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU part, or, if the shapes are known, per shape that the part bills. Other products
-    and shapes are skipped."""
+    """One listing per GPU part, or, if the shapes are known, per shape billed by the part. Other products and
+    shapes are skipped."""
     items = [item for answer in answers for item in _items(answer, audit)]
     products = [item for item in items if not _is_shape(item)]
     gpus = [product for product in products if _is_gpu_hour(product)]
@@ -48,7 +48,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
     """Return the products or shapes of an answer. The list behind the price page gives prices by part number
-    and currency; the known parts in it are converted to the form of the estimator's products."""
+    and currency; its known parts are converted to the form of the estimator's products."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
     if not isinstance(prices, dict):
@@ -85,7 +85,7 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
 
 
 def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
-    """Add a listing for each part with one price to ``parts``, by number; yield rejects for the others."""
+    """Add a listing to ``parts``, by number, for each part with one price; yield rejects for other parts."""
     by_number: dict[str, list[kit.JsonObject]] = defaultdict(list)
     for product in products:
         by_number[product.name("partNumber")].append(product)

@@ -1,7 +1,7 @@
 """OVHcloud: GPU machines in the order catalogue, per hour and per month of the whole machine, without VAT.
 
-A price is an integer in 1e-8 of the catalogue's currency. It is checked against the text that the catalogue
-shows for it, so a price in another scale is refused.
+A price is an integer in units of 1e-8 of the catalogue's currency. Each price is checked against the text
+that the catalogue shows for it, so that a price on another scale is refused.
 """
 
 import re
@@ -23,10 +23,10 @@ SIGNS = {"€": "EUR", "$": "USD", "£": "GBP"}
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per Linux GPU plan. Windows plans are rejects; add-ons of bricks other than "gpu" are
+    """One listing per Linux GPU plan. Windows plans become rejects; add-ons of bricks other than "gpu" are
     skipped.
 
-    A plan tagged as coming soon has a price but cannot be ordered: it is flagged, so it is not ranked.
+    A plan tagged as coming soon has a price but cannot be ordered, so it is flagged and not ranked.
     """
     currency, addons = _catalogue(answer, audit)
     for addon in addons:
@@ -81,7 +81,7 @@ def _listing(addon: kit.JsonObject, currency: str | None) -> kit.Listing:
 
 
 def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
-    """Return flavor, billing mode and zone of a plan code such as ``h100-380.consumption``."""
+    """Return the flavor, billing mode and zone in a plan code such as ``h100-380.consumption``."""
     found = PLAN_CODE.fullmatch(code)
     if found is None:
         detail = "the plan code does not end in a known billing mode"
@@ -92,9 +92,9 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
 
 
 def _pricing(addon: kit.JsonObject, unit: kit.NativeUnit) -> kit.JsonObject:
-    """Return the pricing of the only running price, which may be repeated; set-up prices are ignored.
+    """Return the pricing entry of the only recurring price, which may be repeated; set-up prices are ignored.
 
-    Its interval must be the plan's; "none" leaves the interval open.
+    The interval of the price must be the plan's; "none" leaves the interval open.
     """
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:
@@ -119,8 +119,8 @@ def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]
 
 
 def _shown_amount(text: str) -> Decimal | None:
-    """Return the amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None without one, and if
-    three digits after a mark may be thousands or a fraction."""
+    """Return the amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None if there is none,
+    or if three digits after a comma or point may be thousands or a fraction."""
     digits = re.sub(r"[^\d.,]", "", text)
     if found := re.fullmatch(r"([\d.,]*\d)[.,](\d{1,2})", digits):
         return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2]}")

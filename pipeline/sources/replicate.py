@@ -19,7 +19,7 @@ _TOTAL_VRAM = re.compile(r"\bGPU RAM ?:? ?(\d{1,5}) ?GB", re.IGNORECASE)
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """GPU hardware in the page's text.
 
-    Raises SourceChangedError when the text has no price, because a script fills in the page in the browser.
+    Raises SourceChangedError when the text has no price, as when a script fills in the page in the browser.
     """
     rows: list[kit.Listing | kit.Reject] = []
     texts = kit.visible_texts(kit.page(answer))
@@ -35,7 +35,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
-    """Return the row of a label, a SKU, a price per second and one per hour; None for running text."""
+    """Return the row of a label, a SKU, a price per second and a price per hour; None for running text."""
     if together := _LABEL_AND_SKU.fullmatch(item.label):
         item = replace(item, label=together["label"], rest=f"{together['sku']} {item.rest}")
     found = _LEADING_SKU.match(item.rest)
@@ -68,7 +68,7 @@ def _listing(
     by_contract: bool,
     answer: kit.Answer,
 ) -> kit.Listing:
-    """Return the listing. Raises RowError when label and SKU differ in the number of GPUs."""
+    """Return the listing. Raises RowError if the label and the SKU state different numbers of GPUs."""
     gpu_count = kit.gpu_count_in(label) or 1
     if sku and gpu_count != (kit.gpu_count_in(sku) or 1):
         detail = f"{label!r} and {sku!r} differ in the number of GPUs"

@@ -1,8 +1,8 @@
 """RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
 
 Each price field in the answer becomes an offer or a reject; fields that were not requested are ignored. The
-two tiers are ``secure`` (RunPod's own data centres) and ``community`` (hosts), each with its maximum number
-of GPUs per pod.
+two tiers are ``secure`` (RunPod's own data centres) and ``community`` (independent hosts), each with its
+maximum number of GPUs per pod.
 """
 
 import json
@@ -23,7 +23,7 @@ _PRICE_FIELDS: dict[str, tuple[str, kit.PriceKind, int | None]] = {
     "sixMonthPrice": ("secure", "reserved", 180),
     "clusterPrice": ("secure", "on_demand", None),
 }
-"""Price fields of a GPU type: the tier that must offer the GPU, the kind and the term in days."""
+"""Price fields of a GPU type, with the tier that must offer the GPU, the price kind and the term in days."""
 
 _CLUSTER = "clusterPrice"
 _FLAGS = {"secure": "secureCloud", "community": "communityCloud"}
@@ -34,8 +34,8 @@ _UNKNOWN_FIELD = re.compile(r"""Cannot query field ["'](\w{1,60})["']""")
 
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return a query that the API may accept after refusing one: without the fields that it does not know, or
-    else the shortest."""
+    """Return a query that the API may accept after refusing another: the same query without the fields that
+    the API does not know, or else the shortest query."""
     try:
         body = answer.json()
     except kit.SourceChangedError:
@@ -57,11 +57,11 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 
 
 retry_requests = next_requests
-"""A refusal comes with status 400 or 200."""
+"""When the API refuses a query, it answers with status 400 or 200."""
 
 
 def _query(answer: kit.Answer) -> str:
-    """Return the query that was answered, or ""."""
+    """Return the query that was answered, or "" if it is unknown."""
     try:
         return str(kit.read_json((answer.request_body or b"{}").decode(), answer.url).get("query", ""))
     except (ValueError, AttributeError):
@@ -123,7 +123,7 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
     slice_of_card, memory_gb = _slice(gpu, memory), gpu.optional_decimal("memoryInGb")
     stock = (gpu.object(_LOWEST_PRICES[tier]).optional_text("stockStatus") or "").lower()
     is_in_stock = kind == "on_demand" and not is_cluster and stock in _IN_STOCK
-    # If RunPod has no plan, the field repeats the on-demand price, which casts no doubt on the latter.
+    # If RunPod has no such plan, the field repeats the on-demand price, which is nevertheless valid.
     is_repeated = kind == "reserved" and gpu.optional_decimal("securePrice") == price
     return gpu.listing(
         gpu.text("id"),
@@ -158,7 +158,7 @@ def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
 def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
     """Return the numbers of GPUs that a pod may have in a tier; None if the answer does not say.
 
-    ``maxGpuCount`` is the larger of both tiers', so it counts only if no other tier offers the GPU.
+    ``maxGpuCount`` is the larger maximum of the two tiers, so it counts only if no other tier offers the GPU.
     """
     only_here = all(gpu.get(flag) is False for other, flag in _FLAGS.items() if other != tier)
     fields = [_MOST_GPUS[tier], "maxGpuCount"] if only_here else [_MOST_GPUS[tier]]
@@ -170,7 +170,7 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
 
 
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
-    """Return 1, or a slice's ("... MIG 1g.24gb") share of the memory of the whole card in the same answer."""
+    """Return 1, or, for a slice such as "MIG 1g.24gb", its share of the card's memory in the same answer."""
     card, mig, _ = gpu.text("id").partition(" MIG ")
     if not mig:
         return Decimal(1)

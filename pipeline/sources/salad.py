@@ -35,7 +35,7 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
     patterns = config.settings["headers"]
     gpu_at = kit.column(grid.headers, patterns["gpu"], answer)
     monthly = kit.columns(grid.headers, patterns["month"])
-    # One price column per priority if the headers name priorities, else the column per hour.
+    # One price column per priority if the headers name priorities, or else the hourly column.
     prices_at: dict[int, str | None] = {
         at: priority
         for priority, words in config.settings["priorities"].items()
@@ -51,11 +51,11 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 
 def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """Read a row such as ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``: one hourly price or one for each
-    priority, and a monthly one.
+    """Read a row such as ``RTX 5090 32GB 8GB 4 vCPUs $0.250 $182.50``: an hourly price, or one for each
+    priority, and a monthly price.
 
-    The monthly price is 730 times the lowest hourly one, whatever their order. A higher priority costs more.
-    The GPU's memory comes before the host's.
+    The prices may come in any order: the monthly price is 730 times the lowest hourly price, and a higher
+    priority costs more. The GPU's memory comes before the host's memory.
     """
     priorities = tuple(config.settings["priorities"])
     try:
@@ -82,7 +82,7 @@ def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.
 
 
 def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:
-    """Return the machine's columns of a listing, from the texts of its cells."""
+    """Return a listing's columns for the machine, from the texts of the machine's cells."""
     vram_gb, found = kit.gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
     return {
         "context": {} if vram_gb is None else {"vram_gb": vram_gb},

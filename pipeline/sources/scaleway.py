@@ -1,6 +1,6 @@
-"""Scaleway: server types with a price per instance-hour in EUR, and in a second answer their availability.
+"""Scaleway: server types with a price per instance-hour in EUR, and, in a second answer, their availability.
 
-Both answers have ``servers`` by name and differ in a server's fields. The zone is only in the answer's
+Both answers list ``servers`` by name, but with different fields. The zone is stated only in the answer's
 address. Types without a GPU are skipped.
 """
 
@@ -31,7 +31,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _servers(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, kit.JsonObject]:
-    """Return the servers of an answer by name. Raises SourceChangedError."""
+    """Return the servers in an answer by name. Raises SourceChangedError if there are none."""
     body = answer.json()
     found = body.get("servers", body) if isinstance(body, dict) else None
     if not isinstance(found, dict):

@@ -5,11 +5,11 @@ from pipeline.sources import kit
 
 @kit.reader("no plan with GPUs")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Plans with GPUs, one listing per region. Raises SourceChangedError for an answer that is an error."""
+    """Plans with GPUs, one listing per region. Raises SourceChangedError if the answer is an error."""
     envelope = audit.envelope(answer, "plans")
     if "status" in envelope and envelope.get("status") != "ok":
         raise answer.changed(f"the answer's status is {envelope.get('status')!r}")
-    # Numbers are strings: a plan without GPUs has "0" and no label.
+    # Numbers are strings: a plan without GPUs has "0" GPUs and no label.
     plans = [
         plan
         for plan in envelope.items("plans")

@@ -1,8 +1,8 @@
-"""Sesterce: the machines of its console's public page, and the lowest prices of its home page.
+"""Sesterce: the machines on its console's public page, and the lowest prices on its home page.
 
-The console's page contains its offers as data: the price of the whole machine, and the regions in which it is
-free. The home page has a table with one "from" price per card; the console does not confirm these prices, so
-they are flagged. The page's ticker repeats them, and its advertisement contradicts them: neither is read.
+The console's page contains offers as data: the whole machine's price, and the regions where it is free. The
+home page has a table with one "from" price per card; the console does not confirm these prices, so they are
+flagged. The page's ticker repeats the prices and its advertisement contradicts them, so neither is read.
 """
 
 import re
@@ -117,7 +117,7 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
-    """True if the text around a table states dollars on demand, or if the table was cut out of its page."""
+    """True if a table's surroundings name dollars and on-demand, or if the table was cut out of its page."""
     around = tag.parent
     words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)

@@ -7,7 +7,7 @@ from pipeline.sources import kit
 
 @kit.reader("no GPU at any location (the list was empty in 2026-08 too)")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One offer per GPU model of a location or host. A host without GPUs is skipped.
+    """One offer per GPU model at a location or on a host. A host without GPUs is skipped.
 
     Raises SourceChangedError for an answer with neither locations nor hosts.
     """

@@ -1,4 +1,4 @@
-"""Thunder Compute: machines of its API, or else GPUs in two modes from the pricing page's cards.
+"""Thunder Compute: machines from its API, or else GPUs, in two modes, from the pricing page's cards.
 
 The API gives three answers with the same machines as keys: prices per hour, specifications and availability.
 The page also shows other providers' prices.
@@ -23,12 +23,12 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no GPU in the API or in a card")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """The machines of the API; without its prices and specifications, the GPUs of the page, with their mode
-    as ``tier``. Storage, vCPUs and snapshots are skipped."""
+    """The machines in the API; if its prices or specifications are missing, the GPUs on the page, with their
+    mode as ``tier``. Storage, vCPUs and snapshots are skipped."""
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
-    # The availability has "specs", too, whose values are texts.
+    # The availability also has "specs", but with texts as values.
     specs, status = (_body_with("specs", kind, bodies) for kind in (dict, str))
     if prices is not None and specs is not None:
         yield from _read_machines(prices, specs, status)
@@ -47,7 +47,7 @@ def _body_with(field: str, kind: type, bodies: list[kit.JsonObject]) -> kit.Json
 
 
 def _read_machines(prices: kit.JsonObject, specs: kit.JsonObject, status: kit.JsonObject | None) -> kit.Rows:
-    """Yield a listing per machine with a specification and a price, and a reject for other prices."""
+    """Yield a listing per machine with a specification and a price, and a reject if either is missing."""
     machines = specs.objects_by_name("specs")
     priced = prices.get("pricing")
     available = status.get("specs") if status is not None else {}
@@ -81,21 +81,21 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
         tier=_tier(str(mode), machine.config) if mode else None,
         context=kit.known(vram_gb=vram_gb),
         available={"available": True, "unavailable": False}.get(str(status)),
-        # The price includes the fewest vCPUs; how a memory cap limits the memory is undocumented.
+        # The price includes the smallest vCPU option; how a memory cap limits the memory is undocumented.
         vcpus=least_vcpus,
         ram_gib=least_vcpus * gib_per_vcpu if gib_per_vcpu and not is_capped else None,
     )
 
 
 def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
-    """Raise RowError for a text that names another provider, or another product than machines."""
+    """Raise RowError for a text that names another provider, or a product other than machines."""
     for name in (*config.settings["other_providers"], *config.settings["other_products"]):
         if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
             raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {shown!r}")
 
 
 def _read_page(answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """Yield a row per card; if no card has a mode above it, the page has one kind of machine."""
+    """Yield a row per card; if no heading names a mode, the page lists only one kind of machine."""
     titled = []
     for element, text in kit.cards(kit.page(answer), _MARK, _END):
         heading = element.find_previous(["h1", "h2"])
@@ -111,7 +111,7 @@ def _modes(text: str, config: kit.SourceConfig) -> list[str]:
 
 
 def _tier(text: str, config: kit.SourceConfig) -> str:
-    """Return the mode that a text names. Raises RowError if it names none or both."""
+    """Return the mode that a text names. Raises RowError unless the text names exactly one mode."""
     found = _modes(text, config)
     if len(found) != 1:
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"{len(found)} modes are named in {text[:80]!r}")

@@ -52,7 +52,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _cluster_tables(answer: kit.Answer) -> list[Tag]:
-    """Return the visible tables between the section's anchor and the next section's."""
+    """Return the visible tables between the section's anchor and the next section's anchor."""
     document = kit.page(answer)
     anchors = (tag for tag in document.find_all(id=SECTION) if not kit.is_hidden(tag))
     anchor = kit.exactly_one(anchors, f"visible section {SECTION!r}", answer)

@@ -1,8 +1,8 @@
-"""Vast.ai: asks of a marketplace of hosts, with an offer per ask and one for its minimum bid.
+"""Vast.ai: asks in a marketplace of hosts, with one offer per ask and another for its minimum bid.
 
-The marketplace lists its names for GPUs. A search for several of them shows at most 64 asks. A full reply is
-followed by smaller searches: half of the names, then one name by number of GPUs, and finally the dearest asks
-for one number.
+The marketplace lists its names for GPUs. A search for several names shows at most 64 asks. A full reply is
+followed by smaller searches: for half of the names, then for one name by number of GPUs, and finally for the
+dearest asks with one number of GPUs.
 """
 
 import json
@@ -19,7 +19,7 @@ _CHEAPEST_FIRST = [["dph_total", "asc"]]
 _DEAREST_FIRST = [["dph_total", "desc"]]
 
 _Searches = Sequence[tuple[kit.Answer, list[kit.JsonObject]]]
-"""Answers of searches, with the asks in each."""
+"""Answers to searches, each with its asks."""
 
 _ADDRESS_FIELD = rb'"public_ipaddr"\s*:\s*(?:"[^"]*"?|null)\s*'
 _ADDRESS = re.compile(_ADDRESS_FIELD + rb",\s*")
@@ -27,17 +27,17 @@ _ADDRESS_AT_END = re.compile(rb",?\s*" + _ADDRESS_FIELD)
 
 
 def redact(body: bytes) -> bytes:
-    """Return the answer without the hosts' IP addresses, otherwise unchanged, even if it is broken."""
+    """Return the answer without the hosts' IP addresses, otherwise unchanged, even if its JSON is broken."""
     return _ADDRESS_AT_END.sub(b"", _ADDRESS.sub(b"", body))
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return searches for the names in the yaml if the list of names fails."""
+    """Return searches for the names in the yaml if the request for the list of names fails."""
     return _searches(config.settings["gpu_names"], config) if answer.url == config.requests[0].url else []
 
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return searches for the names of a list, or smaller searches after a full reply.
+    """Return searches for the names in a list, or smaller searches after a full reply.
 
     The API has no offset or cursor, so the yaml cannot declare this as paging.
     """
@@ -62,8 +62,8 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 
 @kit.joint_reader("no search shows any ask")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every ask once, even if several searches show it, and its minimum bid. Asks for CPUs only are skipped;
-    a search that hides asks is a reject."""
+    """Every ask once, even if several searches show the ask, and its minimum bid. CPU-only asks are skipped;
+    a search that hides asks becomes a reject."""
     lists = [answer for answer in answers if _is_list_of_names(answer, audit.config)]
     if any(not _names_in(answer) for answer in lists):
         yield kit.ReaderWarning("the list of GPU names cannot be read: only names of the yaml were requested")
@@ -165,7 +165,7 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
 
 
 def _price_field(ask: kit.JsonObject, kind: kit.PriceKind) -> str:
-    """Return the field of the price without disk; a trimmed ask has only the total with the default disk."""
+    """Return the field of the price without disk, or, for a trimmed ask, the total with the default disk."""
     wanted = ["min_bid", "dph_base"] if kind == "spot" else ["dph_base"]
     return next((name for name in wanted if ask.get(name) not in (None, "")), "dph_total")
 
@@ -179,7 +179,7 @@ def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
 
 
 def _ram_gib(ask: kit.JsonObject) -> float | None:
-    """Return the ask's memory: its share of the host's CPU, or else of the GPUs, times the host's memory."""
+    """Return the ask's memory: the host's memory times the ask's share of its CPU, or else of its GPUs."""
     host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
     effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
     if cores and effective:
@@ -188,7 +188,7 @@ def _ram_gib(ask: kit.JsonObject) -> float | None:
 
 
 def _region(geolocation: Any) -> str | None:
-    """Return a region such as "Washington, US"; ", US" names no town."""
+    """Return a region such as "Washington, US"; a text such as ", US" names no town."""
     return str(geolocation).strip(" ,") or None if geolocation else None
 
 
@@ -200,7 +200,7 @@ def _available(ask: kit.JsonObject) -> bool | None:
 
 
 def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
-    """True if an answer is from the list's address, unless it has asks, as a saved file may."""
+    """True if an answer comes from the list's address, unless it contains asks, as a saved file may."""
     if answer.url != config.requests[0].url:
         return False
     body = answer.json() if answer.is_json else None
@@ -209,7 +209,7 @@ def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
 
 
 def _names_in(answer: kit.Answer) -> list[str]:
-    """Return the names of a list, sorted so that each day's searches are alike; none for other answers."""
+    """Return the names in a list, sorted so that each day's searches are alike; [] for any other answer."""
     body = answer.json() if answer.is_json else None
     names = body.get("gpu_names") if isinstance(body, dict) else None
     return sorted({name for name in names if isinstance(name, str)}) if isinstance(names, list) else []
@@ -242,7 +242,7 @@ def _search(
 
 
 def _query_of(answer: kit.Answer) -> dict[str, Any]:
-    """Return the search in the address of the answer, or {}."""
+    """Return the search in the address of the answer, or {} if there is none."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
         query = kit.read_json(texts[0], answer.url) if texts else None
@@ -252,5 +252,5 @@ def _query_of(answer: kit.Answer) -> dict[str, Any]:
 
 
 def _filters(query: dict[str, Any]) -> dict[str, Any]:
-    """Return the filters that distinguish searches."""
+    """Return those filters of a query that distinguish it from other searches."""
     return {key: query[key] for key in ("gpu_name", "num_gpus") if key in query}

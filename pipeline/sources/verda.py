@@ -1,8 +1,8 @@
 """Verda (formerly DataCrunch): the API's instance types and their free locations, and the page's JSON-LD.
 
-Prices are per hour of the whole machine; a long-term period states a discount on them. The page repeats the
-API's machines and adds clusters and serverless containers. If both list a machine, the API's row is used,
-because it names the instance type.
+Prices are per hour of the whole machine; a long-term period states a discount on these prices. The page
+repeats the API's machines and adds clusters and serverless containers. If the page and the API both list a
+machine, the API's row is used, because it names the instance type.
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ TIERS: dict[str, tuple[str, kit.PriceKind, str | None]] = {
     "Hourly serverless container price": ("serverless continuous", "serverless", None),
     "Hourly serverless spot container price": ("serverless spot", "spot", "serverless"),
 }
-"""By description of the page's offers: the words that end their names, the price kind and the tier."""
+"""For each description of offers on the page: the words that end their names, the price kind and the tier."""
 
 API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
@@ -33,7 +33,7 @@ API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
 """Price fields of an instance type: field, kind, tier, and whether a missing price is a reject."""
 
 _MARKS = ("instance_type", "discount_percentage", "availabilities")
-"""A field that identifies each list of the API: types, long-term periods, and free locations."""
+"""Fields that each identify one list in the API: types, long-term periods, and free locations."""
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
@@ -44,10 +44,10 @@ def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Req
 
 @kit.joint_reader("no GPU machine with a price")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per machine, price kind, long-term period and location where it is free.
+    """One listing per machine, price kind, long-term period and location where the machine is free.
 
-    A machine that is free nowhere has one listing without region, ``available`` False. CPU machines and
-    storage are skipped.
+    A machine that is free nowhere has one listing, without a region and with ``available`` False. CPU
+    machines and storage are skipped.
     """
     lists, offers = _sort(answers, audit)
     periods, refused = _read_periods(lists["discount_percentage"])
@@ -133,7 +133,7 @@ def _read_periods(items: list[kit.JsonObject]) -> tuple[list[tuple[int, Decimal]
 
 
 def _long_term(listing: kit.Listing, periods: list[tuple[int, Decimal]]) -> kit.Listings:
-    """Yield an instance's listing under each period; containers and spot have none."""
+    """Yield an instance's listing under each period; containers and spot instances have no periods."""
     if listing.price_kind != "on_demand" or listing.tier is not None:
         return
     for days, share_of_price in periods:
@@ -151,7 +151,7 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
     machine = _machine(item)
     if machine is None:
         return
-    fixed_price: dict[str | None, Decimal] = {}  # by tier, which is None for the instance
+    fixed_price: dict[str | None, Decimal] = {}  # by tier, which is None for an instance
     for name, kind, tier, is_expected in API_PRICES:
         try:
             price = item.price(name)
@@ -178,8 +178,8 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
 
 
 def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
-    """Return the columns of an instance type's listings, None for a CPU machine. Without a description of its
-    GPUs, its name is the label."""
+    """Return the columns of an instance type's listings, or None for a CPU machine. If the GPUs have no
+    description, the instance type's name is the label."""
     gpu, instance_type = item.peek("gpu"), item.peek("instance_type")
     if gpu is None and str(instance_type).startswith("CPU."):
         return None
@@ -208,7 +208,7 @@ def _machine(item: kit.JsonObject) -> dict[str, Any] | None:
 
 
 def _places(free: Mapping[str, list[str]] | None, instance_type: str) -> list[tuple[str | None, bool | None]]:
-    """Return the regions to list a machine in: those where it is free, or else a single None."""
+    """Return the regions to list for a machine: the regions where it is free, or else a single None."""
     if free is None:
         return [(None, None)]
     return [(region, True) for region in free.get(instance_type, [])] or [(None, False)]
@@ -230,7 +230,7 @@ def _read_page_offer(offer: kit.JsonObject) -> kit.Listings:
 
 
 def _page_price(offer: kit.JsonObject) -> kit.CellPrice:
-    """Return the price and its currency, which an offer states twice. Raises RowError if they differ."""
+    """Return an offer's price and currency, each stated twice. Raises RowError if the statements differ."""
     places = [offer, offer.object("priceSpecification")]
     units = {str(unit).lower() for place in places if (unit := place.get("unitText"))}
     if not units <= {"hour", "hur", "h"}:

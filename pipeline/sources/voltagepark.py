@@ -1,4 +1,4 @@
-"""Voltage Park: bare-metal nodes per network and ready-made virtual machines."""
+"""Voltage Park: bare-metal nodes, priced by network, and ready-made virtual machines."""
 
 from pipeline.sources import kit
 
@@ -26,7 +26,7 @@ def _read_item(item: kit.JsonObject) -> kit.Rows:
 
 
 def _read_location(item: kit.JsonObject) -> kit.Rows:
-    """One listing per network: prices are per GPU, and a node is rented whole."""
+    """Yield one listing per network: prices are per GPU, and a node is rented as a whole."""
     node = item.object("specs_per_node")
     model, gpu_count = node.text("gpu_model"), node.gpu_count("gpu_count")
     networks = [name.removeprefix(_PRICE_FIELD) for name in item.raw if name.startswith(_PRICE_FIELD)]
@@ -57,7 +57,7 @@ def _read_location(item: kit.JsonObject) -> kit.Rows:
 
 
 def _read_preset(item: kit.JsonObject) -> kit.Listings:
-    """A whole virtual machine: its compute and the disk that comes with it."""
+    """Yield a whole virtual machine: its compute and the disk that comes with it."""
     resources = item.object("resources")
     gpus = resources.objects_by_name("gpus")
     if not gpus:

@@ -1,6 +1,6 @@
-"""Vultr: cloud GPU plans, sold in fractions of a card, and bare metal identified by its plan id.
+"""Vultr: cloud GPU plans, sold in fractions of a card, and bare-metal plans, identified by their ids.
 
-Prices are per hour of the whole plan and the same wherever it can be deployed.
+Prices are per hour for the whole plan, and the same wherever the plan can be deployed.
 """
 
 from fractions import Fraction
@@ -11,14 +11,14 @@ PRICES: tuple[tuple[str, kit.PriceKind, str], ...] = (
     ("hourly_cost", "on_demand", "deploy_ondemand"),
     ("hourly_cost_preemptible", "spot", "deploy_preemptible"),
 )
-"""Price fields of a plan: field, kind, and the flag for whether it can be deployed at that price."""
+"""Price fields of a plan: field, kind, and the flag that says whether it can be deployed at that price."""
 
 
 @kit.reader("no plan with a GPU")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """One listing per GPU plan, price kind and location. Plans without a GPU are skipped.
 
-    A plan that cannot be deployed anywhere has one listing without region, ``available`` False.
+    A plan that cannot be deployed anywhere has one listing, without a region and with ``available`` False.
     """
     plans = audit.items(answer, "plans", "plans_metal")
     yield from kit.read_rows(plans, _read_plan, "id")
@@ -27,7 +27,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
         return _read_cloud_gpu(plan)
-    # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs in the id only.
+    # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs only in the id.
     words = str(plan.peek("id")).lower().split("-")
     has_brand = plan.peek("gpu_brand") not in (None, "", "none")
     if "gpu" in words or words[0] == "vcg" or has_brand or plan.peek("id") is None:
@@ -36,8 +36,8 @@ def _read_plan(plan: kit.JsonObject) -> kit.Rows:
 
 
 def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
-    """Read a cloud GPU plan, whose number of cards must agree with its memory: a whole number, or one part of
-    a card (a quarter, a twentieth)."""
+    """Read a cloud GPU plan, whose number of cards must agree with its memory: a whole number of cards, or
+    one equal part of a card (a quarter, a twentieth)."""
     gpu_type, vram_gb = plan.text("gpu_type"), plan.get("gpu_vram_gb")
     count = _stated_count(plan)
     card_gb = plan.config.settings["vram_gb_per_gpu"].get(gpu_type)
@@ -70,7 +70,7 @@ def _stated_count(plan: kit.JsonObject) -> Fraction | None:
 
 
 def _checked(count: Fraction, what: str) -> Fraction:
-    """Return a whole number of GPUs, or one part of a GPU. Raises RowError for any other count."""
+    """Return a whole number of GPUs, or one equal part of a GPU. Raises RowError for any other count."""
     if count <= 0 or 1 not in (count.numerator, count.denominator):
         detail = f"{what} is neither a number of GPUs nor one part of a GPU"
         raise kit.RowError(kit.RejectReason.UNKNOWN_GPU_COUNT, detail)
@@ -110,7 +110,7 @@ def _read_prices(
 
 
 def _regions(plan: kit.JsonObject) -> list[tuple[str | None, bool | None]]:
-    """Return the regions where a plan can be deployed, with its availability there."""
+    """Return the regions where a plan can be deployed, with the plan's availability in each region."""
     locations = plan.get("locations")
     if not isinstance(locations, list):
         return [(None, None)]

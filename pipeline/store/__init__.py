@@ -1,1 +1,1 @@
-"""Publications in a bucket: immutable objects, and one pointer to the newest."""
+"""Publications in a bucket: immutable objects, and one pointer to the newest publication."""

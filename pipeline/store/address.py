@@ -1,7 +1,7 @@
-"""Reads GPUFARE_STORE, the address of a bucket and a prefix in it.
+"""Reads GPUFARE_STORE, the address of a bucket with a prefix.
 
-Keys are read from the environment by the library, under each provider's usual names; they are never part of
-the address.
+Keys are never part of the address: the library reads them from the environment, under each provider's usual
+names.
 """
 
 import re
@@ -21,14 +21,14 @@ class StoreError(GpufareError):
 
 
 def store_address(environment: Mapping[str, str]) -> str | None:
-    """Return the address in the environment, checked; None if none is set. Raises StoreError."""
+    """Return the address in the environment, checked; None if no address is set. Raises StoreError."""
     text = environment.get(STORE_VARIABLE, "").strip()
     return checked_address(text) if text else None
 
 
 def checked_address(text: str) -> str:
-    """Return the address without a slash at its end. Raises StoreError, which does not repeat text that may
-    be a key."""
+    """Return a valid address without a slash at its end. Raises StoreError, which does not repeat text that
+    may be a key."""
     if not _ADDRESS.fullmatch(text):
         raise StoreError(
             f"{STORE_VARIABLE} is no address of a bucket: it must be s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, "

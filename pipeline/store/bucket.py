@@ -1,7 +1,7 @@
-"""The few operations on a bucket that a publication needs, each atomic: an object is whole or absent.
+"""The few operations on a bucket that a publication needs; each is atomic, so an object is whole or absent.
 
-Buckets are reached through obstore. A folder (file://) has no conditional replacement; a lock file beside the
-objects provides it for all processes that share the file system and its locks.
+Buckets are reached through obstore. A folder (file://) does not support conditional replacement; a lock file
+beside the objects provides it for all processes that share the file system and its locks.
 """
 
 import mimetypes
@@ -35,16 +35,16 @@ PARTS_AT_ONCE = 4
 MAX_REASON_CHARACTERS = 300
 
 Version = dict[str, Any]
-"""A store's identifier of an object's state: an ETag, and for some stores a number."""
+"""A store's identifier for the state of an object: an ETag and, in some stores, a version number."""
 
 _QUERY = re.compile(r"(https?://[^\s?]+)\?\S+")
 
 
 @dataclass(slots=True)
 class Bucket:
-    """The objects below one checked address, with the keys in this process's environment.
+    """The objects below one checked address, accessed with the keys in this process's environment.
 
-    Safe to use from several threads. Every method raises StoreError.
+    A bucket is safe to use from several threads. Every method raises StoreError on failure.
     """
 
     address: str
@@ -58,7 +58,7 @@ class Bucket:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of a file:// address, None for any other."""
+        """The folder of a file:// address; None for any other address."""
         url = urlsplit(self.address)
         return Path(unquote(url.path)) if url.scheme == "file" else None
 
@@ -67,8 +67,8 @@ class Bucket:
         return f"{self.address}/{key}"
 
     def put(self, key: str, file: Path) -> None:
-        """Store a file under a key that contains its hash, unless the key exists: its content is then the
-        same. A large file is sent in parts and appears once all are there."""
+        """Store a file under a key that contains its hash, unless the key exists, since its content is then
+        the same. A large file is sent in parts, and appears once all parts are there."""
         if self.size_bytes(key) == file.stat().st_size:
             return
         with self._naming("written", key):
@@ -77,7 +77,7 @@ class Bucket:
 
     def replace(self, key: str, content: bytes, seen: Version | None) -> bool:
         """Replace an object if it still has the version ``seen``, or create it if ``seen`` is None. Return
-        False, with nothing changed, if it has another version."""
+        False, and change nothing, if the object has another version."""
         with self._naming("replaced", key):
             try:
                 if seen and self.folder is not None:
@@ -96,7 +96,7 @@ class Bucket:
         return True
 
     def read(self, key: str, most_bytes: int) -> tuple[bytes, Version] | None:
-        """Return an object and its version; None if missing. Raises StoreError if it is larger."""
+        """Return an object of at most ``most_bytes`` and its version; None if missing. Raises StoreError."""
         with self._naming("read", key):
             try:
                 found = obstore.get(self._store, key)
@@ -108,7 +108,7 @@ class Bucket:
             return bytes(found.bytes()), {name: value for name, value in version.items() if value}
 
     def size_bytes(self, key: str) -> int | None:
-        """Return the size of an object; None if missing."""
+        """Return the size of an object; None if the object is missing."""
         with self._naming("looked up", key):
             try:
                 return int(obstore.head(self._store, key)["size"])
@@ -116,18 +116,18 @@ class Bucket:
                 return None
 
     def _headers(self, key: str) -> dict[str, str]:
-        """Return the headers of an object for browsers; a folder stores none."""
+        """Return the headers of an object for browsers; a folder stores no headers."""
         kind = mimetypes.guess_type(key)[0] or "application/octet-stream"
         return {} if self.folder else {"Content-Type": kind, "Cache-Control": "no-cache"}
 
     @contextmanager
     def _naming(self, what: str, key: str) -> Iterator[None]:
-        """Raise StoreError for the library's errors, with the object's address and without keys."""
+        """Turn the library's errors into a StoreError that contains the object's address, but no keys."""
         try:
             yield
         except StoreError:
             raise
-        except Exception as error:  # its text and its cause may contain keys
+        except Exception as error:  # the error's text and cause may contain keys
             reason = _without_keys(str(error).partition("\n\nDebug source")[0])
             raise StoreError(
                 f"{self.url(key) if key else self.address} cannot be {what}: {reason}; check "
@@ -136,7 +136,7 @@ class Bucket:
 
 
 def _without_keys(text: str) -> str:
-    """Return an error in one line, without keys and without queries of addresses, which may be signed."""
-    names = [name for name in os.environ if _SOUNDS_SECRET.search(name)]  # the library may have read any
+    """Return an error as one line, without keys and without the queries of addresses, which may be signed."""
+    names = [name for name in os.environ if _SOUNDS_SECRET.search(name)]  # the library may have read any key
     text = Secrets(os.environ, names).redact(" ".join(text.split()))
     return printable(_QUERY.sub(r"\1", text))[:MAX_REASON_CHARACTERS]

@@ -3,10 +3,10 @@
     published/database-2026-11-22-<hash>/gpufare.duckdb      immutable, like everything below published/
     published/page-2026-11-22-<hash>/index.html
     published/parquet-2026-11-22-<hash>/datapackage.json     and the files that it names
-    newest.json                                              names them: replaced last
+    newest.json                                              names these files; replaced last
 
 A refresh sends the database; ``gpufare store publish`` can add the page and the Parquet files. The pointer is
-replaced only if no other process has replaced it meanwhile, and never by an older publication.
+replaced only if no other process has replaced it in the meantime, and never by an older publication.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ POINTER_TRIES = 20
 FILES_AT_ONCE = 8
 
 Writer = Callable[[Home, Path], Path]
-"""Writes a part, from a home with the published file alone, into a folder; returns the file to open first."""
+"""Writes a part into a folder, from a home with only the published file; returns the file to open first."""
 
 
 class StoredFile(BaseModel, frozen=True):
@@ -56,12 +56,12 @@ class Publication(BaseModel, frozen=True):
     others: dict[str, StoredFile] = {}
 
     def stays_before(self, other: "Publication") -> bool:
-        """True if this database differs and is not older; of two from the same moment, the first stays."""
+        """True if the databases differ and this one is not older: if equally old, the first one stays."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
         return self.database != other.database and mine >= theirs
 
     def line(self) -> str:
-        """Return a line for people: its parts, day and time."""
+        """Return a line for people, with the publication's parts, day and time."""
         parts = ", ".join(("database", *self.others))
         return f"{parts} as of {self.as_of_day}, built {self.as_of_time:%Y-%m-%d %H:%M} UTC"
 
@@ -76,17 +76,17 @@ def bucket_at(address: str) -> "Bucket":
 
 
 def newest(bucket: "Bucket") -> Publication | None:
-    """Return the newest publication; None if the bucket has none. Raises StoreError."""
+    """Return the newest publication; None if the bucket contains no publication. Raises StoreError."""
     return _pointer(bucket)[0]
 
 
 def publish(
     home: Home, bucket: "Bucket", writers: Mapping[str, Writer], progress: Progress = no_progress
 ) -> str:
-    """Send the home's published file, point the pointer to it, and return a line for people.
+    """Send the home's published file, set the pointer to it, and return a line that tells people the result.
 
-    ``writers`` make further parts, by name (lower-case letters). Parts of the same database that are already
-    in the bucket are kept. Raises NotPublishedError, DamagedError, StoreError and OSError.
+    ``writers`` make further parts, by name (lower-case letters). Parts made from the same database that are
+    already in the bucket are kept. Raises NotPublishedError, DamagedError, StoreError and OSError.
     """
     with TemporaryDirectory(prefix="gpufare-store-") as scratch:
         snapshot = Home(Path(scratch, "database"))
@@ -113,10 +113,10 @@ def publish(
 
 
 def _copied(home: Home, snapshot: Home) -> Publication:
-    """Copy the published file, so that a publication meanwhile does not change it, and return the copy
-    without further parts."""
+    """Copy the published file, so that a publication in the meantime does not change it; return the copy as a
+    publication without further parts."""
     snapshot.published.parent.mkdir(parents=True)
-    with reader(home.published):  # raises if it is missing or damaged
+    with reader(home.published):  # raises if the file is missing or damaged
         shutil.copyfile(home.published, snapshot.published)
     with reader(snapshot.published) as connection:
         ((day, time),) = ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows
@@ -137,15 +137,15 @@ def _pointer(bucket: "Bucket") -> "tuple[Publication | None, Version | None]":
 
 
 def _other_parts(bucket: "Bucket", pointed: Publication | None, ours: Publication) -> dict[str, StoredFile]:
-    """Return the bucket's other parts of our database that have not expired."""
+    """Return the other parts in the bucket that were made from our database and have not expired."""
     if pointed is None or pointed.database != ours.database:
         return {}
     return {part: file for part, file in pointed.others.items() if bucket.size_bytes(file.name) == file.bytes}
 
 
 def _described(title: str, first: Path) -> StoredFile:
-    """Return a file under its name in the bucket. The folder's name has a title and the hash of all files
-    beside and below the file."""
+    """Return a file with the name that it gets in the bucket. Its folder's name consists of a title and a
+    hash of all files beside and below the file."""
     hashes = {path.relative_to(first.parent).as_posix(): _sha256(path) for path in _files(first.parent)}
     listed = "".join(f"{sha256} {name}\n" for name, sha256 in hashes.items())
     folder = f"{title}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"
@@ -154,7 +154,7 @@ def _described(title: str, first: Path) -> StoredFile:
 
 
 def _send(bucket: "Bucket", first: StoredFile, folder: Path) -> None:
-    """Send all files of a stored file's folder."""
+    """Send all files in the folder of a stored file."""
     files = _files(folder)
     keys = [str(PurePosixPath(first.name).parent / path.relative_to(folder).as_posix()) for path in files]
     with ThreadPoolExecutor(FILES_AT_ONCE) as pool:

@@ -1,6 +1,6 @@
-"""Builds the database of a day: the kept tables of earlier builds, then the record, the marts and the checks.
+"""Builds a day's database: loads the record into the kept tables, fills the marts, and runs the checks.
 
-The published file is never read here; it can be deleted at any time.
+The published file is never read here, so it can be deleted at any time.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ from pipeline.warehouse.sql_files import BuildError
 
 @dataclass(slots=True)
 class Report:
-    """The result of a build: rows by table, results of the checks, and problems with files."""
+    """The result of a build: the rows of each table, the results of the checks, and problems with files."""
 
     rows: dict[str, int] = field(default_factory=dict)
     checks: list[CheckResult] = field(default_factory=list)
@@ -46,10 +46,10 @@ class Report:
 
 
 SAVED_RANKS = 5
-"""Ranks recorded per workload, price kind and objective; the published ones are among them."""
+"""The number of ranks recorded per workload, price kind and objective, including the published ranks."""
 
 Mend = Callable[[Sequence[Damage]], list[Incident]]
-"""Moves damaged files of the record aside, reads their days again, and reports both."""
+"""Moves damaged files of the record aside, reads their days again, and reports these steps."""
 
 
 def build(
@@ -66,8 +66,8 @@ def build(
 
     Unless ``keeps`` is False, the tables loaded from the record are kept for the next build, and the day's
     ranking is recorded. Damaged files of the record go to ``mend``. Files that still cannot be loaded, rows
-    of unknown sources, and unusable rows of the user's own catalogue (or all, if they fail the build) are
-    skipped and reported. Raises BuildError if a statement fails, and CheckFailedError if a check does.
+    of unknown sources, and unusable rows of the user's own catalogue (or all rows, if the build fails) are
+    skipped and reported. Raises BuildError if a statement fails, and CheckFailedError if a check fails.
     """
     own = read_own_catalogue(home)
     make = partial(_build, file, home, day, now, progress, mend, keeps=keeps)
@@ -170,7 +170,7 @@ def _damage_incident(home: Home, damage: Damage) -> Incident:
 
 
 def _save_ranking(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Incident]:
-    """Record the best rows of the day's ranking for later publications. Return the problems."""
+    """Record the best rows of the day's ranking for later publications. Return any problems."""
     rows = connection.execute(
         f"SELECT {', '.join(SCHEMAS['rankings'])} FROM main.cheapest_gpu_per_workload"  # noqa: S608
         f" WHERE rank <= {SAVED_RANKS} ORDER BY workload, price_kind, objective, rank"

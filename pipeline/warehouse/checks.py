@@ -1,4 +1,4 @@
-"""Runs sql/checks: queries for rows that must not, or should not, be published."""
+"""Runs sql/checks: queries that find rows that must not, or should not, be published."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SHOWN_ROWS = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A file of sql/checks: its name, its level (fail stops the publication), what rows mean, the query."""
+    """A file of sql/checks: name, level (fail stops publication), the meaning of its rows, and the query."""
 
     name: str
     level: Literal["fail", "warn"]
@@ -26,7 +26,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The first rows that a check found, with their columns; none if it passed."""
+    """The first rows that a check found, with their columns; no rows if it passed."""
 
     check: Check
     columns: tuple[str, ...]
@@ -34,18 +34,18 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """True if the check found no row."""
+        """True if the check found no rows."""
         return not self.rows
 
     @property
     def message(self) -> str:
-        """The finding in one line."""
+        """The check's finding in one line."""
         first = printable(str(self.rows[0])) if self.rows else "nothing"
         return f"{self.check.sentence} (sql/checks/{self.check.name}.sql; first: {first})"
 
 
 class CheckFailedError(BuildError):
-    """Checks marked "fail" found rows. ``results`` has every check, including those that passed."""
+    """Checks marked "fail" found rows. ``results`` contains the results of all checks, even passed ones."""
 
     def __init__(self, results: Sequence[CheckResult]) -> None:
         failed = [result.message for result in results if not result.passed and result.check.level == "fail"]
@@ -54,7 +54,7 @@ class CheckFailedError(BuildError):
 
 
 def checks() -> list[Check]:
-    """Return the checks by name. Raises BuildError for a file without a level in its first line."""
+    """Return the checks, sorted by name. Raises BuildError for a file without a level in its first line."""
     return [_check(path) for path in scripts("checks")]
 
 
@@ -67,7 +67,7 @@ def _check(path: Path) -> Check:
 
 
 def run_checks(connection: duckdb.DuckDBPyConnection) -> list[CheckResult]:
-    """Run every check. Raises CheckFailedError after all have run if one marked "fail" found rows."""
+    """Run every check. Afterwards, raises CheckFailedError if a check marked "fail" found rows."""
     results = [_run(connection, check) for check in checks()]
     if any(not result.passed and result.check.level == "fail" for result in results):
         raise CheckFailedError(results)

@@ -1,4 +1,4 @@
-"""Opens databases: in UTC, without a progress bar, within a share of the machine's memory, and never over a
+"""Opens databases in UTC, without a progress bar, within a share of the machine's memory, and never over a
 network."""
 
 import os
@@ -14,14 +14,14 @@ import duckdb
 from pipeline.contracts.errors import GpufareError
 
 STORAGE_VERSION = "v1.5.0"
-"""The oldest DuckDB whose shell opens the published file."""
+"""The oldest version of DuckDB whose shell can open the published file."""
 
 MEMORY_VARIABLE = "GPUFARE_MEMORY_LIMIT"
 
 MEMORY_SHARE = 0.25
 LEAST_MEMORY_BYTES = 2**30
 DUCKDB_MEMORY_SHARE = 0.8
-"""Share of the machine's or container's memory that DuckDB takes by default."""
+"""The share of the machine's or container's memory that DuckDB takes by default."""
 
 
 class SettingError(GpufareError):
@@ -29,9 +29,9 @@ class SettingError(GpufareError):
 
 
 def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
-    """Connect to a database file, created if missing, or to a database in memory; never over a network.
+    """Connect to a database file, creating it if missing, or to a database in memory; never over a network.
 
-    Data beyond the memory limit spills to ``spill_folder``, or without a file to the system's folder for
+    Data beyond the memory limit spills to ``spill_folder`` or, without a file, to the system's folder for
     temporary files. Raises SettingError.
     """
     connection = duckdb.connect(
@@ -49,14 +49,14 @@ def connect(file: Path | None = None) -> duckdb.DuckDBPyConnection:
 
 
 def spill_folder(file: Path) -> Path:
-    """Return the folder to which data beyond the memory limit spills. DuckDB removes it on closing; after a
-    crash it is swept with the file."""
+    """Return the folder to which data beyond the memory limit spills. DuckDB removes the folder on closing;
+    after a crash, the folder is swept together with the file."""
     return file.with_suffix(".tmp")
 
 
 def _memory_limit(connection: duckdb.DuckDBPyConnection) -> str:
-    """Return $GPUFARE_MEMORY_LIMIT, or a quarter of the machine's or container's memory and at least 1 GiB,
-    in DuckDB's notation. Raises SettingError."""
+    """Return the memory limit in DuckDB's notation: $GPUFARE_MEMORY_LIMIT, or a quarter of the machine's or
+    container's memory, but at least 1 GiB. Raises SettingError."""
     asked = os.environ.get(MEMORY_VARIABLE, "").strip()
     if not asked:
         ((most,),) = connection.execute(
@@ -69,8 +69,8 @@ def _memory_limit(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def _temporary_folder() -> str:
-    """Return a folder for DuckDB to spill to, with a name that other users cannot guess. '' if no place is
-    writable; exceeding the memory limit is then an error."""
+    """Return a folder for DuckDB to spill to, with a name that other users cannot guess; '' if no place is
+    writable, so that exceeding the memory limit is an error."""
     try:
         return str(Path(tempfile.gettempdir()) / f"gpufare-{secrets.token_hex(8)}")
     except FileNotFoundError:
@@ -78,13 +78,13 @@ def _temporary_folder() -> str:
 
 
 def quoted(path: Path) -> str:
-    """Return a path for use within single quotes in SQL."""
+    """Return a path, escaped for use within single quotes in SQL."""
     return str(path).replace("'", "''")
 
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit all statements within, or none."""
+    """Commit all statements within the block, or none of them."""
     connection.begin()
     try:
         yield

@@ -12,16 +12,16 @@ from pipeline.warehouse.sql_files import macro_scripts, run
 
 _PARAMETERS = paths.CATALOG_DIR / "model_parameters.csv"
 _CONSTANT_NAMES = "SELECT name FROM read_csv(?)"
-"""The constants of the model: the fields of the struct that the macro ``constants`` returns."""
+"""The names of the model's constants: the fields of the struct that the macro ``constants`` returns."""
 
 
 def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
-    """Create the tables and define the macros: all, or those that the named tables and macros need.
+    """Create the tables and define the macros: all of them, or those that the named tables and macros need.
 
     Raises BuildError, and CatalogError if a declaration in sql/schema is wrong.
     """
     tables, macros = Lineage(connection).needed(wanted) if wanted else (table_names(), macro_scripts())
-    # One transaction: about 900 statements that each commit alone would take three times as long.
+    # In one transaction: about 900 statements, each committed alone, would take three times as long.
     with transaction(connection):
         connection.execute(f"CREATE TYPE main.constant_name AS ENUM ({_CONSTANT_NAMES})", [str(_PARAMETERS)])
         run(connection, paths.SQL_DIR / "history" / "tables.sql")
@@ -32,7 +32,7 @@ def create(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 
 
 def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
-    """Create the tables and macros and load the catalogue: all that a question without prices needs.
+    """Create the tables and macros and load the catalogue, which is all that a question without prices needs.
 
     Raises BuildError, and CatalogError if the catalogue does not fit its tables.
     """
@@ -41,17 +41,17 @@ def prepare(connection: duckdb.DuckDBPyConnection, *wanted: str) -> None:
 
 
 def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
-    """Return a prepared database in memory for the named tables and macros, or for all."""
+    """Return a prepared database in memory for the named tables and macros, or for all of them."""
     connection = connect()
     prepare(connection, *wanted)
     return connection
 
 
 def planner(*wanted: str) -> duckdb.DuckDBPyConnection:
-    """Return an ``in_memory`` database for plans of many jobs: joins hash the side that is written last.
+    """Return an ``in_memory`` database for plans of many jobs, in which joins hash the side written last.
 
-    DuckDB estimates about ten rows for the planner's settings, which number thousands. It would hash these
-    wide rows instead of the catalogue's, for half as much processor time again, much of it in one thread.
+    DuckDB estimates about ten rows for the planner's settings, which number thousands. DuckDB would hash
+    these wide rows instead of the catalogue's, which takes 50% more processor time, much of it in one thread.
     """
     connection = in_memory(*wanted)
     connection.execute("SET disabled_optimizers = 'build_side_probe_side'")

@@ -1,11 +1,11 @@
 """Brings the tables that hold past days up to date with the record.
 
-A build continues from the tables of the previous one. Days of the record whose hash changed are deleted and
+A build continues from the tables of the previous build. Days of the record whose hash changed are deleted and
 inserted again, and tables derived from offers are computed again from the first changed day. Starting from
-empty tables loads the whole record. Both ways give the same rows.
+empty tables loads the whole record, and gives the same rows.
 
-``offers`` and ``rejects`` hold the newest days. The data that later days need from older ones are kept in the
-schema ``history`` (sql/history); computing an older day again loads its offers again.
+``offers`` and ``rejects`` contain the newest days. The data that later days need from older days are kept in
+the schema ``history`` (sql/history); to compute an older day again, its offers are loaded again.
 """
 
 from collections import Counter
@@ -28,19 +28,19 @@ from pipeline.warehouse.marts import fill, query_of
 from pipeline.warehouse.sql_files import run
 
 KEPT_DAYS = 30
-"""Days that ``offers`` and ``rejects`` hold. ``offers`` also holds each source's newest day, however old."""
+"""Days kept in ``offers`` and ``rejects``. ``offers`` also keeps each source's newest day, however old."""
 
 CHUNK_DAYS = 31
 CHUNK_ROWS = 500_000
 """The most days and rows loaded at a time; after each load, days too old for ``offers`` are removed."""
 
 _DERIVED = ("price_history", "price_changes", "market_index")
-"""Tables derived from offers day by day, each after those it reads."""
+"""Tables derived from offers day by day, each after the tables that it reads."""
 
 
 class _Key(NamedTuple):
     """A day of a record table or of a kind of journal entry. ``source`` is '' for rankings and exchange
-    rates. The table ``as_of_day`` has the day being built."""
+    rates. The table name ``as_of_day`` marks the day being built."""
 
     table: str
     source: str
@@ -49,7 +49,7 @@ class _Key(NamedTuple):
 
 @dataclass(slots=True)
 class _Changes:
-    """The hash of each day's rows as they are ``recorded`` and as they are ``loaded``."""
+    """The hashes of each day's rows, both as ``recorded`` and as ``loaded``."""
 
     recorded: dict[_Key, str]
     loaded: dict[_Key, str] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class _Changes:
 
 
 def is_history(table: str) -> bool:
-    """Return True if a table is filled here rather than by every build."""
+    """True if a table is filled by this module rather than anew by every build."""
     return query_of(table).startswith("-- history")
 
 
@@ -73,7 +73,7 @@ def bring_up_to_date(connection: duckdb.DuckDBPyConnection, home: Home, day: dat
     """Load the record up to ``day`` and compute the derived tables; later days are ignored.
 
     Returns the damaged files. Rows of ``unknown_sources`` are skipped. Raises BuildError, and duckdb.Error if
-    memory or disk space ran out or the SQL is wrong.
+    memory or disk space runs out or the SQL is wrong.
     """
     connection.execute("SET VARIABLE as_of_day = ?::DATE", [day])
     changes = _changes(connection, home, day)
@@ -100,7 +100,7 @@ FROM (
 ) AS n
 WHERE n.id = c.rowid AND n.current <> c.current
 """
-"""Each change is current until the next one."""
+"""Each price change is current until the next one."""
 
 
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
@@ -118,7 +118,7 @@ def _known_sources(connection: duckdb.DuckDBPyConnection) -> set[str]:
 
 def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _Changes:
     """Compare the record with the loaded days. Rankings end on the previous day, since this build computes
-    the day's own."""
+    those of the day itself."""
     changes = _Changes({_Key("as_of_day", "", day): ""})
     known = {"", *_known_sources(connection)}
     for month in (month for table in TABLES for month in months(home, table) if month.source in known):
@@ -138,7 +138,7 @@ def _changes(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> _C
         digests = {kind: Journal(home).digests(kind, day) for kind in JOURNAL_KINDS}
     except RecordError as error:
         changes.damages.append(error.damage)
-        # Entries loaded while the journal was readable stay.
+        # Entries loaded while the journal was readable are kept.
         changes.loaded = {key: each for key, each in changes.loaded.items() if key.table not in JOURNAL_KINDS}
     else:
         changes.recorded |= {
@@ -168,7 +168,7 @@ _KEY_COLUMNS = {"table_name": pl.String, "source": pl.String, "day": pl.Date}
 
 
 def _note(connection: duckdb.DuckDBPyConnection, changes: _Changes) -> None:
-    """Note the loaded days. The next build tries lost days again."""
+    """Note the loaded days. Lost days are left for the next build to try again."""
     loaded = {key: digest for key, digest in changes.recorded.items() if key not in changes.lost}
     outdated = [key for key, digest in changes.loaded.items() if loaded.get(key) != digest]
     new = [(*key, digest) for key, digest in loaded.items() if changes.loaded.get(key) != digest]
@@ -208,14 +208,14 @@ def _update_offers(connection: duckdb.DuckDBPyConnection, home: Home, day: date,
             begin = end + timedelta(days=1)
         connection.execute("SET VARIABLE retired_to = ?::DATE", [end - timedelta(days=KEPT_DAYS)])
         run(connection, paths.SQL_DIR / "history" / "retire.sql")
-        connection.execute("CHECKPOINT")  # reuses the space of the removed rows
+        connection.execute("CHECKPOINT")  # frees the space of the removed rows for reuse
 
 
 _FORGET_DAYS_WITHOUT_OFFERS = """
 DELETE FROM main.market_index AS i
 WHERE i.day NOT IN (SELECT r.day FROM main.recorded_days AS r WHERE r.offers > 0)
 """
-"""The index of a published day without offers belongs to that publication only."""
+"""The market index of a day without offers belongs to that day's publication only."""
 
 
 def _forget(connection: duckdb.DuckDBPyConnection, days: Collection[SourceDay]) -> None:
@@ -228,8 +228,8 @@ def _forget(connection: duckdb.DuckDBPyConnection, days: Collection[SourceDay]) 
 
 
 def _recall(connection: duckdb.DuckDBPyConnection, day: date, first: date) -> dict[SourceDay, int]:
-    """Return the days to load again, with their numbers of rows: days missing from ``offers`` or
-    ``rejects``, and days that count on ``first``, the first day to compute. Delete their rows in
+    """Return the days to load again, with their numbers of rows: days missing from ``offers`` or ``rejects``,
+    and days whose prices count on ``first``, the first day to compute. Delete these days' rows in
     ``history``."""
     kept_after = day - timedelta(days=KEPT_DAYS)
     ((begin,),) = connection.execute(_BEGIN, {"kept_after": kept_after, "first": first}).fetchall()
@@ -268,8 +268,8 @@ SELECT source, day, rows FROM _absent WHERE day >= $begin AND (offers OR rejects
 
 
 def _chunks(rows: Mapping[SourceDay, int], day: date) -> list[tuple[list[SourceDay], date]]:
-    """Return chunks of whole days in order, up to ``day``, each with its last day. The last chunk, which may
-    be empty, ends on ``day``."""
+    """Return chunks of whole days, in order and up to ``day``, each with its last day. The last chunk, which
+    may be empty, ends on ``day``."""
     chunks: list[list[SourceDay]] = [[]]
     count = 0
     in_order = sorted((each for each in rows if each.day <= day), key=lambda each: each.day)

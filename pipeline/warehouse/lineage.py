@@ -1,4 +1,4 @@
-"""Finds which tables and macros each table and macro of sql/ reads, using DuckDB's own parser.
+"""Finds the tables and macros that each table and macro of sql/ reads, using DuckDB's parser.
 
 Parsing does not bind names, so no table needs to exist.
 """
@@ -15,7 +15,7 @@ from pipeline.catalog.schema import Column, read_table, table_names
 from pipeline.warehouse.ddl import create_sql
 from pipeline.warehouse.sql_files import BuildError, macro_scripts, scripts
 
-# DuckDB serializes SELECT statements only, so the query of a macro is cut out of its CREATE statement.
+# DuckDB serializes only SELECT statements, so the query of a macro is cut out of its CREATE statement.
 _MACRO = re.compile(
     r"^CREATE OR REPLACE MACRO (?P<name>\w+)\s*\([^)]*\)\s*AS\b\s*(?P<table>TABLE\b)?(?P<query>.*?);$",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
@@ -29,11 +29,11 @@ FROM (SELECT json_serialize_sql(?) AS tree)
 """
 
 _PARSED: dict[str, frozenset[str]] = {}
-"""Names in each query that this process has parsed; they are the same for every connection."""
+"""Names in each query that this process has parsed; the names are the same for every connection."""
 
 
 class Lineage:
-    """The tables and macros of sql/, and what each of them reads."""
+    """The tables and macros of sql/, and those that each of them reads."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
@@ -47,7 +47,7 @@ class Lineage:
                 self._queries[macro["name"]] = ("" if macro["table"] else "SELECT ") + macro["query"]
 
     def names_in(self, query: str) -> set[str]:
-        """Return the tables and macros that a query names. Raises BuildError if it cannot be parsed."""
+        """Return the tables and macros that a query names. Raises BuildError if parsing the query fails."""
         if query not in _PARSED:
             error, names = self._connection.execute(_NAMES, [query]).fetchall()[0]
             if error:
@@ -56,7 +56,7 @@ class Lineage:
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
-        """Return the tables and macros that a table or macro names itself; none for a table with no mart."""
+        """Return the tables and macros named in a mart or macro itself; none for a table without a mart."""
         return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:
@@ -74,19 +74,19 @@ class Lineage:
         return found
 
     def definition(self, table: str) -> list[str]:
-        """Return the SQL that a table's rows follow from: its own, and that of the macros it uses."""
+        """Return the SQL that determines a table's rows: its own SQL, and that of the macros it uses."""
         files = {self._macros[name] for name in self._read_by(table) & self._macros.keys()}
         macros = [path.read_text(encoding="utf-8") for path in sorted(files)]
         return [create_sql(read_table(table)), self._queries.get(table, ""), *macros]
 
     def marts(self, wanted: Iterable[str] | None = None) -> list[str]:
-        """Return the tables of sql/marts, each after those it reads: all, or those that ``wanted`` needs."""
+        """Return the tables of sql/marts (or those that ``wanted`` needs), each after the tables it reads."""
         needed = self._marts if wanted is None else self._needed(wanted)
         reads = {name: self.tables_read(name) for name in self._marts if name in needed}
         return in_order(reads)
 
     def needed(self, wanted: Iterable[str]) -> tuple[list[str], list[Path]]:
-        """Return the tables, and the scripts of the macros in order, that these tables and macros need."""
+        """Return the tables, and in order the macros' scripts, that the wanted tables and macros need."""
         needed = self._needed(wanted)
         macros = {path for name, path in self._macros.items() if name in needed}
         return sorted(needed & self._tables), [path for path in macro_scripts() if path in macros]
@@ -101,7 +101,7 @@ class Lineage:
         return found
 
     def _defined_with(self, name: str) -> set[str]:
-        """Return the macros of the same script, which can only be run as a whole."""
+        """Return the macros in the same script, which can only be run as a whole."""
         if name in self._tables:
             return set()
         if name not in self._macros:
@@ -110,14 +110,14 @@ class Lineage:
 
 
 def in_order(reads: Mapping[str, set[str]]) -> list[str]:
-    """Return the tables, each after those it reads. Raises CycleError if they read each other in a circle."""
+    """Return the tables, each after those it reads. Raises CycleError if the reads form a circle."""
     graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
     return list(TopologicalSorter(graph).static_order())
 
 
 class PublishedTable(NamedTuple):
-    """A published table: its comment and columns, the tables that it reads, and the SQL that its rows follow
-    from."""
+    """A published table: its comment and columns, the tables that it reads, and the SQL that determines its
+    rows."""
 
     name: str
     comment: str
@@ -127,7 +127,7 @@ class PublishedTable(NamedTuple):
 
 
 def table_lineage() -> list[PublishedTable]:
-    """Return the published tables, each after those it reads. Raises BuildError and CatalogError."""
+    """Return the published tables, each after the tables it reads. Raises BuildError and CatalogError."""
     with duckdb.connect() as connection:
         lineage = Lineage(connection)
         reads = {name: lineage.tables_read(name) for name in table_names()}

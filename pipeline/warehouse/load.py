@@ -19,7 +19,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
-    """Fill those catalogue tables that exist: main.X from catalog/X.csv, and those in ``_ROWS``.
+    """Fill the catalogue tables that exist: main.X from catalog/X.csv, and the tables in ``_ROWS``.
 
     Raises CatalogError naming the file if a column or a value does not fit its table.
     """
@@ -32,7 +32,7 @@ def load_catalog(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def load_own(connection: duckdb.DuckDBPyConnection, own: OwnCatalogue) -> None:
-    """Add the user's own rows to those catalogue tables that exist."""
+    """Add the user's own rows to the catalogue tables that exist."""
     for table in own.rows().keys() & _tables(connection):
         _insert(connection, table, own.rows()[table])
 
@@ -53,7 +53,7 @@ def _load_csv(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
 
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows) -> None:
-    """Insert rows with the same keys by name, in one statement: for small tables."""
+    """Insert rows that share the same keys, by name and in one statement; meant for small tables."""
     names = ", ".join(f'"{name}"' for name in rows[0])
     marks = ", ".join("?" for _ in rows[0])
     connection.execute(
@@ -63,8 +63,8 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: Rows) -> No
 
 
 def _source_row(config: SourceConfig) -> dict[str, Any]:
-    """Return a row of the table ``sources``. A column is a field of the config, of its billing or attributes,
-    or of another part, with the part's name before it."""
+    """Return a source's row of the table ``sources``. A column is a field of the config, of its billing or
+    attributes, or, prefixed with the part's name, of another part."""
     named = {
         f"{part}_{name}": value
         for part in ("evidence", "terms", "coverage")

@@ -1,7 +1,7 @@
 """Loads days of the record into their tables.
 
-The record's room decides whether a file can be read. A DuckDB error that occurs while a file is loaded counts
-against the file only if it concerns values; any other is a mistake in our SQL.
+pipeline/record decides whether a file can be read. A DuckDB error that occurs while a file is loaded counts
+against the file only if it concerns values; any other error is a mistake in our SQL.
 """
 
 import json
@@ -31,7 +31,7 @@ LOADED_INTO = {
     "exchange_rates": "exchange_rates",
     "incident": "incidents",
 }
-"""The published table of each record table and of each kind of journal entry."""
+"""The published table into which each record table and each kind of journal entry is loaded."""
 
 JOURNAL_KINDS = ("outcome", "exchange_rates")
 """Kinds of journal entries that are loaded day by day."""
@@ -47,7 +47,7 @@ _VALUE_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A frame that DuckDB reads directly; polars' own class would need pyarrow, which is not installed."""
+    """A frame that DuckDB reads directly; reading polars' class needs pyarrow, which is not installed."""
 
     rows: pl.DataFrame
 
@@ -57,7 +57,7 @@ class _Frame:
 
 @contextmanager
 def given(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Iterator[None]:
-    """Show rows to the statements within as the relation ``given``."""
+    """Make rows available to the statements within the block, as the relation ``given``."""
     connection.register("given", _Frame(rows))
     try:
         yield
@@ -66,12 +66,12 @@ def given(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Iterator
 
 
 def places(days: Collection[SourceDay]) -> pl.DataFrame:
-    """Return sources' days as rows of source and day."""
+    """Return sources' days as rows with the columns source and day."""
     return pl.DataFrame(sorted(days), {"source": pl.String, "day": pl.Date}, orient="row")
 
 
 def delete_days(connection: duckdb.DuckDBPyConnection, table: str, days: Collection[SourceDay]) -> None:
-    """Delete the rows of some sources' days."""
+    """Delete a table's rows for the given days of sources."""
     same_source = "" if table in ("rankings", "exchange_rates") else " AND t.source = g.source"
     with given(connection, places(days)):
         connection.execute(
@@ -82,9 +82,9 @@ def delete_days(connection: duckdb.DuckDBPyConnection, table: str, days: Collect
 def load_days(
     connection: duckdb.DuckDBPyConnection, home: Home, table: str, days: Collection[SourceDay]
 ) -> list[Damage]:
-    """Insert the recorded rows of some sources' days. Return the damaged files, whose rows are skipped.
+    """Insert the recorded rows of the sources' days. Return the damaged files, whose rows are skipped.
 
-    Raises duckdb.Error if memory or disk space ran out or the SQL is wrong.
+    Raises duckdb.Error if memory or disk space runs out or the SQL is wrong.
     """
     if table in JOURNAL_KINDS and days:
         return _load_entries(connection, home, table, lambda entry: (entry.source, entry.day) in days)
@@ -129,7 +129,7 @@ def _insert_months(
 
 _ROWS = {
     "rejects": "FROM given",
-    # An offer without a GPU of the catalogue gets the user's own GPU with its label.
+    # An offer whose GPU is not in the catalogue gets the user's own GPU with the same label.
     "offers": r"""
 SELECT * EXCLUDE (own_gpu) REPLACE (
     coalesce(gpu_id, own_gpu) AS gpu_id,
@@ -161,7 +161,7 @@ def set_own_labels(connection: duckdb.DuckDBPyConnection, labels: Mapping[str, s
 
 
 def load_incidents(connection: duckdb.DuckDBPyConnection, home: Home) -> list[Damage]:
-    """Replace the loaded incidents. Return the journal if it is damaged."""
+    """Replace the loaded incidents with those in the journal. Return the journal if it is damaged."""
     connection.execute("DELETE FROM main.incidents")
     return _load_entries(connection, home, "incident", lambda _: True)
 
@@ -183,8 +183,8 @@ def _load_entries(
 
 
 def _insert_entries(connection: duckdb.DuckDBPyConnection, table: str, entries: Sequence[Entry]) -> None:
-    """Insert entries into a table; fields that are not its columns are ignored. A value that does not fit its
-    column's type is an error."""
+    """Insert entries into a table; fields that are not columns of the table are ignored. A value that does
+    not fit its column's type is an error."""
     types = {column.name: column.type for column in read_table(table).described()}
     lost = " OR ".join(
         f"(parsed.{name} IS NULL AND item->>'{name}' IS NOT NULL)"
@@ -207,7 +207,7 @@ FROM (
         FROM (SELECT unnest($texts::VARCHAR []) AS content)
     )
 )"""
-"""JSON texts as rows. json_transform turns values it cannot cast into null."""
+"""Turns JSON texts into rows. json_transform turns values that it cannot cast into null."""
 
 _STANDS = """accepted AND row_number() OVER (
     PARTITION BY source, day
@@ -215,12 +215,12 @@ _STANDS = """accepted AND row_number() OVER (
         accepted DESC, status = 'captured' DESC, if(status = 'captured', -failed_requests, rows) DESC,
         attempt DESC
 ) = 1"""
-"""True for the attempt that gave its day's offers. Outcome.preference has the same order."""
+"""True for the attempt that gave its day's offers. Outcome.preference defines the same order."""
 
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the data that each source's state on ``day`` depends on: its last accepted offers, and all
-    outcomes and exchange rates. Return the damaged files; for each, the month before is loaded."""
+    outcomes and exchange rates. Return the damaged files; the month before each is loaded instead."""
     damages, known = [], {"", *configs()}
     for kind in JOURNAL_KINDS:
         damages += _load_entries(
@@ -243,15 +243,15 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
 
 
 NEEDED_REJECTS_DAYS = 30
-"""Age of rejects whose loss is reported: they release held prices (docs/explanation/retention.md)."""
+"""The age up to which lost rejects are reported: they release held prices (docs/explanation/retention.md)."""
 
 
 def missing_days(
     connection: duckdb.DuckDBPyConnection, home: Home, day: date, damages: Collection[Damage] = ()
 ) -> list[Damage]:
-    """Return the days whose offers, rejects or exchange rates are missing from the record although their
-    accepted attempt had some. Files with ``damages`` are not repeated, and rejects older than
-    NEEDED_REJECTS_DAYS may be deleted by hand."""
+    """Return the days whose offers, rejects or exchange rates are missing from the record although the
+    accepted attempt had some. Files in ``damages`` are not reported again, nor are rejects older than
+    NEEDED_REJECTS_DAYS, which a person may delete."""
     rows = connection.execute(_MISSING, [day - timedelta(days=NEEDED_REJECTS_DAYS)]).fetchall()
     damaged = {damage.path for damage in damages}
     reason = "it is missing, though its outcome was accepted"
@@ -263,7 +263,7 @@ def missing_days(
 
 
 def place_of(home: Home, table: str, place: SourceDay) -> Path:
-    """Return the path of the file with a source's day of a table."""
+    """Return the path of the file that contains a source's day in a table."""
     return Journal(home).path if table in JOURNAL_KINDS else file_of(home, Month.of(table, *place))
 
 

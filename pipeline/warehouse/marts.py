@@ -1,8 +1,8 @@
 """Fills a published table with the query of the same name in sql/marts.
 
-A query whose result grows with the market names a key in a line "in parts by ...". It then runs for a few
-keys at a time (the variable ``part``), which bounds its memory. Its rows are ordered by that key, so the
-parts follow each other in the order of the whole.
+A query whose result grows with the market names a key in a line "in parts by ...". Such a query runs for a
+few keys at a time (the variable ``part``), which limits its memory. The query orders its rows by that key, so
+that the parts together have the order of the whole.
 """
 
 import re
@@ -14,11 +14,11 @@ from pipeline.home import paths
 from pipeline.warehouse.sql_files import BuildError
 
 ROWS_IN_A_PART = 500_000
-"""Most rows (of about 600 bytes) that the query of a part works on, unless a single key has more."""
+"""The most rows (of about 600 bytes) that a part's query works on, unless a single key has more rows."""
 
-# Each key with its number of rows, in order.
+# Queries for each key with its number of rows, in order.
 _PARTS = {
-    # Priced ways to rent.
+    # The number of priced ways to rent.
     "workload": """
 SELECT w.workload, coalesce(sum(r.ways), 0)::BIGINT
 FROM main.workloads AS w
@@ -33,7 +33,7 @@ LEFT JOIN (
 ) AS r USING (gpu_id, gpu_count, node_count)
 GROUP BY w.workload
 ORDER BY w.workload""",
-    # Candidate plans: about 20,000 per job.
+    # The number of candidate plans: about 20,000 per job.
     "model": """
 SELECT model, 20000 * count(DISTINCT (method, seq_len, lora_rank))
 FROM main.workloads
@@ -65,7 +65,7 @@ def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[st
 
 
 def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Group successive keys with at most ROWS_IN_A_PART rows together."""
+    """Group successive keys that have at most ROWS_IN_A_PART rows in total."""
     part: list[str] = []
     rows = 0
     for key, weight in weights:
@@ -79,7 +79,7 @@ def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
 
 
 def is_timeless(table: str) -> bool:
-    """True if the query depends only on the catalogue and the model."""
+    """True if the table's query depends only on the catalogue and the model."""
     return query_of(table).startswith("-- timeless")
 
 

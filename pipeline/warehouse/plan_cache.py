@@ -1,8 +1,8 @@
 """The prepared database that builds start from: tables, macros, the catalogue, the tables that depend on
-these alone, and the record as the previous build loaded it (``history``).
+nothing else, and the record as the previous build loaded it (``history``).
 
-It is made once per state of the catalogue, the model and the code, and kept in the home's cache. The file's
-name contains the hash of its bytes, so that a build never starts from a damaged one.
+The database is made once per state of the catalogue, the model and the code, and kept in the home's cache.
+The file's name contains the hash of its bytes, so that a build never starts from a damaged file.
 """
 
 import hashlib
@@ -33,8 +33,8 @@ PREFIX = "prepared"
 
 
 def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_progress) -> list[Incident]:
-    """Create ``file``, which must not exist, as a copy of the kept database, or make and keep a new one.
-    Returns problems with the cache. Raises BuildError."""
+    """Create ``file``, which must not exist, as a copy of the kept database, or make and keep a new database.
+    Returns any problems with the cache. Raises BuildError."""
     incidents: list[Incident] = []
     for kept in _kept_files(home, own):
         if (problem := damage_of(kept)) is None:
@@ -46,7 +46,7 @@ def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_pro
 
 
 def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
-    """Return the kept database of this state of catalogue, model and code; None if there is no sound one."""
+    """Return the kept database for this state of catalogue, model and code; None if no file is sound."""
     return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 
@@ -55,8 +55,8 @@ def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
 
 
 def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
-    """Replace the kept database with an edited copy. Returns problems with the disk. Raises BuildError if no
-    database is kept, and any error that ``edit`` raises. The caller holds the home's lock."""
+    """Replace the kept database with an edited copy. Returns any problems with the disk. Raises BuildError if
+    no database is kept, and any error that ``edit`` raises. The caller must hold the home's lock."""
     if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
@@ -82,9 +82,9 @@ def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
 
 
 def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
-    """Keep a copy of a prepared database, which must not be in use, instead of earlier ones.
+    """Keep a copy of a prepared database, which must not be in use, in place of earlier copies.
 
-    Returns problems with the disk.
+    Returns any problems with the disk.
     """
     kept = home.cache / f"{PREFIX}-{state_of_model()}{own.state()}-{_digest(file)}.duckdb"
     try:
@@ -100,7 +100,7 @@ def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
 
 
 def damage_of(kept: Path) -> str | None:
-    """Return why a kept file must not be used; None if its bytes have the hash in its name."""
+    """Return the reason not to use a kept file; None if its bytes have the hash in its name."""
     try:
         found = _digest(kept)
     except OSError as error:
@@ -133,7 +133,7 @@ def state_of_model() -> str:
 
 @cache
 def _code() -> bytes:
-    """Return a hash of the rooms whose code fills the tables."""
+    """Return a hash of the rooms of pipeline/ whose code fills the tables."""
     digest = hashlib.sha256()
     for room in ("catalog", "contracts", "gpus", "home", "warehouse"):
         for path in sorted((Path(pipeline.__file__).parent / room).rglob("*.py")):

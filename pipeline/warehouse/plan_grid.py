@@ -1,6 +1,6 @@
-"""Computes the table plan_grid after a publication, one model at a time; the next publication has the rows.
+"""Computes the table plan_grid after a publication, one model at a time; the next publication gets the rows.
 
-The whole table takes some minutes for each state of the catalogue and the model. No publication waits for it.
+Computing the table takes minutes for each state of the catalogue and model, so no publication waits for it.
 """
 
 import time
@@ -24,11 +24,11 @@ TABLE = "plan_grid"
 
 
 def complete(home: Home, progress: Progress = no_progress, seconds: float = float("inf")) -> int:
-    """Add the plans of missing models to the prepared database, small models first, until none is missing or
-    ``seconds`` have passed; at least one model is added. Return the number of models still missing.
+    """Add the plans of missing models to the prepared database, small models first, until no model is missing
+    or ``seconds`` have passed; at least one model is added. Return the number of models still missing.
 
-    An interruption keeps the plans computed so far. Problems with the disk are reported as incidents. Raises
-    BuildError, after the other models if it is about one model.
+    The plans computed before an interruption are kept. Problems with the disk are reported as incidents.
+    Raises BuildError; an error about one model is raised after the other models are done.
     """
     try:
         own = read_own_catalogue(home)
@@ -62,7 +62,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
 
 
 def compute(connection: duckdb.DuckDBPyConnection, model: str) -> None:
-    """Insert the plans of one model of the grid. Raises BuildError."""
+    """Insert the plans for one model of the grid. Raises BuildError."""
     connection.execute("SET VARIABLE grid_model = ?", [model])
     fill(connection, TABLE)
 
@@ -77,7 +77,7 @@ ORDER BY any_value(params_total), model
 
 
 def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
-    """Return the models with plans in the prepared database. Raises BuildError if there is no database."""
+    """Return the models with plans in the prepared database. Raises BuildError if there is no such file."""
     # A publication at the same time would replace the file.
     with FileLock(home.lock):
         kept = kept_file(home, own)

@@ -27,8 +27,8 @@ from pipeline.warehouse.sql_files import BuildError
 def publish(
     home: Home, day: date, now: datetime, progress: Progress = no_progress, mend: Mend | None = None
 ) -> Report:
-    """Build the database of ``day`` and publish it. Raises what ``build`` raises, and BuildError for problems
-    with the disk; the old file then stays."""
+    """Build the database of ``day`` and publish it. Raises the errors of ``build``, and BuildError for
+    problems with the disk; after an error, the old file remains."""
     with _replacing(home, home.published) as file:
         home.published.parent.mkdir(parents=True, exist_ok=True)
         _sweep(home.published.parent, ".building-*")
@@ -40,8 +40,8 @@ def publish(
 def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress = no_progress) -> Report:
     """Build the database of a past day from the record, and replace ``file`` with it once it is complete.
 
-    The published file is unchanged. Raises what ``build`` raises, and BuildError if the record has no offers
-    up to that day or for problems with the disk.
+    The published file remains unchanged. Raises the errors of ``build``, and BuildError if the record has no
+    offers up to that day or the disk has a problem.
     """
     if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")
@@ -51,8 +51,8 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
 
 @contextmanager
 def _replacing(home: Home, file: Path) -> Iterator[Path]:
-    """Hold the home's lock and yield a temporary path; replace the file with it on leaving. Raises BuildError
-    for problems with the disk."""
+    """Hold the home's lock and yield a temporary path; on leaving, replace the file with the temporary one.
+    Raises BuildError for problems with the disk."""
     temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):

@@ -14,7 +14,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.warehouse.connection import connect, quoted
 
 OLD_PUBLICATION_DAYS = 2
-"""Age of the published day from which commands print a note."""
+"""Commands print a note if the published day is at least this many days old."""
 
 
 class NotPublishedError(GpufareError):
@@ -31,7 +31,7 @@ class QueryError(GpufareError):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a query: column names, DuckDB type names, rows."""
+    """The result of a query: column names, DuckDB type names, and rows."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...]
@@ -42,7 +42,7 @@ class Result:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def first(self, count: int) -> "Result":
-        """Return the first rows."""
+        """Return a result with only the first ``count`` rows."""
         return Result(self.columns, self.types, self.rows[:count])
 
 
@@ -60,11 +60,11 @@ class Stream:
 
 @contextmanager
 def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Connect to the current published file: read-only, without network, and without access to other files
-    unless the caller writes some.
+    """Connect to the current published file: read-only, without access to a network and, unless the caller
+    writes files, without access to other files.
 
-    The file is attached to an in-memory database, so that a process that opens it again gets the newer file.
-    Raises NotPublishedError and DamagedError.
+    The file is attached to an in-memory database, so that a process that opens the file again gets the newest
+    one. Raises NotPublishedError and DamagedError.
     """
     if not published.exists():
         raise NotPublishedError(f"nothing is published at {published} yet: run `gpufare refresh` first")
@@ -84,7 +84,7 @@ def reader(published: Path, *, writes_files: bool = False) -> Iterator[duckdb.Du
 
 
 def age_note(connection: duckdb.DuckDBPyConnection, today: date) -> str | None:
-    """Return a note if the published day is before yesterday, or after today (the clock was wrong); else
+    """Return a note if the published day is before yesterday, or after today (the clock was wrong); otherwise
     None. Raises QueryError."""
     (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
     age_days = (today - day).days
@@ -99,7 +99,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     """Run one query. Raises QueryError."""
     try:
         answer = connection.execute(query, list(parameters))
-        if answer is None:  # nothing but blanks and comments
+        if answer is None:  # the query contains only blanks and comments
             raise QueryError("the query is empty")
         described = answer.description or []
         rows = answer.fetchall() if described else []
@@ -109,17 +109,17 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
 
 
 FETCHED_ROWS = 1_000
-"""Rows that a stream fetches at a time."""
+"""The number of rows that a stream fetches at a time."""
 
 
 def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
-    """Run one or more queries and stream the rows of the last, without holding a long result in memory.
+    """Run one or more queries and stream the rows of the last one, without holding a long result in memory.
     Raises QueryError."""
     try:
         answer = connection.execute(query)
     except duckdb.Error as error:
         raise QueryError(readable(error)) from error
-    if answer is None:  # nothing but blanks and comments
+    if answer is None:  # the query contains only blanks and comments
         raise QueryError("the query is empty")
     described = answer.description or []
     rows = _fetched(answer) if described else iter(())
@@ -135,12 +135,12 @@ def _fetched(answer: duckdb.DuckDBPyConnection) -> Iterator[tuple[Any, ...]]:
 
 
 def readable(error: duckdb.Error) -> str:
-    """Return DuckDB's message in one line, without candidate functions, and the place in the query."""
+    """Return DuckDB's message as one line, without candidate functions, then the place in the query."""
     message, line, place = _without_class(error).partition("\nLINE ")
     message = " ".join(message.partition("\n\tCandidate functions")[0].split())
     return f"{message}{line}{place}"
 
 
 def _without_class(error: duckdb.Error) -> str:
-    """Return DuckDB's message without the class of the error that it begins with."""
+    """Return DuckDB's message without the error class at its beginning."""
     return re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", str(error))

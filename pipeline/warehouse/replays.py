@@ -1,4 +1,4 @@
-"""Finds prices replayed from saved pages that could pass for live ones."""
+"""Finds prices that were replayed from saved pages and could pass for live prices."""
 
 from datetime import UTC, date, datetime
 from typing import NamedTuple
@@ -25,9 +25,9 @@ ORDER BY source
 
 
 class Replay(NamedTuple):
-    """A source whose latest prices were replayed from pages saved on a day (UTC). ``unlike_live`` ones could
-    pass for live prices: other providers were asked live, or the prices are filed under a later day than the
-    day of their observation."""
+    """A source whose latest prices were replayed from pages saved on ``observed_on`` (UTC). The prices of an
+    ``unlike_live`` replay could pass for live: other providers were asked live, or the prices are filed under
+    a day after that of their observation."""
 
     source: str
     observed_on: date
@@ -35,7 +35,7 @@ class Replay(NamedTuple):
 
 
 def replays(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
-    """Return the replayed sources of ``offers_latest`` by name. Raises QueryError."""
+    """Return the replayed sources of ``offers_latest``, sorted by name. Raises QueryError."""
     return [Replay(*row) for row in ask(connection, _REPLAYS).rows]
 
 
@@ -45,12 +45,12 @@ def unlike_live(connection: duckdb.DuckDBPyConnection) -> list[Replay]:
 
 
 def observed_day(moment: datetime) -> date:
-    """Return the day (UTC) of an observation time."""
+    """Return the UTC day of an observation time."""
     return moment.astimezone(UTC).date()
 
 
 def replays_text(found: list[Replay]) -> str:
-    """Return the sources by the day of their pages, such as ``lambda, vast (observed on 2026-08-22)``."""
+    """Return the sources by the day of their pages, as in ``lambda, vast (observed on 2026-08-22)``."""
     by_day: dict[date, list[str]] = {}
     for each in sorted(found, key=lambda each: (each.observed_on, each.source)):
         by_day.setdefault(each.observed_on, []).append(each.source)

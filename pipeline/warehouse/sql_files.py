@@ -13,16 +13,16 @@ class BuildError(GpufareError):
 
 
 def scripts(folder: str) -> list[Path]:
-    """Return the files of sql/``folder`` by name."""
+    """Return the files of sql/``folder``, sorted by name."""
     return sorted((paths.SQL_DIR / folder).glob("*.sql"))
 
 
 MACRO_FOLDERS = ("model", "jobs", "claims")
-"""Folders of sql/ that define macros, each after those it reads."""
+"""The folders of sql/ that define macros, each after the folders that it reads."""
 
 
 def macro_scripts() -> list[Path]:
-    """Return the files of sql/ that define macros, each after those it reads."""
+    """Return the files of sql/ that define macros, each after the files that it reads."""
     return [path for folder in MACRO_FOLDERS for path in scripts(folder)]
 
 

@@ -1,4 +1,4 @@
--- fail: a cost parameter has no default, or two values for the same case
+-- fail: a cost parameter has no default, or has two values for the same case
 SELECT name, applies_to, count(*) AS rows
 FROM main.cost_parameters
 GROUP BY ALL

@@ -1,4 +1,4 @@
--- fail: the hourly price of a rental is not that of a whole number of offers
+-- fail: the hourly price of a rental is not a whole multiple of an offer's price
 SELECT r.source, r.raw_label, r.gpu_id, r.gpu_count, r.gpus_billed, r.usd_per_hour
 FROM main.rentals AS r
 WHERE NOT EXISTS (

@@ -1,4 +1,4 @@
--- fail: a plan that fits lacks its speed, its memory or a band, or the ends of its band are swapped
+-- fail: a plan that fits lacks speed, memory or a band, or the ends of a band are swapped
 SELECT model, method, seq_len, gpu_id, gpu_count, memory_gib, tokens_per_second
 FROM main.plans
 WHERE verdict <> 'does_not_fit'

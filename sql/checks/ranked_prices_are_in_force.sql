@@ -1,4 +1,4 @@
--- fail: a rental's price is stale, flagged, unavailable, for a slice of a GPU or for an unmatched GPU
+-- fail: a rental's price is stale, flagged or unavailable, or is for an unmatched GPU or a slice of a GPU
 SELECT r.source, r.raw_label, r.gpu_id, r.price_day
 FROM main.rentals AS r
 LEFT JOIN main.sources AS s USING (source)

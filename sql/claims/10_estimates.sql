@@ -1,12 +1,12 @@
--- Estimates and published runs for the settings that claims name.
+-- The model's estimates and the published runs for the settings that claims name.
 
 CREATE OR REPLACE MACRO claim_rule(rule) AS (SELECT r.value FROM main.claim_rules AS r WHERE r.name = rule);
-COMMENT ON FUNCTION claim_rule IS 'One tolerance of main.claim_rules.';
+COMMENT ON FUNCTION claim_rule IS 'The tolerance that main.claim_rules gives for a rule.';
 
--- A claim rarely names every setting, so it is tried with the usual ones. Software is "fused" (fused kernels
--- and fused AdamW: the least memory with an ordinary optimizer), "default" (what a framework does when
--- nothing is set) or "in_backward" (an 8-bit optimizer that steps during the backward pass). The last is a
--- different method, which a claim would have to name; its memory is only reported.
+-- A claim rarely names every setting; the others are tried at their usual values. Software is "fused" (fused
+-- kernels and fused AdamW: the least memory with an ordinary optimizer), "default" (what a framework does
+-- when nothing is set) or "in_backward" (an 8-bit optimizer that steps during the backward pass). A claim
+-- would have to name in_backward to rely on it, so the memory of in_backward is only reported.
 CREATE OR REPLACE MACRO claim_runs() AS TABLE
 WITH _claims AS (
     SELECT
@@ -14,7 +14,7 @@ WITH _claims AS (
         quantization, model, method, training_precision,
         split_part(versus, '=', 1) AS changed,
         split_part(versus, '=', 2) AS changed_to,
-        -- Memory hardly depends on the card: a claim that names none is tried with a data-centre card.
+        -- Memory hardly depends on the card: a claim that names no card is tried with a data-centre card.
         coalesce(gpu_id, 'a100-sxm-80gb') AS gpu
     FROM main.claims
     WHERE model IS NOT NULL AND method IS NOT NULL AND kind <> 'quality'
@@ -59,7 +59,7 @@ _tried AS (
             WHEN c.differs_in = 'fp8' THEN c.changed_to::DOUBLE
             WHEN c.changed = 'fp8' THEN 1e0
         END AS fp8,
-        -- Names the settings tried except the compared one, so that both sides of a ratio can be joined.
+        -- The settings tried, without the compared one, as a name by which both sides of a ratio are joined.
         concat_ws(' ', s.software, k.recompute, b.sequences) AS variation
     FROM _sides AS c
     CROSS JOIN _counts AS n
@@ -67,7 +67,7 @@ _tried AS (
     CROSS JOIN _checkpointings AS k
     CROSS JOIN _batches AS b
     CROSS JOIN _spreads AS d
-    -- Fits are tried on every number of GPUs; everything else on the number that the claim names.
+    -- Claims about needed GPUs are tried on every number of GPUs; others, on the claimed number or one GPU.
     WHERE (
         c.quantity = 'gpus_needed'
         OR n.gpus = CASE c.differs_in
@@ -76,7 +76,7 @@ _tried AS (
         END
     )
     AND k.recompute = coalesce(c.checkpointing, k.recompute)
-    -- Memory is quoted for one sequence, speed for the fastest batch.
+    -- Guides quote memory for one sequence, and speed for the fastest micro-batch.
     AND (
         b.sequences = 1
         OR (c.micro_batch IS NULL AND c.kind <> 'memory' AND c.quantity <> 'memory_saving_percent')
@@ -86,7 +86,7 @@ _tried AS (
         s.software <> 'in_backward'
         OR (c.method = 'full' AND c.quantity = 'memory_gb' AND k.recompute = 'full')
     )
-    -- One GPU needs no sharding; ratios compare the usual sharding of each method.
+    -- A single GPU needs no sharding; for ratios, each method is tried only with its usual sharding.
     AND CASE
         WHEN n.gpus = 1 THEN d.spread = 'ddp'
         WHEN c.method IN ('full', 'pretrain') THEN d.spread = 'fsdp'
@@ -104,7 +104,7 @@ SELECT
     CASE WHEN method = 'qlora' THEN upcast END AS kbit_upcast
 FROM _tried;
 COMMENT ON MACRO TABLE claim_runs IS
-    'The settings tried for each claim: fused and default software, with and without checkpointing, micro-batches of 1 (for speed also 4 and 16), unless the claim names them; likewise for the other side of a ratio.';
+    'The settings tried for each claim, and for the other side of a ratio. Unless the claim names them, these settings are fused and default software, with and without checkpointing, and micro-batches of 1 sequence (for speed, also of 4 and 16).';
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
@@ -113,7 +113,7 @@ _run_settings AS (SELECT * EXCLUDE (claim_id, role, variation, software, gpus) F
 
 SELECT
     r.claim_id, r.role, r.variation, r.software, r.checkpointing, r.gpus,
-    -- Weights, gradients and optimizer are counted; the rest has the model's band.
+    -- Weights, adapters, gradients and optimizer state are counted, not estimated: they are a lower limit.
     greatest(m.memory_gib_low, m.weights_gib + m.adapter_gib + m.gradients_gib + m.optimizer_gib)
         AS least_gib,
     m.memory_gib AS allocated_gib,
@@ -129,7 +129,7 @@ FROM _runs AS r
 JOIN memory_of('_run_settings') AS m ON m.job = r.job
 JOIN speed_of('_run_settings') AS s ON s.job = r.job;
 COMMENT ON MACRO TABLE claim_estimates IS
-    'The model''s estimates for each row of claim_runs: GiB per GPU, whether it fits, tokens per second on all GPUs.';
+    'The model''s estimates for each row of claim_runs: memory in GiB per GPU, whether the run fits, and tokens per second on all GPUs together.';
 
 CREATE OR REPLACE MACRO claim_needs() AS TABLE
 SELECT
@@ -139,7 +139,7 @@ SELECT
     max(needed_gib) FILTER (software <> 'in_backward') AS default_gib,
     min(needed_gib) FILTER (software = 'in_backward') AS in_backward_gib,
     any_value(usable_memory_gib) AS usable_gib,
-    -- True within the model's error, and with default software and no checkpointing.
+    -- The fewest GPUs within the model's error, and the fewest with default software and no checkpointing.
     min(gpus) FILTER (least_gib <= usable_memory_gib AND software <> 'in_backward') AS fewest_gpus,
     min(gpus) FILTER (fits AND software = 'default' AND checkpointing = 'none') AS fewest_gpus_default,
     -- Adapters are saved in 16 or 32 bits.
@@ -153,12 +153,12 @@ FROM claim_estimates()
 WHERE role = 'claim'
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_needs IS
-    'Per claim, over all settings tried: memory in GiB per GPU (the least possible; needed with fused, with default and with in-backward software), the fewest GPUs on which it fits, and the range of speeds among settings that fit.';
+    'For each claim, over all settings tried: memory in GiB per GPU (the least possible, and what fused, default and in-backward software need), the fewest GPUs on which the claimed run fits, and the range of speeds among the settings that fit.';
 
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
 
--- Each side is an estimate: the ratio may be off by a factor in either direction.
+-- Both sides are estimates, so the ratio may be off by a factor in either direction.
 _errors (factor) AS (VALUES (1 / claim_rule('ratio_error')), (1), (claim_rule('ratio_error'))),
 
 _pairs AS (
@@ -199,13 +199,13 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'For each claim with versus: the ratio or saving according to the model, with the same settings on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
+    'For each claim with versus, the ratio or saving that the model estimates if all other settings are the same on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (
     SELECT
         c.claim_id, r.run_id, r.gpu_count AS gpus,
-        -- Scaled to the claim's model: memory in proportion to its parameters, speed inversely.
+        -- Scaled to the claim's model: memory in proportion to the number of parameters, speed inversely.
         r.measured_memory_gib * m.params_total / n.params_total AS memory_gib,
         CASE
             WHEN r.gpu = c.gpu_id AND r.gpu_count = coalesce(c.gpu_count, 1)
@@ -234,7 +234,7 @@ SELECT
 FROM _pairs
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_published_runs IS
-    'Per claim, the measurements of published runs of its method and size: least memory on one GPU, slowest and fastest on the claimed GPUs, scaled by the ratio of parameters.';
+    'For each claim, measurements from published runs that have the same method and models of about the same size, scaled by the ratio of the models'' parameters: the least memory on one GPU, and the lowest and highest speeds on the claimed GPUs.';
 
 CREATE OR REPLACE MACRO ruled_claims() AS TABLE
 SELECT
@@ -244,8 +244,8 @@ SELECT
     CASE WHEN or_more THEN 'inf'::DOUBLE ELSE coalesce(value_high, value) END AS high,
     coalesce(tolerance, 0) AS slack,
     value - abs(value) * slack AS lowest,
-    -- Infinity times a tolerance of 0 is not a number.
+    -- Infinity times a tolerance of 0 would be NaN.
     CASE WHEN isinf(high) THEN high ELSE high + abs(high) * slack END AS highest
 FROM main.claims;
 COMMENT ON MACRO TABLE ruled_claims IS
-    'main.claims with the tolerances of main.claim_rules and the range (lowest to highest) in which a recomputed number agrees.';
+    'The rows of main.claims with the tolerances from main.claim_rules, and with the range (lowest to highest) within which a recomputed number agrees with the claim.';

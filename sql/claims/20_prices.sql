@@ -1,4 +1,4 @@
--- Prices as evidence on claims, by day.
+-- Prices that serve as evidence on claims, by day.
 
 CREATE OR REPLACE MACRO claim_evidence(offers) AS TABLE
 SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
@@ -7,7 +7,7 @@ WHERE match_status = 'matched' AND flag_reason IS NULL
     AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
     AND coalesce(effective_from <= day, TRUE);
 COMMENT ON MACRO TABLE claim_evidence IS
-    'The prices in a relation of offers that count as evidence on claims: GPU identified, in force and not in doubt.';
+    'The prices in a relation of offers that count as evidence on claims: the GPU is identified, and the price is in force and not in doubt.';
 
 CREATE OR REPLACE MACRO claim_prices(offers) AS TABLE
 WITH _claimed_cards AS (
@@ -29,7 +29,7 @@ JOIN claim_evidence(offers) AS p ON p.gpu_id = g.offered AND p.price_kind = c.pr
 WHERE c.kind = 'price'
 GROUP BY ALL;
 COMMENT ON MACRO TABLE claim_prices IS
-    'For each day and provider in a relation of offers, the range of the prices of a claim''s card, in USD per GPU-hour. A claim without a form factor covers all form factors.';
+    'For each claim about a price, and each day and provider in a relation of offers, the range of prices for the claimed card, in USD per GPU-hour. A claim that names no form factor covers all form factors of the card.';
 
 CREATE OR REPLACE MACRO spot_prices(offers) AS TABLE
 SELECT
@@ -40,4 +40,4 @@ FROM claim_evidence(offers)
 GROUP BY ALL
 HAVING spot_usd IS NOT NULL OR on_demand_usd IS NOT NULL;
 COMMENT ON MACRO TABLE spot_prices IS
-    'The cheapest spot and on-demand price of each provider and card on each day in a relation of offers, in USD per GPU-hour.';
+    'For each day, provider and card in a relation of offers, the lowest spot price and the lowest on-demand price, in USD per GPU-hour.';

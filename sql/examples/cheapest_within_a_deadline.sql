@@ -1,4 +1,4 @@
--- Two jobs at once: the cheapest of any price kind within a day, and the fastest on at most two GPUs.
+-- Two jobs at once: which offers are cheapest within a day, and which are fastest on at most two GPUs?
 WITH my_jobs AS (
     SELECT 'overnight' AS job, 'qwen2.5-14b' AS model, 'qlora' AS method, 200e6 AS tokens, 4096 AS seq_len,
         24 AS max_hours, 'any' AS kind, 8 AS gpus, 'cost' AS objective

@@ -1,4 +1,4 @@
--- Which claims of the guides are wrong, by how much, and why?
+-- Which of the guides' claims are wrong, by how much, and why?
 SELECT claim_id, claim, verdict, should_be, unit, why
 FROM claim_audit
 WHERE verdict LIKE 'contradicted%' OR verdict = 'arithmetic wrong'

@@ -1,4 +1,4 @@
--- Which numbers besides prices and plans enter a total, and where does each come from?
+-- Which numbers besides prices and plans go into a total, and where does each number come from?
 SELECT name, applies_to, value, unit, source, note
 FROM cost_parameters
 ORDER BY name, applies_to

@@ -1,4 +1,4 @@
--- How far are held-out runs from the estimate, by method and distance from the evidence?
+-- How far are held-out runs from their estimates, by method and evidence?
 SELECT quantity, method, evidence, min(low_ratio) AS widest_low, max(high_ratio) AS widest_high,
     sum(runs) AS runs
 FROM model_bands

@@ -1,4 +1,4 @@
--- How fast is full fine-tuning of an 8B model on one machine of each kind, and what is the bottleneck?
+-- How fast is full fine-tuning of an 8B model on the fastest single machines, and what is the bottleneck?
 SELECT p.gpu_id, p.gpu_count, p.tokens_per_second, p.bottleneck, p.micro_batch, p.sharding, p.verdict,
     p.evidence
 FROM plans AS p

@@ -1,4 +1,4 @@
--- Which of the sources' regions are in a given country?
+-- Which of the sources' regions are in Finland?
 SELECT source, region, place, evidence_url
 FROM regions
 WHERE country = 'FI'

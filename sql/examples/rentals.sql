@@ -1,4 +1,4 @@
--- What can be rented for a job on 8 GPUs of 80 GB or more, and what is charged in addition to the hours?
+-- What can be rented for a job on 8 GPUs of 80 GB or more, and what is charged besides the hourly price?
 SELECT gpu_id, rentals.source, instance_type, gpus_billed, size_evidence, usd_per_hour,
     billing_increment_seconds, minimum_seconds, storage_usd_per_gb_month, egress_usd_per_gb, assumptions
 FROM rentals

@@ -1,4 +1,4 @@
--- Where does spot save money, and how often may machines be interrupted before it no longer does?
+-- Where does spot save money, and how often may machines be interrupted before spot costs more?
 SELECT gpu_id, gpu_count, provider, price_saving_share, cost_saving_share, hours_between_interruptions,
     break_even_hours_between_interruptions
 FROM spot_savings

@@ -1,4 +1,4 @@
--- Which training recipes are traced, with which versions of their libraries and which switches?
+-- Which training recipes are traced, and with which library versions and switches?
 SELECT recipe, title, emulates, switches ->> 'optimizer' AS optimizer, switches ->> 'attention' AS attention,
     traces, versions, source
 FROM traced_recipes

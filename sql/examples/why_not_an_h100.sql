@@ -1,4 +1,4 @@
--- Why is no H100 the answer for my job in Europe? The rank and cost of each H100, or why it has none.
+-- Why is no H100 the answer for my job in Europe, and what are the rank and cost of each H100 that is ranked?
 WITH my_jobs AS (
     SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 'europe' AS continent
 ),

@@ -1,4 +1,4 @@
--- Why does the cheapest answer for my job cost what it does? Every part of the sum.
+-- Why does the cheapest answer for my job cost what it does, part by part?
 WITH my_jobs AS (
     SELECT 'llama-3.1-8b' AS model, 'qlora' AS method, 1e8 AS tokens, 'spot' AS kind
 ),

@@ -1,5 +1,5 @@
--- Removes offers of days up to the variable retired_to (KEPT_DAYS in pipeline/warehouse/history.py) from the
--- table, except those of each source's newest day, and keeps the parts that later days need.
+-- Removes offers up to the day in the variable retired_to (see KEPT_DAYS in pipeline/warehouse/history.py),
+-- except those of each source's newest day, and keeps what later days need of the removed offers.
 CREATE VIEW history.retired AS
 SELECT o.*
 FROM main.offers AS o
@@ -39,7 +39,7 @@ WHERE (f.kind, f.source, f.name, f.first_day) NOT IN (
     GROUP BY s.kind, s.source, s.name
 );
 
--- The day nearest to a claim is the last one before it or the first one after it.
+-- The day nearest to a claim is either the last day before the claim or the first day after it.
 INSERT INTO history.claim_prices BY NAME FROM claim_prices('history.retired');
 DELETE FROM history.claim_prices AS p
 USING (

@@ -1,9 +1,9 @@
--- Tables that a build keeps for the next build besides the published ones. Not meant for queries: names and
--- columns may change with any version.
+-- Tables that a build keeps for the next build, in addition to the published tables. These tables are not
+-- meant for queries: their names and columns may change with any version.
 CREATE SCHEMA history;
 
--- The days of the record that are in the tables, with the hash of their rows or of their entries in the
--- journal; rankings and exchange rates have no source. The table name as_of_day marks the day being built.
+-- The days of the record that have been loaded into tables, each with a hash of its rows or journal entries.
+-- The source is empty for rankings and exchange rates. The table name as_of_day marks the day being built.
 CREATE TABLE history.loaded_days (
     table_name VARCHAR NOT NULL,
     source VARCHAR NOT NULL,
@@ -11,7 +11,7 @@ CREATE TABLE history.loaded_days (
     digest VARCHAR NOT NULL
 );
 
--- The prices of the days that are no longer in offers, for cost_history.
+-- The prices of days that are no longer in offers, for cost_history.
 CREATE TABLE history.price_series (
     series_id INTEGER NOT NULL,
     source VARCHAR NOT NULL,
@@ -28,7 +28,7 @@ CREATE TABLE history.prices (
     usd_per_gpu_hour DECIMAL(18, 8) NOT NULL
 );
 
--- The first of those days on which a source had a label or a region, or on which any source had a GPU.
+-- The first day no longer in offers on which a source had a label or region, or any source had a GPU.
 CREATE TABLE history.first_seen (
     kind VARCHAR NOT NULL CHECK (kind IN ('label', 'region', 'gpu')),
     source VARCHAR NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE history.first_seen (
     first_day DATE NOT NULL
 );
 
--- Prices of those days that are evidence on claims, up to the first day with prices after the claim.
+-- Evidence on claims: prices of days no longer in offers, up to the first day with prices after the claim.
 CREATE TABLE history.claim_prices (
     claim_id VARCHAR NOT NULL,
     day DATE NOT NULL,

@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interr
             - checkpoint_seconds
     END;
 COMMENT ON FUNCTION daly_interval IS
-    'Seconds of work between two checkpoints that minimize the expected loss, for a checkpoint that takes checkpoint_seconds and an interruption every seconds_between_interruptions on average. J. T. Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37; its first term is Young''s (CACM 17, 1974).';
+    'Seconds of work from one checkpoint to the next at which the expected loss is least, if a checkpoint takes checkpoint_seconds and interruptions come every seconds_between_interruptions on average. From Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37, whose first term is Young''s interval (CACM 17, 1974).';
 
 CREATE OR REPLACE MACRO daly_expected_seconds(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions
@@ -20,12 +20,12 @@ CREATE OR REPLACE MACRO daly_expected_seconds(
         * (exp((interval_seconds + checkpoint_seconds) / seconds_between_interruptions) - 1)
         * work_seconds / interval_seconds;
 COMMENT ON FUNCTION daly_expected_seconds IS
-    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and interrupted at random every seconds_between_interruptions on average, checkpoints, lost work and restarts included. Daly (2006), eq. 20.';
+    'Expected paid seconds, including checkpoints, lost work and restarts, for a job of work_seconds that is checkpointed every interval_seconds and interrupted at random, every seconds_between_interruptions on average. Daly (2006), eq. 20.';
 
 CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
     least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
 COMMENT ON FUNCTION best_interval IS
-    'daly_interval of a job that is stopped stops_per_second times a second; the whole of its work if that is shorter.';
+    'The daly_interval of a job that is stopped at a mean rate of stops_per_second, but at most work_seconds.';
 
 CREATE OR REPLACE MACRO run_seconds_at(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -37,7 +37,7 @@ CREATE OR REPLACE MACRO run_seconds_at(
         )
     END;
 COMMENT ON FUNCTION run_seconds_at IS
-    'Expected paid seconds of a job of work_seconds that is checkpointed every interval_seconds and stopped at random stops_per_second times a second. A job that nothing stops writes no checkpoint.';
+    'Expected paid seconds for a job of work_seconds that is checkpointed every interval_seconds and stopped at random, at a mean rate of stops_per_second. A job that is never stopped writes no checkpoints.';
 
 CREATE OR REPLACE MACRO expected_run_seconds(
     work_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -46,7 +46,7 @@ CREATE OR REPLACE MACRO expected_run_seconds(
     checkpoint_seconds, restart_seconds, stops_per_second
 );
 COMMENT ON FUNCTION expected_run_seconds IS
-    'Expected paid seconds of a job of work_seconds that is stopped at random stops_per_second times a second, at the best checkpoint interval (at least one checkpoint, at its end). A job that nothing stops writes none.';
+    'Expected paid seconds for a job of work_seconds that is stopped at random, at a mean rate of stops_per_second, and checkpointed at the best interval (at least once, at the end). A job that is never stopped writes no checkpoints.';
 
 CREATE OR REPLACE MACRO hours_between_machine_failures(
     gpus_in_machine, gpu_hours_between_failures, host_hours_between_failures
@@ -57,4 +57,4 @@ CREATE OR REPLACE MACRO hours_between_machine_failures(
         ELSE 1 / (gpus_in_machine / gpu_hours_between_failures + 1 / host_hours_between_failures)
     END;
 COMMENT ON FUNCTION hours_between_machine_failures IS
-    'Mean hours between failures of one machine: those of its GPUs and of everything else in it, added as rates.';
+    'Mean hours between failures of one machine, from the sum of the failure rates of its GPUs and of the rest of the machine.';

@@ -1,14 +1,13 @@
--- From seconds to dollars: how long a job rents its machines, what failures and interruptions add, and what
--- the job costs.
--- Money is rounded half away from zero to a hundredth of a cent, term by term.
+-- From seconds to dollars: how long a job rents machines, what failures and interruptions add, and the cost.
+-- Each term of the cost is rounded to a hundredth of a cent, half away from zero.
 
 CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 'reserved', 'serverless'];
 COMMENT ON FUNCTION price_kinds IS
-    'Every price kind: on_demand, flex_start (starts when there is capacity, is not interrupted, is limited in time), spot (may be interrupted), reserved (for a term), serverless (per second).';
+    'All price kinds: on_demand, flex_start (the machine starts once there is capacity, is not interrupted, and runs for a limited time), spot (the machine may be interrupted), reserved (rented for a fixed term) and serverless (billed per second).';
 
 CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'community', 'marketplace', 'serverless'];
 COMMENT ON FUNCTION tier_classes IS
-    'Every class of tier: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (each owner sets a price) and serverless.';
+    'All tier classes: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (machines whose owners set their own prices) and serverless.';
 
 CREATE OR REPLACE MACRO cost_parameters_by_tier() AS TABLE
 WITH _asked AS (
@@ -42,21 +41,21 @@ SELECT source, price_kind, tier_class, map_from_entries(list((name, value) ORDER
 FROM _applying
 GROUP BY ALL;
 COMMENT ON MACRO TABLE cost_parameters_by_tier IS
-    'The cost parameters that apply to each source, price kind and class of tier, as a map from name to value: a row for the source takes precedence over one for the class, that over one for the price kind, and that over the default.';
+    'The cost parameters that apply to each source, price kind and tier class, as a map from name to value. Rows for the source take precedence, then rows for the tier class, then rows for the price kind, and then the default.';
 
 CREATE OR REPLACE MACRO cost_parameters_by_source() AS TABLE
 SELECT source, price_kind, parameters
 FROM cost_parameters_by_tier()
 WHERE tier_class = 'dedicated';
 COMMENT ON MACRO TABLE cost_parameters_by_source IS
-    'cost_parameters_by_tier for parameters that do not depend on the class of tier.';
+    'cost_parameters_by_tier without the tier class, for parameters that do not depend on the tier class.';
 
 CREATE OR REPLACE MACRO default_parameters() AS TABLE
 SELECT map_from_entries(list((name, value) ORDER BY name)) AS p
 FROM main.cost_parameters
 WHERE applies_to = 'default';
 COMMENT ON MACRO TABLE default_parameters IS
-    'The default cost parameters, which apply if nothing more specific does, as one map from name to value.';
+    'The default cost parameters, which apply if nothing more specific does, as a map from name to value.';
 
 CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'download_gb_per_second': parameters['download_gbps'] / 8,
@@ -70,7 +69,7 @@ CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'hours_per_month': parameters['hours_per_month']
 };
 COMMENT ON FUNCTION run_parameters IS
-    'The columns of cost_of that no offer states and that are the same for every machine of a source, from a map of cost parameters.';
+    'The columns of cost_of that no offer states and that are the same for all machines of a source, as a struct made from a map of cost parameters.';
 
 CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
 -- A GiB is 1.073741824 GB.
@@ -94,13 +93,13 @@ _cost_times AS (
         _state_gb / checkpoint_gb_per_second AS _load_seconds,
         checkpoint_pause_seconds + _state_gb / checkpoint_gb_per_second AS checkpoint_seconds,
         _inbound_gb + checkpoints_kept * _state_gb + _result_gb AS _disk_gb,
-        -- The job stops when any machine stops.
+        -- The job stops as soon as one of its machines stops.
         node_count / (hours_between_failures * 3600) AS _failures_per_second,
         coalesce(node_count / (hours_between_interruptions * 3600), 0) AS _reclaims_per_second
     FROM _cost_sizes
 ),
 
--- A disk that outlives its machine saves the download at the next start; a local one is lost with it.
+-- A local disk is lost with its machine; a disk that outlives its machine saves the next download.
 _cost_disks AS (
     SELECT
         *,
@@ -112,7 +111,7 @@ _cost_disks AS (
     FROM _cost_times
 ),
 
--- A notice long enough to write a checkpoint saves the work; other reclaims lose it, as failures do.
+-- If a notice is long enough for a checkpoint, no work is lost; other reclaims lose work, as failures do.
 _cost_stops AS (
     SELECT
         *,
@@ -128,7 +127,7 @@ _cost_stops AS (
     FROM _cost_disks
 ),
 
--- Each interval is computed once: it is used three times below.
+-- Each interval is computed only once, because it is used several times below.
 _cost_intervals AS (
     SELECT
         *,
@@ -150,7 +149,7 @@ _cost_failing AS (
 _cost_runs AS (
     SELECT
         *,
-        -- A noticed reclaim costs a checkpoint and a restart, which can be reclaimed in turn.
+        -- A reclaim with notice costs a checkpoint and a restart, during which another reclaim may come.
         CASE
             WHEN _noticed_per_second = _reclaims_per_second THEN _failing_seconds
             ELSE run_seconds_at(
@@ -173,7 +172,7 @@ _cost_hours AS (
         _setup_seconds / 3600 AS setup_hours,
         _train_seconds / 3600 AS train_hours,
         _evaluation_seconds / 3600 AS evaluation_hours,
-        -- Failures count first: spot pays for whatever reclaims add to them.
+        -- Failures are counted first, without reclaims; interruption_hours is what reclaims add to them.
         (_failing_seconds - _work_seconds) / 3600 AS failure_hours,
         (_running_seconds - _failing_seconds) / 3600 AS interruption_hours,
         _running_seconds * _failures_per_second AS failures,
@@ -181,7 +180,7 @@ _cost_hours AS (
         CASE
             WHEN _sudden_per_second > 0 THEN _sudden_interval / 60
         END AS checkpoint_interval_minutes,
-        -- A disk included in the price costs nothing, but its checkpoints are lost with the machine.
+        -- A disk included in the price is free but is lost with its machine: checkpoints need a paid disk.
         CASE
             WHEN NOT _is_local THEN _disk_gb
             WHEN _failures_per_second + _reclaims_per_second > 0
@@ -202,7 +201,7 @@ _cost_waits AS (
     FROM _cost_hours
 ),
 
--- A reservation is paid for whole terms, as many as the job takes. Time is rounded to the millisecond first,
+-- A reservation is billed in whole terms, as many as the job takes. Time is rounded to the millisecond first,
 -- so that floating-point error does not turn exactly one hour into two.
 _cost_billed AS (
     SELECT
@@ -254,7 +253,7 @@ SELECT
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS
-    'The formulas of cost_of, for cases with all of its columns: returns the columns of cases, with hours and money term by term.';
+    'The formulas behind cost_of. cases: a relation that contains every column of cost_of. Returns the columns of cases, and hours and money term by term.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_given AS (
@@ -285,7 +284,7 @@ _cost_defaults AS (
 ),
 
 _cost_filled AS (
-    -- The first value that is not null.
+    -- The first non-null value of each column: the one given in the case, otherwise the default.
     SELECT any_value(COLUMNS(* EXCLUDE (_cost_place)) ORDER BY _cost_place)
     FROM (FROM _cost_given UNION ALL BY NAME FROM _cost_defaults)
     GROUP BY _cost_case
@@ -311,4 +310,4 @@ _cost_cases AS (
 
 FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: a relation (name of a table or CTE) with tokens, tokens_per_second and usd_per_hour (of everything rented); optional columns are those of rentals and plans, and missing ones default to cost_parameters. Returns the columns of cases with setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps and at least the minimum; a reservation is paid for whole terms of term_days. Machines fail, and spot machines are also reclaimed: each adds its expected loss at the best checkpoint interval (Daly 2006).';
+    'Prices finished jobs. cases: the name of a table or CTE with the columns tokens, tokens_per_second and usd_per_hour (of everything rented); the optional columns are those of rentals and plans, and missing columns take the defaults of cost_parameters. Returns the columns of cases, and setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps, and are at least the minimum; a reservation is billed in whole terms of term_days. Failures of machines and reclaims of spot machines each add their expected loss at the best checkpoint interval (Daly 2006).';

@@ -1,4 +1,4 @@
--- The machines that a source sells, for sources whose prices do not state them.
+-- The machine sizes of sources whose prices do not state the size of the machine.
 
 CREATE OR REPLACE MACRO catalogued_sizes(offers) AS TABLE
 WITH _size_keys AS (
@@ -15,4 +15,4 @@ JOIN main.machine_sizes AS m
     AND (m.tier IS NULL OR m.tier = o.tier)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE catalogued_sizes IS
-    'The row of machine_sizes (size) that applies to each source, card and tier of a relation of offers: a row for the card takes precedence over one for every card, then one for the tier over one for every tier.';
+    'For each source, card and tier in a relation of offers, the row of machine_sizes that applies, as the struct size: a row for the card takes precedence over a row for all cards, and then a row for the tier over a row for all tiers.';

@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO longer_wait_way(longer_wait) AS
             json_member('provider', longer_wait.provider), json_member('price_kind', longer_wait.price_kind)
         ))
     END;
-COMMENT ON FUNCTION longer_wait_way IS 'The rental in a longer_wait of ranked_candidates, as the text of a JSON object.';
+COMMENT ON FUNCTION longer_wait_way IS 'The rental described by a longer_wait of ranked_candidates, as the text of a JSON object.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
@@ -22,7 +22,7 @@ _rankings AS (
     SELECT
         job, ranked_kind,
         bool_or(hours <= max_hours) AS meets_deadline,
-        -- The answers kept if none is in time: the fastest, and those that take only a little longer.
+        -- If no answer is in time, the fastest answer and those that take only a little longer are kept.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
             ELSE any_value(missed_deadline_factor) * min(hours)
@@ -77,7 +77,7 @@ _ways AS (
     QUALIFY is_cheapest OR hours < first_value(hours) OVER _way
 ),
 
--- For objective pareto: every answer that no other beats in both cost and hours.
+-- For the objective pareto: every answer that no other answer beats in both cost and hours.
 _best AS (
     SELECT
         w.candidate, w.offer, w.job, w.ranked_kind, w.gpu_count, w.total_usd, w.hours, w.max_hours,
@@ -103,7 +103,7 @@ FROM (SELECT *, unnest(objectives) AS objective FROM _best)
 WHERE CASE objective WHEN 'pareto' THEN is_unbeaten ELSE is_cheapest END
 QUALIFY rank <= coalesce(most_rows, rank);
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates: the budget and deadline of the job first, then the best offer of each price kind, GPU, number of GPUs, source, tier and term (for objective pareto, every candidate that no other beats in both cost and hours), then the rank. longer_wait: the cheapest of the candidates that finish too late, if it saves anything.';
+    'The rankings of candidates, in three steps: candidates outside the job''s budget or deadline are dropped; the best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept (for the objective pareto, every candidate that no other candidate beats in both cost and hours); and the kept candidates are ranked. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -160,7 +160,7 @@ JOIN query_table(plans) AS p
     ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
 LEFT JOIN main.rentals AS r ON r.rowid = k.offer;
 COMMENT ON MACRO TABLE answers_of IS
-    'Ranked candidates in the columns of cheapest_for. costs: the costs of candidates, at all three speeds.';
+    'The ranked candidates with the columns of cheapest_for. costs: the costs of the candidates at all three speeds.';
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _ranked_from AS MATERIALIZED (
@@ -177,10 +177,10 @@ _ranked AS MATERIALIZED (
 
 SELECT a.*, p.as_of_day AS day
 FROM answers_of('_ranked', '_ranked_costs', jobs, plans) AS a
--- Before the first publication there is no such row.
+-- Before the first publication, main.publication is empty.
 LEFT JOIN main.publication AS p ON TRUE;
 COMMENT ON MACRO TABLE ranked_jobs IS
-    'The ranked answers to jobs, in the columns of cheapest_for. jobs: as completed_jobs gives them, or unconstrained with the wanted constraints; objectives: one ranking for each; ranks_each_kind: price kinds are ranked separately; most_rows: the length of a ranking. plans: the rows of plans with their job. All constraints are applied before anything is ranked or dropped (see job_candidates, ranked_candidates). If nothing finishes within max_hours, meets_deadline is false and the rows are the fastest answer and the answers that take up to missed_deadline_factor (cost_parameters) times as long; no row if the deadline is strict.';
+    'The ranked answers to jobs, with the columns of cheapest_for. jobs: rows of completed_jobs, whose columns objectives (one ranking for each), ranks_each_kind (true if price kinds are ranked separately) and most_rows (the length of a ranking) shape the rankings. plans: rows of plans with their job. All constraints are applied before any answer is ranked or dropped (see job_candidates and ranked_candidates). If no answer finishes within max_hours, meets_deadline is false, and the ranking contains the fastest answer and the answers that take up to missed_deadline_factor (cost_parameters) times as long; if the deadline is strict, the ranking is empty.';
 
 CREATE OR REPLACE MACRO ranked_workloads(jobs, plans) AS TABLE
 WITH _many_candidates AS MATERIALIZED (
@@ -206,4 +206,4 @@ _kept_costs AS MATERIALIZED (
 
 FROM answers_of('_many_ranked', '_kept_costs', jobs, plans);
 COMMENT ON MACRO TABLE ranked_workloads IS
-    'ranked_jobs for many jobs with short rankings, in less memory: only ranked candidates are priced at all speeds.';
+    'ranked_jobs for many jobs with short rankings; uses less memory, because only ranked candidates are priced at all speeds.';

@@ -1,4 +1,4 @@
--- The cheapest way to run a job: a user's own, one with published plans, and the catalogue's workloads.
+-- The cheapest ways to run jobs: a user's own, those with published plans, and the catalogue's workloads.
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 WITH _job_settings AS (
@@ -10,13 +10,13 @@ SELECT
     p.* REPLACE (
         j.method AS method,
         j.lora_rank AS lora_rank,
-        -- Training from scratch downloads nothing.
+        -- Training from scratch downloads no model.
         CASE WHEN j.method = 'pretrain' THEN 0e0 ELSE p.model_download_gib END AS model_download_gib
     )
 FROM plans_for('_job_settings') AS p
 JOIN _job_settings AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
-    'The rows of plans_for with the method and rank as the job names them. jobs needs the columns job, method and lora_rank; columns that the planner does not read are ignored.';
+    'The rows of plans_for, with the method and rank as named in the job. jobs needs the columns job, method and lora_rank; columns that the planner does not read are ignored.';
 
 CREATE OR REPLACE MACRO with_rented_gpus(jobs) AS TABLE
 SELECT
@@ -27,7 +27,7 @@ SELECT
     ) AS planned_gpus
 FROM query_table(jobs);
 COMMENT ON MACRO TABLE with_rented_gpus IS
-    'Jobs with planned_gpus for job_plans: the GPUs that can occur in an answer, because someone rents them out or the job names machines with them. jobs: as completed_jobs gives them.';
+    'Jobs with the column planned_gpus for job_plans: the GPUs that can occur in an answer, because a provider rents them out or because the job names a machine that has them. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO cheapest_for(jobs) AS TABLE
 WITH _cheapest_jobs AS (
@@ -45,7 +45,7 @@ _cheapest_plans AS (
 FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans')
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ranked ways to run your own jobs, in USD per finished job, at the published prices. One row, the best offer, per price kind, GPU, number of GPUs, source, tier and term. Specify GPUs, providers, places and so on in the columns of jobs, not in a WHERE on the answer: the answer may not contain the offers you are filtering for. A ranking contains the answers within max_hours, by default a week. If no answer meets the default, meets_deadline is false, and the ranking has the answers that take only a little longer than the fastest. longer_wait_usd is the cost if you wait longer. jobs: the name of a table or CTE; see completed_jobs for its columns. Rankings by time compare hours to the hundredth. Ties go to the lower cost, then fewer hours, then fewer GPUs, then gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ways to run your own jobs, ranked, with the cost of the finished job in USD at the published prices. Each combination of price kind, GPU, number of GPUs, source, tier and term has one row: its best offer. Specify GPUs, providers, places and so on in the columns of jobs, not in a WHERE on the answer: the answer may not contain the offers you are filtering for. A ranking contains the answers that finish within max_hours, by default a week. If no answer finishes within the default, meets_deadline is false, and the ranking contains the fastest answer and the answers that take only a little longer. longer_wait_usd is the cost of the job if you can wait longer. jobs: the name of a table or CTE; see completed_jobs for its columns. Rankings by time compare hours rounded to a hundredth. Ties are broken by lower cost, then fewer hours, then fewer GPUs, and then by gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO plans_at_hand(jobs) AS TABLE
 SELECT j.job, p.*
@@ -59,7 +59,7 @@ WHERE coalesce(
         j.stack, j.optimizer, j.training_precision, j.quantization
     ) IS NULL;
 COMMENT ON MACRO TABLE plans_at_hand IS
-    'The plans of jobs that the file already contains (grid_plans): the rows of job_plans without planning, and without the terms of memory and time. No row for a job without published plans: these exist for the models, methods, sequence lengths and ranks of the grid, all other settings left open. jobs: as completed_jobs gives them.';
+    'The published plans for jobs (see grid_plans): the rows of job_plans, read from the file instead of planned, and without the terms of memory and time. A job without published plans has no row: plans are published for the models, methods, sequence lengths and ranks of the grid, with all other settings left open. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
 SELECT
@@ -75,7 +75,7 @@ SELECT
 FROM query_table(jobs) AS j
 LEFT JOIN plans_at_hand(jobs) AS p USING (job);
 COMMENT ON MACRO TABLE published_plans IS
-    'plans_at_hand, but raises an error that names the job if it has none.';
+    'The rows of plans_at_hand; a job without published plans raises an error that names the job.';
 
 CREATE OR REPLACE MACRO cheapest_published(jobs) AS TABLE
 WITH _published_jobs AS (
@@ -89,7 +89,7 @@ _published_plans AS (
 FROM ranked_jobs('_published_jobs', '_published_plans')
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_published IS
-    'cheapest_for on published plans (published_plans): the same answers many times faster; raises an error for a job that has none.';
+    'cheapest_for with published plans (published_plans): gives the same answers many times faster, but raises an error for a job without published plans.';
 
 CREATE OR REPLACE MACRO workload_jobs() AS TABLE
 WITH _workload_settings AS (
@@ -104,7 +104,7 @@ SELECT j.* EXCLUDE (price_kinds) REPLACE (NULL::VARCHAR AS job_assumptions), w.s
 FROM completed_jobs('_workload_settings') AS j
 JOIN main.workloads AS w ON w.workload = j.job;
 COMMENT ON MACRO TABLE workload_jobs IS
-    'The catalogue''s workloads as jobs for priced_jobs, which also needs price_kinds: completed like any other job, so that the answers are the same.';
+    'The catalogue''s workloads as jobs for priced_jobs, which also needs the column price_kinds. Workloads are completed like any other job, so that a workload gets the same answers as a user''s job with the same settings.';
 
 CREATE OR REPLACE MACRO workload_plans() AS TABLE
 SELECT w.workload AS job, p.*
@@ -113,4 +113,4 @@ JOIN main.plans AS p
     ON p.model = w.model AND p.method = w.method AND p.seq_len = w.seq_len
     AND p.lora_rank IS NOT DISTINCT FROM w.lora_rank;
 COMMENT ON MACRO TABLE workload_plans IS
-    'The plans of each of the catalogue''s workloads, by job.';
+    'The plans for each of the catalogue''s workloads; job is the name of the workload.';

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE MACRO relaxed_to() AS {'fit_probabilities': [0.7e0, 0.5e0], 'least_seq_len': 512};
 COMMENT ON FUNCTION relaxed_to IS
-    'The relaxations tried for a job without an answer: lower probabilities of fitting, and sequences halved down to least_seq_len tokens. Assumed.';
+    'The relaxations tried for a job without an answer: lower probabilities of fitting, and sequences halved repeatedly, down to least_seq_len tokens. Assumed.';
 
 CREATE OR REPLACE MACRO relaxed_jobs(jobs) AS TABLE
 WITH _relaxing AS (
@@ -34,7 +34,7 @@ SELECT
 FROM (SELECT *, unnest([seq_len // 2, seq_len // 4, seq_len // 8, seq_len // 16]) AS shorter FROM _relaxing)
 WHERE shorter >= relaxed_to().least_seq_len;
 COMMENT ON MACRO TABLE relaxed_jobs IS
-    'Each job, and variants of it with one of the planner''s settings relaxed: a lower min_fit_probability, any micro_batch, shorter sequences (relaxed_to). of_job: the job; job: the name of the variant; relaxed: its relaxed setting, null for the job itself. jobs: as completed_jobs gives them.';
+    'Each job, and variants of the job with one of the planner''s settings relaxed: a lower min_fit_probability, any micro_batch, or shorter sequences (see relaxed_to). of_job: the job; job: the name of the variant; relaxed: the setting that the variant relaxes, null for the job itself. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
 WITH _relaxed AS (
@@ -45,7 +45,7 @@ _open_jobs AS (
     SELECT * REPLACE ('all' AS opened) FROM _relaxed
 ),
 
--- Sequences are shortened only if nothing has enough memory.
+-- Sequences are shortened only if the job fits on none of the wanted GPUs.
 _fitting AS (
     SELECT DISTINCT j.job AS of_job
     FROM query_table(jobs) AS j
@@ -79,7 +79,7 @@ _open_answers AS (
                 CASE WHEN c.node_count > j.max_nodes
                         THEN miss('max_nodes', c.node_count, c.node_count)
                 END,
-                -- Rounded so that the answer meets the value; of equal values, the cheapest answer is taken.
+                -- Rounded so that the answer meets the value; if values tie, the cheapest answer counts.
                 CASE WHEN p.fit_probability < o.min_fit_probability THEN miss(
                         'min_fit_probability', format('{:g}', floor(1000 * p.fit_probability) / 1000),
                         -floor(1000 * p.fit_probability)
@@ -97,7 +97,7 @@ _open_answers AS (
                     )
                 END
             ],
-            -- Quotes and own machines are kept unchanged.
+            -- Quotes and own machines are exempt from these constraints.
             CASE WHEN c.asked IS NULL THEN list_concat(u.unmet, [
                 CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
                 CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes
@@ -119,7 +119,7 @@ _open_answers AS (
     LEFT JOIN unmet_constraints('_relaxed') AS u ON u.job = c.job AND u.offer = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
-        -- Plans with the required probability are among those of the job itself.
+        -- Plans with the required probability are already among the plans of the unrelaxed job.
         AND (j.relaxed IS DISTINCT FROM 'min_fit_probability' OR p.fit_probability < o.min_fit_probability)
 ),
 
@@ -135,7 +135,7 @@ _fewest_missed AS (
     WHERE fewest > 0 AND len(missed) = fewest
     QUALIFY row_number() OVER (
         PARTITION BY job, missed
-        -- Names have no distance: the cheapest answer is taken.
+        -- Names have no distance, so the cheapest answer is taken.
         ORDER BY misses[1].distance, total_usd, hours, gpu_count, offer
     ) = 1
 ),
@@ -169,7 +169,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'The constraint to relax for a job without an answer, and the nearest value that gives one, with all other constraints kept; if no single constraint helps, the smallest sets of constraints. One row per job and set: job, constraints (columns of jobs; memory if the model fits on no GPU), asked and nearest (a list of texts each, a value per constraint), and the answer that results: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory: the gpu_id and gpu_count that lack the fewest GiB per GPU, lacking_gib. asked is as written in the job. For numbers, nearest is the nearest value; for constraints on names, and for micro_batch, it is the value of the cheapest answer. Sequences (seq_len) are halved, and only if no requested GPU has enough memory; other recipe settings are kept. The answers come from the given plans: for a lower min_fit_probability, they are the fastest plans that fit with a probability of relaxed_to; a job with the named value is planned afresh and may cost less. Jobs with an answer have no row. jobs: as completed_jobs gives them; plans: the rows of plans of relaxed_jobs, up to the largest number of GPUs to consider.';
+    'For each job without an answer, the constraints that could be relaxed: single constraints, each with the nearest value that gives an answer while all other constraints are kept, or, if no single constraint helps, the smallest sets of constraints that do. One row per job and set: job, constraints (columns of jobs; memory if the model fits on no GPU), asked and nearest (lists of texts with one value per constraint), and the resulting answer: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory, the row gives the gpu_id and gpu_count that lack the fewest GiB per GPU, and lacking_gib, the number of GiB lacking. asked contains the values as written in the job. For constraints on numbers, nearest contains the nearest value; for constraints on names, and for micro_batch, the value of the cheapest answer. Sequences are halved (seq_len) only if no requested GPU has enough memory; recipe settings other than seq_len and micro_batch are kept. The answers come from the given plans: for a lower min_fit_probability, from the fastest plans that fit with one of the probabilities in relaxed_to; a job with the suggested value is planned afresh and may cost less. Jobs with an answer have no row. jobs: rows of completed_jobs; plans: the rows of plans for relaxed_jobs, up to the largest number of GPUs to consider.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (
@@ -188,4 +188,4 @@ _nearest_plans AS (
 
 FROM nearest_answers('_nearest_jobs', '_nearest_plans');
 COMMENT ON MACRO TABLE nearest_for IS
-    'nearest_answers for your own jobs, up to the largest planned number of GPUs: why cheapest_for has no row, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';
+    'nearest_answers for your own jobs, up to the largest number of GPUs that is planned: why cheapest_for returns no row for a job, and what would have to change. jobs: the name of a table or CTE; see completed_jobs for its columns.';

@@ -1,4 +1,4 @@
--- Fit of a job on a GPU, the parts of its memory, and two GPUs side by side.
+-- Whether a job fits on a GPU, the parts of the memory it needs, and two GPUs side by side.
 
 CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     SELECT
@@ -22,7 +22,7 @@ CREATE OR REPLACE MACRO one_gpu(wanted) AS (
     )
 );
 COMMENT ON FUNCTION one_gpu IS
-    'The gpu_id of a card from any name that a job may use for it (job_names): a gpu_id means that card alone, and a family of one card means that card. Raises an error that lists the cards of a larger family, or the nearest names.';
+    'The gpu_id of a card, given any name that a job may use for the card (job_names): a gpu_id means that card alone, and a family of one card means that card. Raises an error that lists the cards of a larger family, or the names nearest to an unknown name.';
 
 CREATE OR REPLACE MACRO planned_gpus(gpus) AS
     CASE
@@ -34,7 +34,7 @@ CREATE OR REPLACE MACRO planned_gpus(gpus) AS
             || ' GPUs, not for ' || coalesce(gpus::VARCHAR, 'null')
         )
     END;
-COMMENT ON FUNCTION planned_gpus IS 'The given number of GPUs if it is planned; raises an error otherwise.';
+COMMENT ON FUNCTION planned_gpus IS 'The given number of GPUs, if it is one of planned_counts; raises an error otherwise.';
 
 CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
     CASE
@@ -42,7 +42,7 @@ CREATE OR REPLACE MACRO sequence_tokens(tokens) AS
         ELSE error(number_refusal('tokens_per_sequence', tokens::VARCHAR, 1e0, 1e9, TRUE))
     END;
 COMMENT ON FUNCTION sequence_tokens IS
-    'The given number of tokens of a sequence, or null; raises an error unless it is a whole number from 1 to 1e9.';
+    'The given number of tokens per sequence, or null; raises an error if the number is not a whole number from 1 to 1e9.';
 
 CREATE OR REPLACE MACRO fits(
     wanted_model, wanted_method, wanted_gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL
@@ -62,7 +62,7 @@ SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
 WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the row of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts adds up its terms; largest_micro_batches gives the largest micro-batch. Tokens and rank default to those of job_settings. Names are those that jobs take (job_names; one_gpu for the GPU); unknown ones, a family of several GPUs and numbers out of bounds raise an error. No row: the GPU''s specifications are incomplete, or several machines with it are not planned.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the job''s plan with the columns of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts shows how the memory adds up; largest_micro_batches gives the largest micro-batches that fit. Tokens per sequence and the rank of adapters default to the values in job_settings. Names may be any that jobs accept (job_names; for the GPU, see one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. No row is returned if the GPU''s specifications are incomplete, or if several machines with that GPU are not planned.';
 
 CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := NULL) AS TABLE
 WITH _fits_on_jobs AS (
@@ -85,7 +85,7 @@ _fits_on_ready AS (
         AND j.lora_rank IS NOT DISTINCT FROM p.lora_rank
 ),
 
--- Jobs without plans in the file are planned now.
+-- Jobs for which the file contains no plans are planned now.
 _fits_on_unplanned AS (
     SELECT * EXCLUDE (params_billion)
     FROM _fits_on_jobs
@@ -111,7 +111,7 @@ CROSS JOIN _fits_on_gpu AS g
 LEFT JOIN _fits_on_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id AND p.gpu_count = g.gpu_count
 ORDER BY j.params_billion, j.model, j.method;
 COMMENT ON MACRO TABLE fits_on IS
-    'Which models can be trained on a GPU, by method (qlora and lora with the default rank, full)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL: the default) returns one row per model and method: the verdict, P(fits), and the fastest plan there. Models whose context is shorter than the sequences are skipped. The GPU may have any name that a job may use for it (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. Fast if the file already contains the plans (grid_plans).';
+    'Which models can be trained on a GPU, by method (full, and lora and qlora with the default rank)? fits_on(gpu, gpus := 1, tokens_per_sequence := NULL) returns one row per model and method: the verdict, P(fits), and the fastest plan on that number of GPUs. If tokens_per_sequence is null, the default of job_settings applies. Models whose context is shorter than the sequences are skipped. The GPU may be given by any name that jobs accept (one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. The query is fast if the file already contains the plans (grid_plans).';
 
 CREATE OR REPLACE MACRO memory_parts(plans) AS TABLE
 WITH _parts_plans AS (
@@ -121,7 +121,7 @@ WITH _parts_plans AS (
         round(weights_gib, 2)::DECIMAL(12, 2) AS weights,
         round(adapter_gib, 2)::DECIMAL(12, 2) AS adapters,
         round(optimizer_gib, 2)::DECIMAL(12, 2) AS optimizer,
-        -- Outside of their own phases, gradients exist only while they are accumulated.
+        -- Before the backward pass ends, gradients count only if they are accumulated over micro-steps.
         CASE
             WHEN grad_accum > 1 OR peak_phase IN ('end of backward', 'optimizer step')
                 THEN round(gradients_gib, 2)
@@ -158,10 +158,10 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'The parts of the memory, in GiB per GPU to the hundredth, which add up to the peak, and the least memory needed: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (resident at the peak), optimizer, activations (with logits and everything else at the peak), kept (by the allocator, not in use), process (driver and libraries), peak (the sum), margin (needed beyond the memory in use: lost between tensors), needed (peak and margin, minus kept). plans: rows of job_plans, or of plans with a column job.';
+    'The parts that add up to the peak memory of each plan, and the least memory that the plan needs, in GiB per GPU rounded to a hundredth: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (those in memory at the peak), optimizer, activations (including logits and everything else in memory at the peak), kept (held by the allocator but not in use), process (driver and libraries), peak (the sum of the preceding parts), margin (needed beyond the memory in use, because memory is lost between tensors), needed (peak plus margin, minus kept). plans: rows of job_plans, or rows of plans with a column job.';
 
 CREATE OR REPLACE MACRO micro_batches_tried() AS range(1, 257);
-COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches tried in the search for the largest that fits. Assumed.';
+COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches tried in the search for the largest one that fits. Assumed.';
 
 CREATE OR REPLACE MACRO largest_micro_batches(plans) AS TABLE
 WITH _micro_tried AS (
@@ -215,7 +215,7 @@ FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
 COMMENT ON MACRO TABLE largest_micro_batches IS
-    'For each kind of checkpointing, the largest micro-batch (sequences per GPU per step, of micro_batches_tried) that fits with at least the min_fit_probability of plan_defaults, with peak memory in GiB per GPU, P(fits) and tokens per second on all GPUs. Everything else is as in the plan. No row if not even one sequence fits that reliably. plans: rows of job_plans, or of plans with a column job.';
+    'For each plan and kind of checkpointing, the largest micro-batch (sequences per GPU and micro-step, out of micro_batches_tried) whose P(fits) is at least the min_fit_probability of plan_defaults; with the peak memory in GiB per GPU, P(fits), and tokens per second on all GPUs together. All other settings are those of the plan. There is no row if not even one sequence fits with that probability. plans: rows of job_plans, or rows of plans with a column job.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (
@@ -244,4 +244,4 @@ JOIN duckdb_columns() AS c
 GROUP BY c.comment, c.column_name, c.column_index
 ORDER BY c.column_index;
 COMMENT ON MACRO TABLE compare_gpus IS
-    'Two GPUs side by side: compare_gpus(one, other) returns one row per fact of gpu_compare that at least one of them has, with both values as text. A GPU may have any name that a job may use for it (one_gpu); unknown names and a family of several GPUs raise an error.';
+    'Two GPUs side by side: compare_gpus(one, other) returns one row per column of gpu_compare that has a value for at least one of the two GPUs, with both values as text. A GPU may be given by any name that jobs accept (one_gpu); unknown names and families of several GPUs raise an error.';

@@ -1,8 +1,8 @@
--- The rankings and prices kept for past days, and a job's cost on each.
+-- The rankings and prices kept for past days, and the cost of a job on each of those days.
 
 CREATE OR REPLACE MACRO is_kept_ranking(scenario, price_kind, objective, rank) AS
     rank <= 5 AND (scenario OR (rank = 1 AND objective = 'cost' AND price_kind = 'on_demand'));
-COMMENT ON FUNCTION is_kept_ranking IS 'True if ranking_history keeps a row of cheapest_gpu_per_workload: the five best of each scenario, and the cheapest on demand of every other workload.';
+COMMENT ON FUNCTION is_kept_ranking IS 'True if ranking_history keeps a row of cheapest_gpu_per_workload: the five best rows of each ranking of a scenario, and the cheapest on-demand row of every other workload.';
 
 CREATE OR REPLACE MACRO comparable_prices(offers) AS TABLE
 SELECT
@@ -13,7 +13,7 @@ WHERE match_status = 'matched' AND gpu_count = floor(gpu_count) AND usd_per_gpu_
     AND flag_reason IS NULL AND coalesce(available, TRUE) AND coalesce(effective_from <= day, TRUE)
 GROUP BY ALL;
 COMMENT ON MACRO TABLE comparable_prices IS
-    'The cheapest price in USD per GPU-hour for each day, source, GPU, price kind, term, tier and place, among available offers whose GPU is identified and whose price is not in doubt. offers: a relation with the columns of main.offers.';
+    'For each day, source, GPU, price kind, term, tier and place, the lowest price in USD per GPU-hour among the available offers whose GPU is identified and whose price is not in doubt. offers: a relation with the columns of main.offers.';
 
 CREATE OR REPLACE MACRO recorded_prices() AS TABLE
 WITH _recorded_offers AS (
@@ -26,7 +26,7 @@ SELECT p.day, p.usd_per_gpu_hour, s.* EXCLUDE (series_id)
 FROM history.prices AS p
 JOIN history.price_series AS s USING (series_id);
 COMMENT ON MACRO TABLE recorded_prices IS
-    'comparable_prices of all days on record, including those no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent, usd_per_gpu_hour.';
+    'The comparable_prices of all days on record, including days no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent, usd_per_gpu_hour.';
 
 CREATE OR REPLACE MACRO seen_names(offers) AS TABLE
 SELECT 'label' AS kind, source, raw_label AS name, day
@@ -37,7 +37,7 @@ SELECT 'region', source, region, day FROM query_table(offers) WHERE region IS NO
 UNION ALL
 SELECT 'gpu', '', gpu_id, day FROM query_table(offers) WHERE gpu_id IS NOT NULL AND source <> 'imported';
 COMMENT ON MACRO TABLE seen_names IS
-    'Names seen at each source on each day: labels that identify no GPU and regions without a known country; and the GPUs of all sources together. offers: a relation with the columns of main.offers.';
+    'The names seen on each day: at each source, labels that identify no GPU and regions without a known country; and the GPUs of all sources together. offers: a relation with the columns of main.offers.';
 
 CREATE OR REPLACE MACRO seen_days(wanted_kind) AS TABLE
 SELECT source, name, min(first_day) AS first_day, max(day) AS last_day
@@ -49,7 +49,7 @@ FROM (
 WHERE kind = wanted_kind
 GROUP BY source, name;
 COMMENT ON MACRO TABLE seen_days IS
-    'The first day on record, and the last one in offers, on which each of the seen_names of a kind occurred.';
+    'For each of the seen_names of one kind, the first day on record and the last day in offers on which the name occurred.';
 
 CREATE OR REPLACE MACRO cost_history(jobs, ranked) AS TABLE
 WITH _history_prices AS (
@@ -71,7 +71,7 @@ _history_days AS (
     SELECT DISTINCT job, day FROM _history_prices
 ),
 
--- On each day, a source's prices are those of its newest capture, as long as they are not stale.
+-- On each day, a source's prices are those of its newest capture, as long as that capture is not stale.
 _history_captures AS (
     SELECT d.job, d.day, c.source, max(c.day) AS captured
     FROM _history_days AS d
@@ -123,4 +123,4 @@ QUALIFY row_number() OVER (
 ) = 1
 ORDER BY job, day;
 COMMENT ON MACRO TABLE cost_history IS
-    'The lowest cost of a job on each day on record, in USD: today''s plans and terms at each day''s prices, each source at its newest capture until that is stale. Only rentals that are still offered today count: sources, cards and tiers that have disappeared since are skipped (sources: those with a price that day). jobs: rows of completed_jobs; ranked: of cheapest_for.';
+    'The lowest cost of a job on each day on record, in USD, from today''s plans and terms and the prices of that day: those of each source''s newest capture, unless the capture is stale. Only rentals that are still offered today count: sources, cards and tiers that have disappeared since are skipped. sources: the number of sources with a price on the day. jobs: rows of completed_jobs; ranked: rows of cheapest_for.';

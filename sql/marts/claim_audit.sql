@@ -1,12 +1,12 @@
--- Each check that applies to a claim gives a finding, and the first of these counts:
---   1 arithmetic wrong: the document's own operands give another number
---   2 contradicted by measurement: datasheet, published runs, the model calibrated on them, prices of the day
---   3 holds with conditions, by the same evidence
---   4 holds, by the same evidence
---   5 contradicted by another claim that is not itself refuted: neither is preferred
---   6 holds: the arithmetic is right, and there is no other evidence
---   7 cannot be checked: the prices are from another time
--- Without any finding a claim cannot be checked.
+-- Each check that applies to a claim gives a finding; the finding that comes first in this list counts:
+--   1 arithmetic wrong: the document's own operands give another number.
+--   2 contradicted by measurement: datasheet, published runs, the model fitted to runs, or prices that day.
+--   3 holds with conditions, on the same kinds of evidence.
+--   4 holds, on the same kinds of evidence.
+--   5 contradicted by another claim that is not itself refuted; neither claim is preferred.
+--   6 holds: the arithmetic is right, and there is no other evidence.
+--   7 cannot be checked: the prices are from another time.
+-- A claim without any finding cannot be checked.
 WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),
@@ -82,7 +82,7 @@ _by_price AS (
     FROM _price_ranges
 ),
 
--- If no price was read at all, the absence of one proves nothing.
+-- If no price was read at all, the absence of a price proves nothing.
 _any_price AS (
     SELECT 1 AS found
     WHERE EXISTS (FROM claim_evidence('_offers')) OR EXISTS (FROM history.spot_prices)
@@ -102,7 +102,7 @@ _by_providers AS (
     WHERE c.quantity = 'providers' AND EXISTS (FROM _any_price)
 ),
 
--- Spot savings: a provider's cheapest spot price for a card against its cheapest on demand, on the same day.
+-- Spot savings: a provider's lowest spot price for a card against its lowest on-demand price that day.
 _spot AS (
     SELECT
         day, provider, gpu_id,
@@ -142,7 +142,7 @@ _by_discount AS (
     JOIN _discounts AS d USING (claim_id)
 ),
 
--- 5: claims about the same thing whose ranges do not meet.
+-- Finding 5: claims about the same thing whose ranges do not overlap.
 _named AS (
     SELECT claim_id AS one, unnest(string_split(disagrees_with, ';')) AS other
     FROM _claims
@@ -176,7 +176,7 @@ _by_other_claim AS (
         to_json({'finding': 'other_claims', 'claims': list(claim ORDER BY other)}) AS why,
         'claims ' || string_agg(other, ', ' ORDER BY other) AS evidence
     FROM _differ
-    -- A claim that the evidence refutes contradicts nothing.
+    -- A claim that the evidence refutes does not contradict other claims.
     WHERE other NOT IN (
         SELECT claim_id
         FROM _evidence

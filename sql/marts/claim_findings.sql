@@ -1,6 +1,6 @@
 -- timeless: depends on the catalogue and the model, not on the day
 --
--- Each check that applies to a claim and needs no price of the day gives a finding.
+-- Each check that applies to a claim, and that needs no prices of the day, gives a finding.
 WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),
@@ -52,7 +52,7 @@ _by_arithmetic AS (
         result AS should_be,
         to_json({
             'finding': 'arithmetic', 'formula': formula, 'terms': t,
-            -- The mistake is often a factor of a thousand: the tokens for which the claimed time is right.
+            -- How many tokens the claimed time is right for: the mistake is often a factor of a thousand.
             'right_for_tokens': CASE
                 WHEN formula = 'tokens / tokens_per_second' AND NOT is_right
                     THEN value * 3600 * tokens_per_second
@@ -65,7 +65,7 @@ _by_arithmetic AS (
     WHERE result IS NOT NULL
 ),
 
--- Datasheets. A board's capacity is the sum over its GPUs.
+-- Datasheets: the capacity of a board is the sum over its GPUs.
 _specs AS (
     UNPIVOT (
         SELECT
@@ -95,8 +95,8 @@ _by_datasheet AS (
     WHERE c.kind = 'spec'
 ),
 
--- Memory: the least that fused software or a published run needs is a floor; the need of default software
--- without checkpointing is ample; in between, the claim holds with conditions.
+-- Memory: the floor is the least that fused software or a published run needs; what default software needs
+-- without checkpointing is ample; between the two, a claim holds with conditions.
 _needs AS MATERIALIZED (SELECT * FROM claim_needs()),
 
 _runs AS MATERIALIZED (SELECT * FROM claim_published_runs()),
@@ -212,7 +212,7 @@ _by_speed AS (
             WHEN 'slow' THEN 'holds with conditions'
             ELSE 'contradicted by measurement'
         END AS verdict,
-        -- The nearest number that the evidence allows.
+        -- The speed nearest to the claim that the evidence allows.
         CASE finding
             WHEN 'too_fast' THEN fastest
             WHEN 'possible' THEN greatest(least(slow_claim, fastest), slowest)

@@ -1,4 +1,4 @@
--- history: of the days from history_from to history_to
+-- history: covers the days from history_from to history_to
 WITH _accepted AS (
     SELECT DISTINCT source, day
     FROM main.offers
@@ -30,7 +30,7 @@ _offered AS (
         AND coalesce(o.effective_from <= f.index_day, TRUE)
 ),
 
--- Each source counts once, by its own median, as when offers_latest compares prices with the market.
+-- Each source counts once, with its median, as in the comparison of prices with the market in offers_latest.
 _middle AS (
     SELECT index_day, gpu_id, price_kind, median(usd) AS usd, count(*) AS sources
     FROM (

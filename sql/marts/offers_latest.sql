@@ -1,7 +1,7 @@
 WITH _last AS (
     SELECT source, max(day) AS day
     FROM main.offers
-    -- Imported prices are past ones: nobody offers them now.
+    -- Imported prices are from the past, and are no longer on offer.
     WHERE day <= getvariable('as_of_day')::DATE
         AND source IN (SELECT s.source FROM main.sources AS s WHERE s.kind = 'prices')
     GROUP BY source
@@ -28,7 +28,7 @@ _aged AS (
         s.provider AS source_provider,
         s.serverless_training,
         p.parameters AS p,
-        -- SXM and OAM cards come on whole boards: a larger offer consists of several.
+        -- SXM and OAM cards come on whole boards, so a larger offer must consist of whole boards.
         coalesce(
             g.form_factor IN ('SXM', 'OAM') AND o.gpu_count > g.max_gpus_per_node
                 AND o.gpu_count % g.max_gpus_per_node <> 0,
@@ -75,22 +75,22 @@ _alone AS (
     FROM _aged
 ),
 
--- The price of a GPU at each source: its median, so that a source with many offers counts no more than one
--- with few.
+-- The price of a GPU at each source is the source's median, so that a source with many offers counts no more
+-- than a source with few.
 _asked AS (
     SELECT
         source, gpu_id, price_kind,
         median(usd_per_gpu_hour::DOUBLE) AS usd_per_gpu_hour,
         bool_and(marketplace) AS marketplace
     FROM _alone
-    -- Inference-only prices are compared only with serverless ones.
+    -- Inference-only prices are compared only with serverless prices.
     WHERE coalesce(own_reason, 'not_available') = 'not_available'
         OR (own_reason = 'inference_only' AND price_kind = 'serverless')
     GROUP BY ALL
 ),
 
--- On a marketplace each host sets its own price: its prices are compared with the market but are not part of
--- it.
+-- On a marketplace, each host sets its own price: the prices of marketplaces are compared with the market,
+-- but are not part of the market.
 _elsewhere AS (
     SELECT
         a.source, a.gpu_id, a.price_kind,
@@ -107,7 +107,7 @@ _elsewhere AS (
     HAVING count(*) >= any_value(p.parameters['market_least_sources'])
 ),
 
--- A source's price level: the median over its other GPUs of its price divided by the others' median.
+-- A source's price level: the median, over its other GPUs, of the ratio of its price to the market price.
 _levels AS (
     SELECT a.source, a.gpu_id, a.price_kind, count(*) AS gpus, median(b.level) AS level
     FROM _elsewhere AS a
@@ -132,8 +132,8 @@ _compared AS (
         END AS far,
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
-            -- A short term costs more than others' longer terms: for reservations the median over terms
-            -- counts, and gates within the source compare its terms with one another.
+            -- A short term costs more than the longer terms of other sources: for reservations, the median
+            -- over terms counts, and gates compare the terms of the source with one another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
             )) > ln(p['market_own_level_factor']),
@@ -148,7 +148,7 @@ _compared AS (
             AND a.own_reason IS NULL
 ),
 
--- The bias of a source: if the median of a price kind is far from all others, a unit or a column was misread.
+-- Bias of a source: if its median for a price kind is far from the market, a unit or a column was misread.
 _biased AS (
     SELECT e.source, e.price_kind
     FROM _elsewhere AS e
@@ -160,7 +160,7 @@ _biased AS (
         AND abs(ln(median(e.level))) > ln(any_value(p.parameters['market_bias_factor']))
 ),
 
--- A source with many prices far off was misread: its incomparable prices are not trusted either.
+-- A source with many prices far off was misread: its prices without a comparison are not trusted either.
 _misread AS (
     SELECT source
     FROM _compared

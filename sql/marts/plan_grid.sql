@@ -1,4 +1,4 @@
--- timeless, one model at a time: getvariable('grid_model')
+-- timeless: filled for one model at a time, named by the variable grid_model
 WITH _grid_model_jobs AS (
     SELECT *
     FROM grid_jobs()

@@ -1,9 +1,9 @@
--- history: of the days from history_from on
+-- history: covers the days from history_from onward
 WITH _from AS (
     SELECT coalesce(getvariable('history_from')::DATE, '-infinity') AS day
 ),
 
--- The last price of each series before those days, and its first day.
+-- The last price of each series before history_from, and the first day of that price.
 _before AS (
     SELECT
         gpu_id, price_kind, term_days, source, provider, tier,

@@ -1,4 +1,4 @@
--- history: of the days from history_from to history_to
+-- history: covers the days from history_from to history_to
 SELECT
     day, gpu_id, price_kind, term_days, source, provider, tier, tier_class,
     count(*) AS offers,

@@ -1,4 +1,4 @@
--- The rankings of the newest day; those of earlier days are loaded from the record.
+-- The rankings of the newest day; the rankings of earlier days are loaded from the record.
 SELECT
     r.day, r.workload, r.price_kind, r.objective, r.rank, r.gpu_id, r.gpu_count, r.node_count,
     r.source, r.provider, r.tier, r.term_days, r.total_usd, r.hours

@@ -1,4 +1,4 @@
--- history: of the offers and rejects that are loaded
+-- history: covers the offers and rejects that are loaded
 WITH _counted AS (
     SELECT source, day, count(*) AS offers
     FROM main.offers

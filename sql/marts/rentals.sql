@@ -40,7 +40,7 @@ _offers AS (
 _sold AS (
     SELECT
         *,
-        -- The numbers of GPUs in which the machine is sold.
+        -- The numbers of GPUs with which the machine is sold.
         CASE
             WHEN NOT by_the_gpu THEN [offer_gpus::INTEGER]
             WHEN gpu_counts IS NOT NULL THEN gpu_counts
@@ -56,10 +56,10 @@ _sold AS (
 _hosts AS (
     SELECT
         *,
-        -- An offer of more GPUs than one machine can have is a cluster.
+        -- An offer of more GPUs than one machine can hold is a cluster.
         least(list_max(sold), card_gpus_per_host)::INTEGER AS gpus_per_host,
-        -- Outages are assumed equally long, so the lower a host's uptime, the more often it fails; none is
-        -- assumed better than one in a data centre.
+        -- All outages are assumed to be equally long, so the lower a host's uptime, the more often the host
+        -- fails; no host is assumed to be better than a host in a data centre.
         CASE
             WHEN up_share < 1
                 THEN least(
@@ -67,12 +67,12 @@ _hosts AS (
                 )
             ELSE p['host_hours_between_failures']
         END AS host_hours,
-        -- machine_sizes gives the network of the largest machine: smaller ones have less, or none.
+        -- machine_sizes states the largest machine's network; smaller machines have a slower network or none.
         offer_network_gbps IS NULL AND catalogued.node_network_gbps IS NOT NULL
             AND gpus_per_host = list_max(catalogued.gpu_counts) AS network_catalogued,
         CASE WHEN network_catalogued THEN catalogued.node_network_gbps ELSE offer_network_gbps END
             AS node_network_gbps,
-        -- If the offer states its network but no limit, it joins any number of machines.
+        -- If an offer states its network but no limit, any number of machines can be joined.
         coalesce(
             offer_max_nodes,
             CASE WHEN network_catalogued THEN catalogued.max_nodes ELSE list_max(planned_counts()) END
@@ -90,7 +90,7 @@ _served AS (
     FROM _hosts AS h
     JOIN _counts AS c
         ON c.gpu_count <= h.gpus_per_host
-        -- Several machines only if their network is known. An offer on a marketplace is one machine.
+        -- Machines are joined only if their network is known. A marketplace offer is one machine.
         OR (
             c.gpu_count % h.gpus_per_host = 0 AND h.gpus_per_host > 1
             AND h.node_network_gbps IS NOT NULL AND h.tier_class <> 'marketplace'
@@ -101,7 +101,7 @@ _served AS (
 _billed AS (
     SELECT
         *,
-        -- The smallest machine with at least gpus_wanted, or the number of largest machines that have them.
+        -- The GPUs of the smallest machine with at least gpus_wanted, or of enough of the largest machines.
         CASE
             WHEN gpus_wanted <= list_max(sold) THEN list_min(list_filter(sold, lambda n: n >= gpus_wanted))
             ELSE ceil(gpus_wanted / list_max(sold)) * list_max(sold)
@@ -156,7 +156,7 @@ _terms AS (
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
         CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
-        -- Persistent disks outlive a host in a data centre, but stay on the host on a marketplace.
+        -- A persistent disk outlives its host in a data centre, but is lost with its host on a marketplace.
         coalesce(persistent_disk, FALSE) AS persistent_disk,
         tier_class <> 'marketplace' AS disk_outlives_host,
         json_object_of(concat_ws(',',
@@ -198,7 +198,7 @@ _terms AS (
     FROM _charged
 ),
 
--- Everything that a job can ask for is the same within a group, so dropping offers loses no answer.
+-- Within a group, everything that a job can ask for is the same, so dropping offers loses no answer.
 _cheapest AS (
     SELECT *
     FROM _terms
@@ -217,7 +217,7 @@ _cheapest AS (
 
 SELECT
     *,
-    -- The same terms except for provider and place. Of equal prices, the first in the order below counts.
+    -- True if another rental, with the same terms except for provider and place, comes first in this order.
     row_number() OVER (
         PARTITION BY
             gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
@@ -230,7 +230,7 @@ SELECT
             capture_sha256, observed_at, usd_per_hour, gpus_billed
     ) > 1 AS is_undercut
 FROM _cheapest
--- Ties in a ranking go to the earlier row.
+-- Ties in a ranking go to the row that comes first here.
 ORDER BY
     gpu_id, gpu_count, source, tier, region, instance_type, raw_label, price_kind, term_days, node_count,
     provider, source_url, capture_sha256, observed_at, usd_per_hour, gpus_billed

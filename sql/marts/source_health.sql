@@ -2,11 +2,11 @@ WITH _attempts AS (
     SELECT
         *,
         row_number() OVER _newest_first AS place,
-        -- Number of accepted attempts as new or newer: 0 for the failures since the last accepted one.
+        -- Number of attempts accepted since this one, itself included: 0 for failures since the last success.
         count(*) FILTER (accepted) OVER (_newest_first ROWS UNBOUNDED PRECEDING) AS accepted_since
     FROM main.capture_outcomes
     WHERE day <= getvariable('as_of_day')::DATE
-        -- A source that regains its permission returns to the state that its earlier attempts left it in.
+        -- A source that regains its permission returns to the state in which its earlier attempts left it.
         AND NOT (
             status = 'needs_permission'
             AND NOT coalesce(list_contains(getvariable('sources_off')::VARCHAR[], source), TRUE)
@@ -53,11 +53,11 @@ SELECT
         AND NOT coalesce(list_contains(getvariable('sources_with_keys')::VARCHAR[], s.source), FALSE)
         THEN s.key_variables
     END AS missing_key,
-    -- That a source is off now explains more than how its last attempt ended.
+    -- If a source is off now, that explains its state better than the outcome of its last attempt.
     CASE
         WHEN n.reason IS NOT NULL THEN n.reason
         WHEN a.status = 'needs_permission' THEN coalesce(a.error, a.reason)
-        -- On publication the user's choices are unknown: a source that was asked was allowed.
+        -- At publication, the user's choices are unknown: a source that was asked must have been allowed.
         WHEN getvariable('sources_off') IS NULL AND a.day IS NULL AND s.terms_automated = 'forbidden'
             AND NOT s.needs_key AND s.disabled IS NULL
             THEN 'terms_forbid'

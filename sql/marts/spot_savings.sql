@@ -39,14 +39,14 @@ _budgets AS (
         (train_hours + evaluation_hours) * 3600 AS work_seconds,
         (train_hours + evaluation_hours + failure_hours) * 3600 AS failing_seconds,
         node_count / (hours_between_failures * 3600) AS failures_per_second,
-        -- Paid seconds that interruptions may cost before on demand is cheaper.
+        -- Paid seconds that interruptions may add before on demand becomes cheaper.
         (on_demand_total_usd - (total_usd - interruption_usd)) / (usd_per_hour + host_usd_per_hour) * 3600
             AS budget_seconds
     FROM _pairs
 ),
 
--- If the notice suffices for a checkpoint, the time between interruptions follows from the budget. Otherwise
--- it is found by bisection over its logarithm, from a minute to 12 years, in 40 halvings.
+-- If the notice suffices for a checkpoint, the time between interruptions follows from the budget. Otherwise,
+-- the logarithm of this time is found by bisection, from a minute to 12 years in 40 halvings.
 _even AS (
     SELECT
         *,

@@ -4,7 +4,7 @@ WITH _base AS (
         m.model, g.gpu_id AS gpu, 4 AS micro_batch, d.seq_len, 8 AS grad_accum, d.lora_rank,
         'smi' AS memory_metric, 0 AS kbit_upcast,
         CASE WHEN g.bf16_dense_tflops IS NULL THEN 'fp16' ELSE 'bf16' END AS training_precision,
-        -- Cards joined by PCIe at best are compared in pairs, others in eights.
+        -- Cards without NVLink are compared in pairs, other cards in groups of up to eight.
         CASE WHEN g.nvlink_gb_s IS NULL THEN 2 ELSE least(8, g.max_gpus_per_node) END AS several,
         g.fp8_dense_tflops IS NOT NULL AS has_fp8
     FROM (SELECT DISTINCT model FROM main.workloads) AS m, main.gpus AS g, plan_defaults() AS d
@@ -12,7 +12,7 @@ WITH _base AS (
         AND g.architecture NOT IN ('Kepler', 'Maxwell', 'Pascal')
 ),
 
--- Each technique changes one setting; stack and sharding are the same on both sides.
+-- Each technique changes one setting; all other settings are the same on both sides.
 _techniques (technique, method, gpus, stack, sharding, setting, value_without, value_with) AS (
     VALUES
     ('gradient checkpointing', 'lora', 'one', 'liger', 'none', 'checkpointing', 'none', 'full'),

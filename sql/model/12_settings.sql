@@ -11,7 +11,7 @@ SELECT
         AS ignored
 FROM _columns;
 COMMENT ON MACRO TABLE ignored_columns IS
-    'The unknown columns of a relation, as a member of assumptions: a misspelt setting would otherwise silently get its default.';
+    'The unknown columns of a relation, as a member of assumptions, so that a misspelt setting does not silently get its default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
     SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
@@ -19,13 +19,13 @@ CREATE OR REPLACE MACRO run_columns() AS (
     LIMIT 1
 );
 COMMENT ON FUNCTION run_columns IS
-    'The columns that are read from a relation of runs, or that are known not to be settings.';
+    'The columns that may occur in a relation of runs: those that are read, and those known not to be settings.';
 
 CREATE OR REPLACE MACRO stacks() AS TABLE
 FROM (VALUES
-    -- stack, kernels, kernels of the working set, loss kernel, bytes of an adapter parameter,
-    -- runs in the Transformers Trainer or a patch of it, uses the foreach AdamW by default,
-    -- gives tied embeddings a head of their own
+    -- Columns: the stack, its kernels, the kernels that set its working set, its loss kernel, its bytes per
+    -- adapter parameter, and whether it runs in the Transformers Trainer or a patched Trainer, uses foreach
+    -- AdamW by default, and gives tied embeddings a head of their own.
     ('hf', 'eager', 'eager', 'hf', 4e0, TRUE, TRUE, FALSE),
     ('foak', 'fused', 'fused', 'fused', 4e0, TRUE, TRUE, FALSE),
     ('liger', 'fused', 'fused', 'liger', 4e0, TRUE, TRUE, FALSE),
@@ -38,14 +38,14 @@ FROM (VALUES
     stack, kernels, working_kernels, loss_kernel, adapter_bytes, is_trainer, has_foreach, unties_head
 );
 COMMENT ON MACRO TABLE stacks IS
-    'The differences between the training stacks in this model. foak: fused kernels such as Unsloth''s; compile: torchtitan and others under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
+    'The properties by which the model distinguishes training stacks. foak: fused kernels such as Unsloth''s; compile: torchtitan and other code under torch.compile; te: Megatron with Transformer Engine; mosaic: llm-foundry.';
 
 CREATE OR REPLACE MACRO setting_defaults() AS TABLE
 SELECT map_from_entries(list((setting, default_value))) AS p
 FROM main.job_settings
 WHERE default_value IS NOT NULL;
 COMMENT ON MACRO TABLE setting_defaults IS
-    'The defaults of the settings of a job (main.job_settings), as one map from setting to text.';
+    'The defaults of the settings of a job (main.job_settings), as a map from the name of a setting to its default as text.';
 
 CREATE OR REPLACE MACRO run_defaults() AS TABLE
 SELECT
@@ -56,7 +56,7 @@ SELECT
     'full' AS checkpointing, 1 AS flash_attention
 FROM setting_defaults();
 COMMENT ON MACRO TABLE run_defaults IS
-    'Defaults of settings that a run does not state: sequence length and rank as for a job. resolved_settings derives the settings that follow from others.';
+    'Defaults of the settings that a run does not state; sequence length and rank default to the same values as for a job. resolved_settings derives the settings that follow from other settings.';
 
 CREATE OR REPLACE MACRO given_settings(jobs) AS TABLE
 WITH _settings_template AS (
@@ -84,7 +84,7 @@ SELECT
     carried
 FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
-    'The settings of runs in the types of the formulas, null if left open; other columns are dropped. carried: anything the caller wants returned beside the answer.';
+    'The settings of runs in the types that the formulas use, null if left open; other columns are dropped. carried: any value that the caller wants returned with the result.';
 
 CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
 SELECT
@@ -130,12 +130,12 @@ SELECT
 FROM given_settings(jobs) AS s
 CROSS JOIN run_defaults() AS d;
 COMMENT ON MACRO TABLE assumed_settings IS
-    'Settings of runs with run_defaults filled in, and assumptions: a JSON object with the value assumed for each setting that was left open, or how it is chosen. Settings that follow from others are still open.';
+    'The settings of runs with run_defaults filled in, and assumptions: a JSON object that gives, for each setting left open, the assumed value or the way in which the value is chosen. Settings that follow from other settings are still open.';
 
 CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
     least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));
 COMMENT ON FUNCTION least_tensor_parallel IS
-    'GPUs over which Megatron-style engines split a model by tensor parallelism: the smallest power of two that holds the weights in 80% of the memory, at most the 8 GPUs of one node.';
+    'Number of GPUs over which Megatron-style engines split a model by tensor parallelism: the smallest power of two at which the weights fit in 80% of the memory, but at most the 8 GPUs of one node.';
 
 CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
     CASE
@@ -144,7 +144,7 @@ CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_c
         ELSE 1600e0
     END;
 COMMENT ON FUNCTION usual_network_gbps IS
-    'Network of a node in Gbit/s if none is given. Assumed: 14,400 within a rack of four-GPU nodes, whose NVLink domain is 72 GPUs; else 3,200 if the GPU was released in 2022 or later, 1,600 if earlier.';
+    'Network bandwidth of a node in Gbit/s, if a run does not state the bandwidth. Assumed: 14,400 within a rack of four-GPU nodes, which forms an NVLink domain of 72 GPUs; otherwise 3,200 if the GPU was released in 2022 or later, and 1,600 if the GPU is older.';
 
 CREATE OR REPLACE MACRO impossible_groups(
     gpu_count, node_count, tensor_parallel, pipeline_parallel, context_parallel, expert_parallel,
@@ -173,7 +173,7 @@ CREATE OR REPLACE MACRO impossible_groups(
             ) || ': does not divide gpu_count ' || gpu_count::BIGINT
     END;
 COMMENT ON FUNCTION impossible_groups IS
-    'The reason why GPUs cannot be grouped as a run asks, naming the setting; null if they can. Null arguments are unset.';
+    'The reason why GPUs cannot be grouped as a run asks, naming the setting that makes the grouping impossible; null if the grouping is possible. Null arguments are settings left open.';
 
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
@@ -190,7 +190,7 @@ SELECT
             CASE WHEN is_quantized AND s.stack = 'hf' THEN 1e0 ELSE 0e0 END) AS kbit_upcast,
         coalesce(s.autocast, CASE WHEN t.is_trainer THEN 1e0 ELSE 0e0 END) AS autocast,
         coalesce(s.adapter_bytes, t.adapter_bytes, bytes_fp32()) AS adapter_bytes,
-        -- DeepSpeed trains 16-bit weights with fp32 masters, whatever the precision is called.
+        -- DeepSpeed trains 16-bit weights with fp32 masters, whether the run states bf16 or fp16.
         CASE
             WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
                 AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
@@ -206,7 +206,7 @@ SELECT
             WHEN is_full THEN 'fsdp'
             ELSE 'ddp'
         END) AS sharding,
-        -- Assumed: 6 bytes per trained weight, for itself, its gradient and a share of the optimizer.
+        -- Assumed: 6 bytes per trained weight, for the weight, its gradient and a share of the optimizer.
         coalesce(s.tensor_parallel, CASE
             WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
@@ -217,7 +217,7 @@ SELECT
         END) AS tensor_parallel,
         coalesce(s.pipeline_parallel, 1e0) AS pipeline_parallel,
         coalesce(s.context_parallel, 1e0) AS context_parallel,
-        -- Engines spread the experts over the ranks that do not split the model.
+        -- Engines spread the experts over the data-parallel ranks.
         coalesce(s.expert_parallel, CASE
             WHEN s.stack = 'te' AND m.experts > 1 THEN least(
                 m.experts, s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
@@ -237,4 +237,4 @@ JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu
 LEFT JOIN stacks() AS t ON t.stack = s.stack;
 COMMENT ON MACRO TABLE resolved_settings IS
-    'Settings of runs with every setting filled in, and the properties of their stack. Raises an error if GPUs cannot be grouped as a run asks.';
+    'The settings of runs with every setting filled in, and the properties of each run''s stack. Raises an error if GPUs cannot be grouped as a run asks.';

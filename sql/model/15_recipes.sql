@@ -8,11 +8,11 @@ CREATE OR REPLACE MACRO recipe_named(recipe) AS
             || (SELECT string_agg(s.recipe, ', ' ORDER BY s.recipe) FROM main.recipe_settings AS s)
         )
     END;
-COMMENT ON FUNCTION recipe_named IS 'The name of a recipe of catalog/recipes.yaml; for an unknown name, raises an error that lists the recipes.';
+COMMENT ON FUNCTION recipe_named IS 'The given name of a recipe in catalog/recipes.yaml, or null if no name is given; raises an error that lists the recipes if the name is unknown.';
 
 CREATE OR REPLACE MACRO least_agreeing_runs() AS 3;
 COMMENT ON FUNCTION least_agreeing_runs IS
-    'Measured runs that must agree with their trace before a recipe''s memory counts as traced.';
+    'Number of measured runs that must agree with their traces before a recipe''s memory counts as traced.';
 
 CREATE OR REPLACE MACRO with_recipes(settings) AS TABLE
 WITH _recipes_found AS (
@@ -39,18 +39,18 @@ WITH _recipes_found AS (
 SELECT
     f.*,
     r.grad_accum AS recipe_grad_accum,
-    -- 1 if adapters have dropout that the traces lack, -1 the other way round; by default as in traces.
+    -- 1 if only the run's adapters have dropout, -1 if only the traced adapters do, and 0 otherwise.
     CASE
         WHEN f.lora_dropout IS NULL OR f.is_full THEN 0e0
         ELSE (f.lora_dropout > 0)::INTEGER - coalesce(r.lora_dropout > 0, FALSE)::INTEGER
     END::DOUBLE AS untraced_dropout,
-    -- A family that is held out may not prove a recipe either.
+    -- If a family is held out, its runs may not prove a recipe either.
     coalesce(
         r.agreeing_runs >= least_agreeing_runs()
         AND f.calibration IS DISTINCT FROM 'without ' || r.proving_family,
         FALSE
     ) AS has_proven_recipe,
-    -- If adamw is not the foreach kernel, it is the fused one.
+    -- If adamw is not the foreach kernel, adamw is the fused kernel.
     coalesce(
         r.optimizer
         = CASE WHEN f.optimizer = 'adamw' AND NOT f.has_foreach THEN 'adamw_fused' ELSE f.optimizer END,
@@ -59,4 +59,4 @@ SELECT
 FROM _recipes_found AS f
 LEFT JOIN main.recipe_settings AS r ON r.recipe = f.recipe;
 COMMENT ON MACRO TABLE with_recipes IS
-    'The traced recipe of each run: the one it names, else the one that recipe_settings maps its settings to; null if none is traced.';
+    'The settings of runs with the traced recipe of each run: the recipe that the run names, or else the recipe to which recipe_settings maps the run''s settings; null if there is no such recipe.';

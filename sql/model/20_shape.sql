@@ -14,7 +14,7 @@ CREATE OR REPLACE MACRO adapted_sides(target, hidden, query, key_value, width, m
         )
     END;
 COMMENT ON FUNCTION adapted_sides IS
-    'Inputs and outputs of one adapted linear layer, in features: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685). For the MLP, the sums over the MLPs of a layer (mlps, with width features in all). fused: 2 if gate and up projection are one tensor, for which PEFT doubles the rank, else 1.';
+    'The numbers of input and output features of one adapted linear layer: a LoRA adapter of rank r has r x (in + out) parameters (Hu et al. 2021, arXiv 2106.09685). For layers of the MLP, the numbers are sums over all MLPs in a transformer layer (mlps of them, with a total width of width features). fused: 2 if the gate and up projections are one tensor, for which PEFT doubles the rank, otherwise 1.';
 
 CREATE OR REPLACE MACRO adapts_experts(is_trainer, model) AS
     NOT coalesce(is_trainer, FALSE)
@@ -22,11 +22,11 @@ CREATE OR REPLACE MACRO adapts_experts(is_trainer, model) AS
         lower(model), '^(gemma-4|gpt-oss|granite|llama-4|mistral-small-4|nemotron|qwen3[.])'
     );
 COMMENT ON FUNCTION adapts_experts IS
-    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps them in one tensor, which PEFT 0.21 (_convert_peft_config_moe of utils/transformers_weight_conversion.py) adapts, except in these families: there, only shared experts and dense layers get adapters (Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention). A mixture with another name is assumed to adapt its experts, which takes more memory and time.';
+    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps the experts in one tensor, which PEFT 0.21 (_convert_peft_config_moe in utils/transformers_weight_conversion.py) adapts, except in the model families that this macro names, where only shared experts and dense layers get adapters (Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention). In a mixture with any other name, the experts are assumed to be adapted, which takes more memory and time.';
 
 CREATE OR REPLACE MACRO fuses_experts(stack, experts) AS coalesce(stack = 'liger' AND experts > 1, FALSE);
 COMMENT ON FUNCTION fuses_experts IS
-    'True if the experts of a layer are one tensor, as in transformers 5, with which the planner''s default stack is modelled. Measured runs of other stacks used transformers 4 or engines, whose experts are linear layers. QLoRA quantizes linear layers only (replace_with_bnb_linear of transformers 5.23), so fused experts stay in 16 bits.';
+    'True if the experts of a layer are one tensor, as in transformers 5, on which the model of the planner''s default stack is based. The measured runs of other stacks used transformers 4 or engines, in which experts are linear layers. QLoRA quantizes linear layers only (replace_with_bnb_linear in transformers 5.23), so fused experts stay in 16 bits.';
 
 CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
     CASE
@@ -34,11 +34,11 @@ CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
         ELSE sliding_window * (2 - sliding_window / seq_len)
     END;
 COMMENT ON FUNCTION window_length IS
-    'Length at which causal attention without a window, in which a token sees half the sequence on average, reads as many keys per token as attention with a window over seq_len tokens, whose first tokens see fewer keys.';
+    'The sequence length at which causal attention without a window reads as many keys per token as attention with a window reads over seq_len tokens. Without a window, a token sees half of the sequence on average; with a window, the first tokens see fewer keys than the window holds.';
 
 CREATE OR REPLACE MACRO linear_mixer_length() AS 512e0;
 COMMENT ON FUNCTION linear_mixer_length IS
-    'Length of the sequence at which causal attention costs as much as a linear-time mixer: chunks of 128 to 256 tokens, and states of 128 features read and written. Dao and Gu 2024, arXiv 2405.21060.';
+    'The sequence length at which causal attention costs as much as a linear-time mixer, which works on chunks of 128 to 256 tokens, and reads and writes states of 128 features. Dao and Gu 2024, arXiv 2405.21060.';
 
 CREATE OR REPLACE MACRO attended_length(
     seq_len, layers, full_attention_layers, linear_attention_layers, sliding_window
@@ -55,7 +55,7 @@ CREATE OR REPLACE MACRO attended_length(
         + coalesce(linear_attention_layers, 0) * least(seq_len, linear_mixer_length())
     ) / layers;
 COMMENT ON FUNCTION attended_length IS
-    'Tokens that attention would span in each layer if all layers were alike: seq_len if all of them see the whole sequence; null arguments as in models.';
+    'The number of tokens that attention spans, averaged over the layers: seq_len if every layer sees the whole sequence. Null arguments mean the same as nulls in the table models.';
 
 CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
     CASE
@@ -63,12 +63,12 @@ CREATE OR REPLACE MACRO of_all_layers(layers, dense_layers, sparse, dense) AS
         ELSE ((layers - dense_layers) * sparse + dense_layers * dense) / layers
     END;
 COMMENT ON FUNCTION of_all_layers IS
-    'Average over the layers of a mixture of experts whose first layers are dense.';
+    'The average of a quantity over all layers of a mixture of experts whose first layers are dense, given the quantity in a sparse layer and in a dense layer.';
 
 CREATE OR REPLACE MACRO runs_every_expert(is_trainer, model) AS
     coalesce(is_trainer, FALSE) AND model LIKE 'llama-4-%';
 COMMENT ON FUNCTION runs_every_expert IS
-    'True if the training code passes every token through every expert: Llama4TextMoe of transformers 5.23 (modeling_llama4.py) does, with a router score of zero for experts that a token was not sent to. Engines, torchtune (TokenChoiceTopKRouter of modules/moe/moe.py) and LitGPT (LLaMAMoE of model.py) pass each token through its chosen experts only.';
+    'True if the training code passes every token through every expert, as Llama4TextMoe in transformers 5.23 (modeling_llama4.py) does, with a router score of zero for the experts that were not chosen. Engines, torchtune (TokenChoiceTopKRouter in modules/moe/moe.py) and LitGPT (LLaMAMoE in model.py) pass each token only through its chosen experts.';
 
 CREATE OR REPLACE MACRO settings_of(jobs) AS TABLE
 WITH _settings_resolved AS (
@@ -89,10 +89,10 @@ _settings_shape AS (
         CASE WHEN runs_every_expert THEN m.experts ELSE m.experts_active END AS experts_active,
         coalesce(m.shared_intermediate, 0) AS shared_width,
         m.experts > 1 AND adapts_experts(s.is_trainer, m.model) AS adapts_experts,
-        -- PEFT adds the adapters of an expert tensor to the tensor before each product.
+        -- PEFT adds the adapters of an expert tensor to that tensor before each matrix product.
         (fuses_experts(s.stack, m.experts) AND adapts_experts AND s.adapts_mlp = 1)::INTEGER
             AS folds_adapters,
-        -- The MLPs of a layer that lora_targets can name, averaged over the layers, and their total width.
+        -- How many MLPs of a layer lora_targets can name, averaged over the layers, and their total width.
         CASE
             WHEN adapts_experts THEN of_all_layers(m.layers, m.dense_layers, m.experts, 0e0)
             WHEN m.experts > 1 THEN of_all_layers(m.layers, m.dense_layers, (shared_width > 0)::INTEGER, 1e0)
@@ -102,12 +102,12 @@ _settings_shape AS (
             WHEN adapts_experts OR m.experts = 1 THEN adapted_mlps * m.intermediate
             ELSE of_all_layers(m.layers, m.dense_layers, shared_width, m.dense_intermediate)
         END AS adapted_mlp_width,
-        -- The share of these MLPs whose adapters process a given token.
+        -- The share of the adapted MLPs whose adapters process a given token.
         (1 - folds_adapters)
         * CASE WHEN adapts_experts THEN m.experts_active / m.experts ELSE 1e0 END AS token_share,
         CASE WHEN s.unties_head AND m.tied_embeddings = 1 THEN m.vocab::DOUBLE * m.hidden ELSE 0e0 END
             AS untied_params,
-        -- Latent attention: values are narrower than queries and keys.
+        -- In latent attention, values are narrower than queries and keys.
         m.heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS query_width,
         m.kv_heads * (m.head_dim + coalesce(m.value_head_dim, m.head_dim)) / 2e0 AS key_value_width,
         CASE WHEN m.gated_mlp = 1 THEN 4e0 ELSE 2e0 END AS mlp_tensors,
@@ -121,7 +121,7 @@ _settings_shape AS (
             target, m.hidden, query_width, key_value_width, token_share * adapted_mlp_width,
             token_share * adapted_mlps, 1
         )) AS adapted,
-        -- Capped at all parameters, for a model with experts in only some layers whose row does not say so.
+        -- Capped at all linear parameters: a model's row may not state that only some layers have experts.
         (m.experts > 1)::INTEGER * least(
             m.params_linear,
             (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
@@ -132,7 +132,7 @@ _settings_shape AS (
         g.bf16_dense_tflops, g.fp16_dense_tflops, g.fp8_dense_tflops, g.fp4_dense_tflops, g.fp32_tflops,
         g.gemm_bf16_measured_tflops, g.gemm_fp16_measured_tflops, g.tdp_w,
         g.nvlink_gb_s,
-        -- GPUs joined by NVLink, if these are not simply a node: the NVLink domain of a rack has 72.
+        -- Number of GPUs that NVLink joins, if not simply those of a node: 72 in the NVLink domain of a rack.
         CASE
             WHEN g.nvlink_topology = 'bridge' THEN 2e0
             WHEN g.nvlink_topology = 'switched' AND g.max_gpus_per_node = 4 THEN 72e0
@@ -158,7 +158,7 @@ SELECT
         WHEN '16bit' THEN k.logits_16bit
         WHEN 'outside' THEN k.logits_outside
         ELSE k.logits_hf
-    -- An adapter on the head adds its own outputs, and the sum with the head's, in 16 bits.
+    -- An adapter on the head adds its own outputs, and their sum with the head's outputs, in 16 bits.
     END + CASE WHEN contains(lora_targets, 'lm_head') THEN 2e0 * bytes_16bit() ELSE 0e0 END
         AS logit_bytes,
     sharding IN ('fsdp', 'zero3') AS shards_weights,
@@ -180,7 +180,7 @@ SELECT
     END AS adapter_params,
     coalesce(list_sum(list_transform(adapted, lambda sides: sides[1]))::DOUBLE, 0e0) AS adapted_in,
     coalesce(list_sum(list_transform(adapted, lambda sides: sides[2]))::DOUBLE, 0e0) AS adapted_out,
-    -- A second copy of the experts, with their adapters added.
+    -- A second copy of the experts, with the adapters added.
     folds_adapters * bytes_16bit() * expert_params AS folded_bytes,
     quantized_weight_bytes(quantization) AS quantized_bytes,
     CASE WHEN fuses_experts(stack, experts) THEN expert_params / params_linear ELSE 0e0 END
@@ -189,42 +189,42 @@ SELECT
         WHEN is_quantized THEN quantized_bytes + (bytes_16bit() - quantized_bytes) * unquantized_share
         ELSE bytes_16bit()
     END AS linear_width,
-    -- Adapters with dropout keep each input, in the type they compute in, and a mask of a byte per element.
+    -- Adapters with dropout keep each input, in the format of the products, and a mask of a byte per element.
     CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END
         AS full_weight_bytes,
-    -- The residual stream is fp32 in fp32 runs, under autocast on unsharded fp32 weights, and if k-bit
-    -- training upcasts the norms; FSDP's own mixed precision keeps it in 16 bits.
+    -- The residual stream is fp32 in fp32 runs, under autocast with unsharded fp32 weights, and when k-bit
+    -- training upcasts the norms; FSDP's own mixed precision keeps the stream in 16 bits.
     CASE
         WHEN training_precision = 'fp32' THEN 1e0
         WHEN is_trainer AND NOT shards_weights
             AND (kbit_upcast = 1 OR (is_full AND training_precision = 'amp')) THEN 1e0
         ELSE 0e0
     END AS fp32_residual,
-    -- Adapters under accelerate's FSDP hold the checkpoints once more during the backward pass.
+    -- With adapters under accelerate's FSDP, the backward pass holds another copy of the checkpoints.
     is_trainer AND sharding = 'fsdp' AND has_adapters AS doubles_checkpoints,
-    -- One layer's activations, of 16 bits each, per token: norms and residuals 8 x hidden, attention 3 x
-    -- query and 3 x key and value, MLP 4 x intermediate (2 x where it is not gated). Korthikanti et al. 2022,
-    -- arXiv 2205.05198. A mixture holds another copy of the hidden states for each chosen expert, going in
-    -- and coming out.
+    -- One layer's 16-bit activations per token: 8 x hidden for norms and residuals, 3 x query and 3 x
+    -- key-value width for attention, and 4 x intermediate for the MLP (2 x if it is not gated). Korthikanti
+    -- et al. 2022, arXiv 2205.05198. A mixture also holds a copy of the hidden states going into and coming
+    -- out of each chosen expert.
     bytes_16bit() * (
         (8e0 + CASE WHEN experts > 1 THEN 2e0 * experts_active ELSE 0e0 END) * hidden
         + 3e0 * query_width + 3e0 * key_value_width + mlp_tensors * active_intermediate
     ) AS layer_bytes_per_token
 FROM _settings_shape;
 COMMENT ON MACRO TABLE settings_of IS
-    'Settings of runs (columns of catalog/measured_runs.csv; missing ones have the stated defaults) joined to model, GPU and stack, as numbers.';
+    'The settings of runs (columns of catalog/measured_runs.csv; missing columns get their defaults), joined to the model, GPU and stack of each run, as numbers.';
 
 CREATE OR REPLACE MACRO scale_of(coefficients) AS TABLE
 SELECT
     *,
-    -- Context-parallel ranks hold the same weights and a part of each sequence: the state is sharded over
-    -- them as over data-parallel ranks.
+    -- Each context-parallel rank holds the same weights and a part of every sequence: the state is sharded
+    -- over these ranks as over data-parallel ranks.
     micro_batch * seq_len / context_parallel AS micro_step_tokens,
     gpu_count / (tensor_parallel * pipeline_parallel) AS data_parallel,
     tensor_parallel * pipeline_parallel AS model_parallel,
-    -- GPUs over which one copy of the model is split, including its experts over expert-parallel ranks.
+    -- Number of GPUs over which a copy of the model is split; expert-parallel ranks also split its experts.
     CASE
         WHEN expert_parallel > 1 AND expert_params > 0 THEN model_parallel * params_total / (
             params_total - expert_params
@@ -239,4 +239,4 @@ SELECT
     shards_weights AND data_parallel > 1 AS gathers_weights
 FROM query_table(coefficients);
 COMMENT ON MACRO TABLE scale_of IS
-    'Tokens of one micro-step on one rank, and the sizes of the groups over which a run and its state are split.';
+    'The tokens of one micro-step on one rank, and the sizes of the groups of GPUs over which a run and its state are split.';

@@ -1,4 +1,4 @@
--- The features in which the bytes and the work of a training step are linear.
+-- The features on which the bytes and the work of a training step depend linearly.
 
 CREATE OR REPLACE MACRO features_of(settings) AS TABLE
 SELECT
@@ -8,16 +8,16 @@ SELECT
         'layers x hidden': layers * hidden,
         'layers x query': layers * query_width,
         'layers x key value': layers * key_value_width,
-        -- Width of the MLP, summed over a token's experts.
+        -- Width of the MLP, summed over the experts that a token uses.
         'layers x intermediate': layers * active_intermediate,
-        -- Attention that is not fused.
+        -- Scores of attention that is not fused.
         'layers x scores': layers * heads * seq_len,
         'layers x adapters': layers * adapted_width,
         'layers x heads': layers * heads,
         'hidden': hidden, 'query': query_width, 'key value': key_value_width,
         'intermediate': active_intermediate, 'scores': heads * seq_len, 'adapters': adapted_width,
         'vocabulary': vocab, 'heads': heads,
-        -- Masks.
+        -- For attention masks.
         'length': seq_len,
         'token': 1
     }::MAP (VARCHAR, DOUBLE) AS token_features,
@@ -38,7 +38,7 @@ SELECT
     }::MAP (VARCHAR, DOUBLE) AS fixed_features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE features_of IS
-    'The features of each run for which recipe_memory has bytes per unit, by name: per token of a micro-batch, and fixed.';
+    'The settings of runs with the features for which recipe_memory gives bytes per unit, as maps by the name of the feature: token_features (per token of a micro-batch) and fixed_features.';
 
 CREATE OR REPLACE MACRO traced_term(moment, category) AS
     CASE
@@ -47,7 +47,7 @@ CREATE OR REPLACE MACRO traced_term(moment, category) AS
         ELSE 'step_copy'
     END;
 COMMENT ON FUNCTION traced_term IS
-    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step a term for each purpose, at other moments one term for everything but the optimizer state.';
+    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step, each purpose has a term; at other moments, one term covers everything except the optimizer state.';
 
 CREATE OR REPLACE MACRO shown_term(moment, category) AS
     CASE
@@ -57,14 +57,14 @@ CREATE OR REPLACE MACRO shown_term(moment, category) AS
             AND category IN ('working_set', 'temporaries', 'hidden_temporaries') THEN 'working'
     END;
 COMMENT ON FUNCTION shown_term IS
-    'The term under which bytes of recipe_memory are shown, in addition to the moment to which they belong.';
+    'The term under which bytes of recipe_memory are shown, in addition to the term of their moment; null if there is no such term.';
 
 CREATE OR REPLACE MACRO traced_coefficients() AS TABLE
 SELECT recipe, term, feature, sum(bytes) AS bytes
 FROM (
     SELECT
         r.recipe,
-        -- Traces with one kind of quantization cannot separate the bytes of weights from their number.
+        -- Traces with one kind of quantization cannot tell the bytes of weights from the number of weights.
         s.method = 'qlora' AND r.category = 'weights' AND r.feature = 'linear parameters' AS is_packed,
         CASE WHEN s.double_quantization = 1 THEN 'nf4dq' ELSE s.quantization END AS traced_quantization,
         CASE WHEN is_packed THEN 'quantized linear bytes' ELSE r.feature END AS feature,
@@ -79,7 +79,7 @@ COMMENT ON MACRO TABLE traced_coefficients IS
     'Bytes per unit of each feature, for each term of each traced recipe.';
 
 CREATE OR REPLACE MACRO term_sum(is_of_term, bytes) AS
-    -- Rounded to a thousandth: the last digits of a sum depend on the order in which threads add.
+    -- Rounded to a thousandth, because the last digits of a sum depend on the order in which threads add.
     round(coalesce(sum(bytes) FILTER (is_of_term), 0e0), 3);
 COMMENT ON FUNCTION term_sum IS 'Bytes of one term, summed over its features.';
 
@@ -109,11 +109,11 @@ COMMENT ON FUNCTION term_sums IS 'Bytes of each term, summed over its features.'
 CREATE OR REPLACE MACRO runs_traced_code(model, experts, mlp_tensors) AS
     experts = 1 AND mlp_tensors = 4 AND model NOT LIKE 'gemma-2-%';
 COMMENT ON FUNCTION runs_traced_code IS
-    'True if a model runs the code from which coefficients are learned: dense, with a gated MLP and uncapped scores. Other models keep the formula.';
+    'True if a model runs the kind of code from which the coefficients were learned: the model is dense, and has a gated MLP and uncapped attention scores. For other models, the general formulas apply.';
 
 CREATE OR REPLACE MACRO traced_of(settings) AS TABLE
 WITH _traced_runs AS (
-    -- Runs equal in everything else count once: a plan asks about many cards and sizes for one job.
+    -- Runs that differ only in other columns count once: a plan asks about many cards and sizes for one job.
     SELECT DISTINCT
         recipe, method, model, quantization, lora_rank, lora_targets, seq_len, token_features, fixed_features
     FROM features_of(settings)
@@ -128,4 +128,4 @@ FROM _traced_runs AS r
 JOIN traced_coefficients() AS c ON c.recipe = r.recipe
 GROUP BY ALL;
 COMMENT ON MACRO TABLE traced_of IS
-    'Bytes of each term of the traced recipe of a run: fixed, and per token of a micro-batch.';
+    'The bytes of each term of a run''s traced recipe: fixed, and per token of a micro-batch.';

@@ -15,9 +15,9 @@ SELECT
     END AS weight_total_bytes,
     CASE WHEN is_full THEN params_total + untied_params ELSE adapter_params END AS trainable_params,
     CASE WHEN is_full THEN full_weight_bytes ELSE adapter_bytes END AS gradient_bytes,
-    -- Adam's two moments; ZeRO's mixed precision also has a copy of the weights in fp32.
+    -- The two moments of Adam; mixed precision under ZeRO also keeps an fp32 copy of the weights.
     CASE
-        -- transformers' Trainer keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
+        -- The Trainer of transformers keeps the moments of embeddings in fp32 (Trainer.create_optimizer).
         WHEN is_8bit_optimizer THEN bytes_8bit_moments() + CASE
             WHEN is_full AND is_trainer
                 THEN (2e0 * bytes_fp32() - bytes_8bit_moments()) * vocab * hidden / params_total
@@ -26,10 +26,10 @@ SELECT
         WHEN training_precision = 'deepspeed_bf16' THEN 3e0 * bytes_fp32()
         WHEN is_full THEN 2e0 * full_weight_bytes
         ELSE 2e0 * adapter_bytes
-    -- A paged optimizer's pages are not torch's memory; a process may have all of them on its GPU.
+    -- The pages of a paged optimizer do not count as torch's memory, but may all be on the process's GPU.
     END * CASE WHEN is_paged_optimizer AND memory_metric <> 'smi' THEN 0e0 ELSE 1e0 END AS optimizer_bytes,
-    -- foreach AdamW, the Trainer's long-time default, keeps one more copy of the updated weights (torchtune,
-    -- torchtitan and Megatron fuse the step); ZeRO's mixed precision also an fp32 copy of the gradients.
+    -- foreach AdamW, long the Trainer's default, keeps one more copy of the updated weights (torchtune,
+    -- torchtitan and Megatron fuse the step); mixed precision under ZeRO keeps an fp32 copy of the gradients.
     CASE
         WHEN optimizer = 'adamw' AND has_foreach THEN k.foreach_copy * CASE
             WHEN NOT is_full THEN adapter_bytes
@@ -64,13 +64,13 @@ SELECT
             WHEN working_kernels = 'compiled' THEN k.working_compiled
             ELSE k.working_fused
         END
-        -- The eight residual tensors of the layer formula.
+        -- The 8 x hidden of norms and residuals in layer_bytes_per_token.
         + CASE WHEN fp32_residual = 1 THEN k.working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
         + heads * seq_len * CASE WHEN flash_attention = 0 THEN k.working_eager_scores ELSE 0e0 END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
         AS working_bytes_per_token,
     CASE WHEN is_quantized THEN k.working_quantized * bytes_16bit() * hidden * intermediate ELSE 0e0 END
-        -- A layer's experts with their adapters, and their gradients, all of which Liger holds at once.
+        -- A layer's experts with adapters added, and the experts' gradients, which Liger holds all at once.
         + folded_bytes / layers
         * ((checkpointing = 'full')::INTEGER + CASE kernels WHEN 'eager' THEN 1e0 / 3 ELSE 1e0 END)
         AS unpacked_bytes,
@@ -79,23 +79,23 @@ SELECT
     params_unquantized * bytes_16bit() AS root_unit_bytes,
     k.fsdp_layers * params_linear / layers * linear_width AS layer_units_bytes,
     greatest(vocab * hidden, hidden * intermediate)::DOUBLE AS largest_tensor_params,
-    -- Embeddings, or a head of their size.
+    -- The embeddings, or a head of the same size.
     params_unquantized / (2e0 - tied_embeddings) AS embedding_params,
-    -- A driver reserves memory per multiprocessor: older and smaller cards have fewer of them.
+    -- A driver reserves memory per multiprocessor; older and smaller cards have fewer multiprocessors.
     CASE WHEN gpu_year < 2020 THEN k.context_before_2020_gib ELSE k.context_gib END AS context_gib,
-    -- If the run is a traced recipe, the results of the recipe's traces replace these formulas.
+    -- If the run follows a traced recipe, the results of the recipe's traces replace these formulas.
     t.traced_fixed, t.traced_per_token,
-    -- Under autocast each adapter has a 16-bit copy of its input anyway: dropout adds only the mask.
+    -- Under autocast, each adapter keeps a 16-bit copy of its input anyway, so dropout adds only the mask.
     untraced_dropout * dropout_bytes_per_token
         / CASE WHEN autocast = 1 THEN bytes_16bit() + 1 ELSE 1e0 END AS dropout_layer_bytes,
-    -- Stored for each layer, or recomputed for the layer whose backward pass is running.
+    -- Dropout bytes are stored for each layer, or recomputed for the layer whose backward pass is running.
     CASE WHEN checkpointing = 'none' THEN layers * dropout_layer_bytes ELSE 0e0 END AS dropout_stored_bytes,
     CASE WHEN checkpointing = 'none' THEN 0e0 ELSE dropout_layer_bytes END AS dropout_working_bytes
 FROM _memory_settings AS s
 LEFT JOIN traced_of('_memory_settings') AS t
     USING (recipe, method, model, quantization, lora_rank, lora_targets, seq_len);
 COMMENT ON MACRO TABLE memory_coefficients IS
-    'Bytes of each part of a training state before micro-batch and sharding are applied. Rajbhandari et al. 2019 (arXiv 1910.02054) for the states, Korthikanti et al. 2022 (arXiv 2205.05198) for activations; constants fitted.';
+    'The bytes of each part of a training step''s memory, before micro-batch and sharding are applied. The formulas for the training state follow Rajbhandari et al. 2019 (arXiv 1910.02054), and the formulas for activations follow Korthikanti et al. 2022 (arXiv 2205.05198); the constants are fitted.';
 
 CREATE OR REPLACE MACRO peak_phase_of(loss, backward_start, backward_end, optimizer_step) AS
     CASE greatest(loss, backward_start, backward_end, optimizer_step)
@@ -104,7 +104,7 @@ CREATE OR REPLACE MACRO peak_phase_of(loss, backward_start, backward_end, optimi
         WHEN backward_end THEN 'end of backward'
         ELSE 'optimizer step'
     END;
-COMMENT ON FUNCTION peak_phase_of IS 'The phase of a training step that needs the most memory, from the bytes of each phase.';
+COMMENT ON FUNCTION peak_phase_of IS 'The phase of a training step that needs the most memory, given the bytes of each phase.';
 
 CREATE OR REPLACE MACRO memory_terms(scaled) AS TABLE
 WITH _memory_traced AS (
@@ -163,7 +163,7 @@ _memory_states AS (
             ELSE trainable_params * step_copy_bytes / weight_shards
         END
             AS step_copy_bytes_per_gpu,
-        -- Gradients live through the forward pass only when they are being accumulated.
+        -- Gradients live through the forward pass only if they are accumulated over micro-steps.
         CASE WHEN grad_accum > 1 THEN 1e0 ELSE 0e0 END AS accumulates,
         coalesce(traced_stored, CASE
             WHEN checkpointing = 'none' THEN stored_bytes_per_token + stored_score_bytes_per_token
@@ -186,15 +186,15 @@ _memory_states AS (
         coalesce(traced_logits, logits_bytes_per_token * micro_step_tokens / tensor_parallel) AS logits_bytes,
         CASE WHEN gathers_weights THEN root_unit_bytes / model_parallel ELSE 0e0 END AS root_bytes,
         CASE WHEN gathers_weights THEN layer_units_bytes / tensor_parallel ELSE 0e0 END AS units_bytes,
-        -- A unit's gradients are unsharded until scattered, those of the root unit until the end: Zhao
-        -- et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets.
+        -- A unit's gradients are unsharded until they are scattered, the root unit's until the end of the
+        -- pass: Zhao et al. 2023, arXiv 2304.11277. DeepSpeed scatters buckets of gradients instead.
         CASE
             WHEN gathers_weights AND is_full AND sharding = 'fsdp' THEN bytes_16bit() / model_parallel
             ELSE 0e0
         END AS whole_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + vocab * hidden) AS first_gradient_bytes,
         whole_gradient_bytes * (params_linear / layers + params_unquantized) AS last_gradient_bytes,
-        -- The first and the last stage of a pipeline hold the embeddings or the head as well as their layers.
+        -- The first stage of a pipeline also holds the embeddings, and the last stage the head.
         CASE
             WHEN pipeline_parallel > 1 THEN 1 + greatest(0e0,
                 embedding_params - params_unquantized / pipeline_parallel
@@ -210,14 +210,14 @@ _memory_phases AS (
         on_gpu * largest_stage * (weight_bytes_per_gpu + optimizer_bytes_per_gpu) + adapter_bytes_per_gpu
             AS resident_bytes,
         on_gpu * largest_stage * accumulates * gradient_bytes_per_gpu AS kept_gradient_bytes,
-        -- Traced moments lack the optimizer's state, and gradients kept over micro-steps unless the recipe
-        -- keeps them too; if only the recipe keeps gradients, they are subtracted.
+        -- The traced bytes of a moment exclude the optimizer state, and include accumulated gradients only if
+        -- the recipe accumulates; if the recipe does but the run does not, these gradients are subtracted.
         optimizer_bytes_per_gpu + kept_gradient_bytes - (recipe_grad_accum - 1) * gradient_bytes_per_gpu
             AS traced_kept_bytes,
         coalesce(
             greatest(traced_forward, traced_loss) + traced_kept_bytes,
-            -- The last stage of a pipeline has one micro-batch under way, the first as many as there are
-            -- stages: Narayanan et al. 2021, arXiv 2104.04473.
+            -- The last stage of a pipeline has one micro-batch in flight, the first stage as many as there
+            -- are stages: Narayanan et al. 2021, arXiv 2104.04473.
             resident_bytes + stored_bytes / pipeline_parallel + logits_bytes + root_bytes
             + kept_gradient_bytes
         ) AS loss_phase_bytes,
@@ -242,7 +242,7 @@ _memory_peak AS (
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
             AS peak_bytes,
         CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
-        -- Memory that the caching allocator may lose between tensors of changing size.
+        -- Tensors of changing size, between which the caching allocator may lose memory.
         logits_bytes + working_bytes AS transient_bytes,
         root_bytes + units_bytes + CASE WHEN data_parallel > 1 THEN stored_bytes ELSE 0e0 END AS sharded_bytes
     FROM _memory_phases
@@ -251,8 +251,8 @@ _memory_peak AS (
 SELECT
     *,
     gib(peak_bytes) + CASE WHEN traced_fixed IS NULL THEN k.allocated_base_gib ELSE 0e0 END AS allocated_gib,
-    -- The caching allocator keeps more than is in use, above all after large transient tensors; when memory
-    -- runs short, it gives the surplus back.
+    -- The caching allocator keeps more memory than is in use, above all after large transient tensors; when
+    -- memory runs short, it gives the surplus back.
     least(
         greatest(usable_memory_gib - process_gib, allocated_gib),
         allocated_gib * k.reserved_ratio
@@ -266,7 +266,7 @@ SELECT
         WHEN 'reserved' THEN reserved_gib
         ELSE reserved_gib + process_gib
     END AS memory_gib,
-    -- A run dies if the phases' needs plus the losses between large transient tensors exceed usable memory.
+    -- A run dies if a phase, plus the losses between large transient tensors, exceeds usable memory.
     gib(greatest(
         optimizer_phase_bytes,
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes)
@@ -274,4 +274,4 @@ SELECT
     )) * k.fit_reserved_ratio + process_gib + k.fit_margin_gib AS needed_gib
 FROM _memory_peak;
 COMMENT ON MACRO TABLE memory_terms IS
-    'Peak memory of each setting, GiB per GPU: the largest of loss, start of backward, end of backward and optimizer step; allocated, reserved and of the whole process.';
+    'The peak memory of each run in GiB per GPU (allocated, reserved, and of the whole process): the largest need among the phases loss, start of backward, end of backward and optimizer step.';

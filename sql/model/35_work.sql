@@ -19,7 +19,7 @@ CREATE OR REPLACE MACRO work_recipe(
         )
     END;
 COMMENT ON FUNCTION work_recipe IS
-    'The recipe of recipe_work for a run''s settings: which weights train, in which type, and whether autocast chooses the types of the products.';
+    'The recipe of recipe_work for a run''s settings: which weights are trained, in which number format, and whether autocast chooses the formats of the products.';
 
 CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
     CASE
@@ -28,7 +28,7 @@ CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
         ELSE 'flash'
     END;
 COMMENT ON FUNCTION attention_kernel IS
-    'The attention kernel that torch uses: flash attention from compute capability 8.0, otherwise the memory-efficient one.';
+    'The attention kernel that torch uses: eager if flash_attention is 0; otherwise flash attention from compute capability 8.0, and the memory-efficient kernel on older cards.';
 
 CREATE OR REPLACE MACRO token_list(w) AS [
     w.layer_token_hidden, w.layer_token_query, w.layer_token_key_value, w.layer_token_intermediate,
@@ -37,14 +37,14 @@ CREATE OR REPLACE MACRO token_list(w) AS [
     w.token_unadapted_down_weights, w.token_head_weights, w.token_adapter_weights, w.layer_token_attention
 ]::DOUBLE[];
 COMMENT ON FUNCTION token_list IS
-    'The features of recipe_work to which each token adds, as a list: of coefficients, or of a run''s amounts per token. Without token_vocab, as logits are timed separately.';
+    'The features of recipe_work that grow with the number of tokens, as a list of either their coefficients or a run''s amounts per token. token_vocab is not in the list, because logits are timed separately.';
 
 CREATE OR REPLACE MACRO fixed_list(w) AS [
     w.layer_weights, w.unadapted_down_weights, w.head_weights, w.tied_head_weights, w.adapter_weights,
     w.layers, w.layer_adapters, w.grouped_layers, w.unadapted_down_layers, w.once
 ]::DOUBLE[];
 COMMENT ON FUNCTION fixed_list IS
-    'The features of recipe_work that do not depend on tokens, as a list: of coefficients, or of a run''s amounts.';
+    'The features of recipe_work that do not depend on the number of tokens, as a list of either their coefficients or a run''s amounts.';
 
 CREATE OR REPLACE MACRO work_coefficients() AS TABLE
 WITH _work_lists AS (
@@ -78,7 +78,7 @@ SELECT
     len(linear_targets)::DOUBLE AS adapters,
     CASE WHEN NOT is_full AND contains(lora_targets, 'down_proj') THEN 0e0 ELSE 1e0 END AS unadapted_down,
     CASE WHEN key_value_width < query_width THEN 1e0 ELSE 0e0 END AS is_grouped,
-    -- An MLP that is not gated has half the tensors.
+    -- An MLP that is not gated has half as many tensors.
     active_intermediate * mlp_tensors / 4 AS mlp_width,
     CASE checkpointing WHEN 'full' THEN 1e0 WHEN 'sac' THEN k.recompute_selective ELSE 0e0 END
         AS recompute_passes,
@@ -113,13 +113,13 @@ SELECT
     } AS features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE work_features IS
-    'Settings of runs with the features for which recipe_work has coefficients, by their names there; token features are per token.';
+    'The settings of runs with the features for which recipe_work gives coefficients, under the names used there; features that grow with the number of tokens are amounts per token.';
 
 CREATE OR REPLACE MACRO work_of(step, recompute, passes, features) AS
     coalesce(list_dot_product(step, features), 0e0)
     + passes * coalesce(list_dot_product(recompute, features), 0e0);
 COMMENT ON FUNCTION work_of IS
-    'Coefficients times features, for the step and for the passes of its recompute; 0 if there are no coefficients.';
+    'The work of a step and of the passes of its recompute, as sums of coefficients times features; 0 if there are no coefficients.';
 
 CREATE OR REPLACE MACRO with_work(settings) AS TABLE
 WITH _work_features AS (
@@ -157,4 +157,4 @@ LEFT JOIN _work_coefficients AS s
 LEFT JOIN _work_coefficients AS r
     ON r.recipe = f.traced_work AND r.attention = f.attention AND r.part = 'recompute';
 COMMENT ON MACRO TABLE with_work IS
-    'Settings of runs with the work of a micro-step, per token and fixed: bytes, FLOPs (attention as if not causal), kernels and host operations. is_counted: true if the work was counted on traces of the recipe; otherwise all of these are 0.';
+    'The settings of runs with the work of a micro-step, per token and per micro-step: bytes, FLOPs (with attention counted as if it were not causal), kernels and host operations. is_counted: true if the work was counted on traces of the recipe; if false, all amounts of work are 0.';

@@ -1,16 +1,16 @@
--- Seconds of one micro-step, as a sum of separate times.
+-- The time of one micro-step, as a sum of separate times.
 
 CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0);
 COMMENT ON FUNCTION head_width_rate IS
-    'Rate of fused attention with heads width features wide, relative to heads of 128: 0.83 at 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
+    'Rate of fused attention with heads of the given width, relative to heads with a width of 128: 0.83 for a width of 64. Dao 2023, arXiv 2307.08691; Shah et al. 2024, arXiv 2407.08608.';
 
 CREATE OR REPLACE MACRO speed_coefficients(settings) AS TABLE
 WITH _speed_rates AS (
     SELECT
         s.*,
         coalesce(s.bf16_dense_tflops, s.fp16_dense_tflops) AS dense_16bit_tflops,
-        -- Dense 16-bit products of large square matrices: measured if a measurement exists, else from the
-        -- watts per datasheet TFLOP, capped at most_above_datasheet.
+        -- Rate of dense 16-bit products of large square matrices: measured if a measurement exists, otherwise
+        -- from the watts per datasheet TFLOP/s, capped by most_above_datasheet.
         coalesce(
             s.gemm_bf16_measured_tflops,
             CASE WHEN s.bf16_dense_tflops IS NULL THEN s.gemm_fp16_measured_tflops END,
@@ -20,14 +20,14 @@ WITH _speed_rates AS (
                 * exp(s.gemm_log_offset)
             )
         ) * 1e12 AS gemm_flops,
-        -- The class of a recipe: vendors tune their engines for each generation of GPUs, default recipes run
-        -- on all of them.
+        -- The class of a recipe: vendors tune their engines for each generation of GPUs, whereas default
+        -- recipes run on all generations.
         s.kernels IN ('engine', 'mosaic') AS is_tuned,
         -- Engines use cuDNN's attention kernels.
         CASE WHEN s.flash_attention = 2 THEN 'engine' ELSE s.kernels END AS attention_kernels,
-        -- fp32 products run outside the matrix units: frameworks leave TF32 off.
+        -- fp32 products run outside the matrix units, because frameworks leave TF32 off.
         coalesce(s.fp32_tflops, dense_16bit_tflops / 16) * 1e12 * k.fp32_efficiency AS fp32_flops_per_second,
-        -- Forward pass and input gradients always; weight gradients only if weights train.
+        -- The forward pass and input gradients always count; weight gradients, only if weights are trained.
         CASE WHEN s.is_full THEN 3e0 ELSE 2e0 END AS product_passes,
         least(1e0, s.expert_params * s.experts_active / s.experts / s.linear_active) AS expert_flop_share,
         CASE WHEN s.gpu_year < 2020 THEN k.host_before_2020 ELSE 1e0 END AS host_factor,
@@ -36,7 +36,7 @@ WITH _speed_rates AS (
             ELSE pcie_bytes_per_second(s.pcie_gen) * k.staged_link_efficiency
         END AS pcie_link_bytes_per_second,
         NOT s.peer_to_peer AS shares_host,
-        -- Datasheets give NVLink in both directions.
+        -- Datasheets add up both directions of NVLink.
         CASE
             WHEN s.peer_to_peer AND s.nvlink_gb_s IS NOT NULL THEN s.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
             ELSE pcie_link_bytes_per_second
@@ -45,7 +45,7 @@ WITH _speed_rates AS (
     FROM with_work(settings) AS s
 ),
 
--- Share of that rate reached in training; in narrower formats, at most narrow_format_share.
+-- Share of gemm_flops reached in training; in narrower formats, at most narrow_format_share of the peak.
 _speed_efficiency AS (
     SELECT
         *,
@@ -57,11 +57,11 @@ _speed_efficiency AS (
                 WHEN bf16_dense_tflops IS NULL AND training_precision <> 'fp16' THEN k.emulated_bf16_rate
                 ELSE 1e0
             END
-            -- Default recipes on other vendors' cards use libraries that are not tuned for them.
+            -- On other vendors' cards, default recipes use libraries that are not tuned for the card.
             * CASE WHEN vendor <> 'nvidia' AND NOT is_tuned THEN k.default_other_vendor ELSE 1e0 END
             AS matmul_flops_per_second,
-        -- Fused attention on long sequences and heads of 128 features; narrow heads have fewer products per
-        -- exponential.
+        -- Speed of fused attention on long sequences, relative to matrix products; narrow heads have fewer
+        -- products per exponential.
         CASE attention WHEN 'efficient' THEN k.attention_efficient ELSE k.attention_flash END
             * CASE attention_kernels
                 WHEN 'engine' THEN k.attention_engine
@@ -69,21 +69,21 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             * CASE WHEN architecture = 'Blackwell Ultra' THEN k.attention_ultra ELSE 1e0 END
-            -- Only vendors' own kernels exploit all that is new in a generation of GPUs; older ones, least.
+            -- Only vendors' kernels exploit all that is new in a GPU generation; older kernels exploit least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
                 k.attention_exponent
                 * CASE attention_kernels WHEN 'engine' THEN 0 WHEN 'mosaic' THEN 2 ELSE 1 END
             )
-            -- Kernels written for Ampere gain nothing beyond Hopper, whose instructions they do not use.
+            -- Kernels written for Ampere lack newer instructions, and get no faster on cards beyond Hopper.
             * CASE
                 WHEN attention_kernels = 'engine' THEN 1e0
                 ELSE pow(least(1e0, h100_gemm_flops() / gemm_flops), 1 + k.attention_exponent)
             END
             * head_width_rate(query_width / heads) AS attention_share,
         matmul_flops_per_second * attention_share AS attention_flops_per_second,
-        -- Half-masked blocks, softmax and memory cost as much as additional tokens would: the faster the
-        -- products, the more tokens.
+        -- Half-masked blocks, softmax and memory access cost as much as additional tokens would; the faster
+        -- the products, the more additional tokens.
         attended_length + k.attention_half_length * attention_share AS attention_length,
         CASE
             WHEN fp8 >= 1 AND fp8_dense_tflops IS NOT NULL THEN least(
@@ -107,7 +107,7 @@ _speed_efficiency AS (
     FROM _speed_rates
 )
 
--- A multiplication with its addition counts as two FLOPs.
+-- A multiplication and its addition count as two FLOPs.
 SELECT
     *,
     CASE
@@ -117,15 +117,15 @@ SELECT
                 + flops_fp32_per_token / fp32_flops_per_second
         ELSE (
             2e0 * linear_active * (product_passes + recompute_passes)
-            -- Tokens are sorted by expert and back in 16 bits, which weighs most on narrow experts.
+            -- Tokens are sorted by expert and back again in 16 bits, which slows narrow experts the most.
             * (1 / fp8_speedup + expert_flop_share * k.expert_half_width / intermediate)
             + 2e0 * adapter_params / experts * (3e0 + recompute_passes)
         ) / matmul_flops_per_second
     END
-    -- Gradients of folded adapters are computed from those of the whole weights.
+    -- The gradients of folded adapters are computed from the gradients of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
-    -- An expert takes as long for few tokens as for more; tokens of all expert-parallel ranks are pooled.
+    -- A few tokens take an expert as long as more would; tokens of all expert-parallel ranks are pooled.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
@@ -136,8 +136,8 @@ SELECT
         ELSE 2e0 * vocab * hidden * product_passes / matmul_flops_per_second
             + vocab * k.traffic_logits * (k.traffic_logits_fixed + logit_bytes) / memory_bytes_per_second
     END AS logits_seconds_per_token,
-    -- The backward pass of flash attention computes five products for the forward's two: Dao 2023,
-    -- arXiv 2307.08691. A causal mask halves them; attention that is not fused computes the other half too.
+    -- The backward pass of flash attention computes five products, and the forward pass two: Dao 2023, arXiv
+    -- 2307.08691. A causal mask halves the work; unfused attention also computes the masked half.
     CASE
         WHEN is_counted
             THEN attention_16bit_per_token / 2 * attention_length / attended_length
@@ -150,7 +150,7 @@ SELECT
         ELSE 2e0 * attention_length * query_width * layers * (3.5e0 + recompute_passes)
             / attention_flops_per_second
     END AS attention_seconds_per_token,
-    -- The backward pass moves twice what the forward pass moves.
+    -- The backward pass moves twice as many bytes as the forward pass.
     CASE
         WHEN is_counted THEN moved_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE layers * layer_bytes_per_token
@@ -160,14 +160,14 @@ SELECT
             )
             * (3e0 + recompute_passes) / memory_bytes_per_second
     END AS elementwise_seconds_per_token,
-    -- Adapters are folded by reading and writing the weights; gradients are written once and read twice.
+    -- Folding adapters reads and writes the weights; gradients are written once and read twice.
     (moved_weight_bytes + folded_bytes * (5 + 2 * recompute_passes))
         / (memory_bytes_per_second * k.bandwidth_efficiency)
         + kernel_launches * k.kernel_seconds AS fixed_traffic_seconds,
     CASE
         WHEN is_counted AND quantization <> 'gptq'
             THEN dequantized_traffic_bytes / (memory_bytes_per_second * k.dequantization_efficiency)
-                -- Traces have 4-bit weights: 8-bit weights are twice as much to read.
+                -- The traces use 4-bit weights; 8-bit weights are twice as many bytes to read.
                 * CASE
                     WHEN quantization = 'int8'
                         THEN (quantized_bytes + bytes_16bit())
@@ -180,7 +180,7 @@ SELECT
             / memory_bytes_per_second
         ELSE 0e0
     END AS dequantization_seconds,
-    -- DeepSpeed's third stage gathers and frees each module from hooks in Python.
+    -- Stage 3 of DeepSpeed's ZeRO gathers and frees each module in Python hooks.
     CASE
         WHEN sharding = 'zero3' AND is_trainer THEN layers * k.zero3_hook_seconds
         WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * k.fsdp_hook_seconds * host_factor
@@ -198,15 +198,15 @@ SELECT
             * (CASE WHEN is_full THEN 1e0 ELSE k.host_adapter_factor END)
             * (CASE WHEN is_quantized THEN 1 + k.host_quantized ELSE 1e0 END)
     END
-    -- Transformers before version 5 loops over the experts, and waits for the indices of each one's
-    -- tokens; other stacks, and newer Transformers, group their products.
+    -- Transformers before version 5 loops over the experts, and waits for the token indices of each expert.
+    -- Other stacks, and newer versions, group the products of the experts.
     + CASE
         WHEN expert_params > 0 AND stack = 'hf'
             THEN layers * experts * (2e0 + recompute_passes) * k.expert_loop_seconds
         ELSE 0e0
     END AS host_floor_seconds,
-    -- The optimizer reads and writes weights and both moments and reads gradients, once per step; for
-    -- adapters, all of these are in fp32.
+    -- Once per step, the optimizer reads the gradients, and reads and writes the weights and both moments.
+    -- For adapters, all these tensors are in fp32.
     CASE WHEN is_full THEN params_total ELSE adapter_params END
         * CASE
             WHEN NOT is_full THEN adamw_fp32_bytes()
@@ -215,18 +215,18 @@ SELECT
         END
         * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
     params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
-    -- FSDP gathers a layer for the forward pass, and once for recompute and backward; ZeRO-3, for each pass.
+    -- FSDP gathers a layer once for forward and once for recompute with backward; ZeRO-3, for each pass.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
-    -- Tokens travel to their experts and back, forward and backward, in 16 bits: 4 x 2 bytes. Tokens whose
-    -- expert is on their own rank stay.
+    -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2 bytes.
+    -- A token whose expert is on its own rank does not travel.
     CASE
         WHEN expert_params > 0
             THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
                 * (expert_parallel - 1) / expert_parallel
         ELSE 0e0
     END AS exchanged_bytes_per_token,
-    -- Keys and values of the other context-parallel ranks, received in the forward pass, again in the
-    -- backward pass and the recompute, and their gradients: ring attention, Liu et al. 2023, arXiv
+    -- Keys and values of the other context-parallel ranks are received in the forward pass, in recompute and
+    -- in the backward pass, which also receives the gradients of both: ring attention, Liu et al. 2023, arXiv
     -- 2310.01889.
     2e0 * layers * key_value_width * bytes_16bit() * (3e0 + recompute_passes) * (context_parallel - 1)
         AS context_bytes_per_token,
@@ -234,7 +234,7 @@ SELECT
         AS reduced_bytes
 FROM _speed_efficiency;
 COMMENT ON MACRO TABLE speed_coefficients IS
-    'Seconds per token and per micro-step of each part of a training step on one GPU, before micro-batch, sharding and links are applied. FLOPs: Kaplan et al. 2020 (arXiv 2001.08361), Dao 2023 (arXiv 2307.08691) for attention; rates from gpus.csv; constants fitted.';
+    'The seconds per token and per micro-step that each part of a training step takes on one GPU, before micro-batch, sharding and links are applied. FLOPs follow Kaplan et al. 2020 (arXiv 2001.08361), and for attention Dao 2023 (arXiv 2307.08691); rates come from gpus.csv; constants are fitted.';
 
 CREATE OR REPLACE MACRO bottleneck_of(
     matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer
@@ -250,7 +250,7 @@ CREATE OR REPLACE MACRO bottleneck_of(
         WHEN offload THEN 'offload'
         ELSE 'optimizer'
     END;
-COMMENT ON FUNCTION bottleneck_of IS 'The term of a training step that takes the most time, from the seconds of each term.';
+COMMENT ON FUNCTION bottleneck_of IS 'The term of a training step that takes the most time, given the seconds of each term.';
 
 CREATE OR REPLACE MACRO speed_terms(scaled) AS TABLE
 WITH _speed_compute AS (
@@ -261,20 +261,20 @@ WITH _speed_compute AS (
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
         (elementwise_seconds_per_token * micro_step_tokens + fixed_traffic_seconds) / model_parallel
             AS traffic_seconds,
-        -- The last stage of a pipeline has the head; the others wait for it.
+        -- The last stage of a pipeline computes the head, for which the other stages wait.
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
             * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
         host_floor_seconds / pipeline_parallel AS host_seconds,
         k.host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
-        -- State in host memory is stepped there, by processors that the GPUs of a node share.
+        -- Optimizer state in host memory is updated there, by processors that a node's GPUs share.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN optimizer_seconds_unsharded * memory_bytes_per_second
                     / (k.host_memory_gb_s * 1e9) / node_count
             ELSE optimizer_seconds_unsharded / optimizer_shards
         END / grad_accum AS optimizer_seconds,
-        -- Offloaded weights are read twice and gradients written once; checkpoints are written and read once.
+        -- Offloaded weights are read twice and gradients written once; checkpoints, written and read once.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second
@@ -286,23 +286,23 @@ WITH _speed_compute AS (
         END AS offload_seconds,
         network_bytes_per_second(node_network_gbps) * k.network_efficiency AS network_bytes_per_second,
         gpu_count / node_count AS gpus_per_node,
-        -- A rack joins whole nodes; elsewhere NVLink ends at the node, or with the pair that a bridge joins.
+        -- In a rack, NVLink joins whole nodes; elsewhere it ends at the node, or at the pair on a bridge.
         CASE
             WHEN nvlinked_gpus > max_gpus_per_node AND gpus_per_node >= max_gpus_per_node THEN nvlinked_gpus
             ELSE least(nvlinked_gpus, gpus_per_node)
         END AS linked_gpus,
         greatest(gpus_per_node, linked_gpus) AS local_gpus,
-        -- Without access to each other's memory, all cards of a node pass their data through host memory; two
-        -- cards do not have to share its bandwidth.
+        -- Cards that cannot access each other's memory pass their data through host memory, whose bandwidth
+        -- is enough for two cards; more cards of a node have to share it.
         CASE WHEN shares_host THEN least(1e0, 2e0 / gpus_per_node) ELSE 1e0 END AS host_share,
-        -- The slowest link of a group sets its pace: with more cards than a bridge joins, PCIe.
+        -- A group is as fast as its slowest link: PCIe, if there are more cards than NVLink joins.
         CASE WHEN gpus_per_node > linked_gpus THEN pcie_link_bytes_per_second ELSE nvlink_bytes_per_second END
             * host_share AS link_bytes_per_second,
         CASE
             WHEN least(tensor_parallel, gpus_per_node) > linked_gpus THEN pcie_link_bytes_per_second
             ELSE nvlink_bytes_per_second
         END * host_share AS tensor_link_bytes_per_second,
-        -- Bytes that each GPU receives per micro-step. An all-reduce moves them twice, but once per step.
+        -- Bytes that each GPU receives per micro-step. An all-reduce moves bytes twice, but once per step.
         CASE
             WHEN shards_weights THEN gather_passes * gathered_bytes + reduced_bytes
             WHEN sharding = 'none' THEN 0e0
@@ -323,7 +323,7 @@ _speed_communication AS (
                     ELSE 0e0
                 END
             )
-            -- A layer is gathered twice and its gradients scattered once.
+            -- Each layer is gathered twice, and its gradients are scattered once.
             + CASE
                 WHEN shards_weights
                     THEN 3e0 * layers / pipeline_parallel * k.collective_latency_seconds * log2(data_parallel)
@@ -331,8 +331,8 @@ _speed_communication AS (
             END
             ELSE 0e0
         END AS collective_seconds,
-        -- Tensor parallelism reduces a layer's activations four times, each in two passes, in 16 bits:
-        -- Shoeybi et al. 2019, arXiv 1909.08053.
+        -- Tensor parallelism reduces a layer's activations four times, each time in two passes and in 16
+        -- bits: Shoeybi et al. 2019, arXiv 1909.08053.
         CASE
             WHEN tensor_parallel > 1
                 THEN 8e0 * layers / pipeline_parallel * hidden * bytes_16bit() * micro_step_tokens
@@ -345,11 +345,11 @@ _speed_communication AS (
         END
         + exchanged_bytes_per_token * micro_step_tokens / model_parallel * greatest(
             1 / link_bytes_per_second,
-            -- Ranks of one expert-parallel group are neighbours, after those of tensor parallelism.
+            -- Ranks are placed by tensor-parallel group first, and then by expert-parallel group.
             greatest(0e0, 1 - local_gpus / (expert_parallel * tensor_parallel))
             * gpus_per_node / network_bytes_per_second
         ) AS tensor_parallel_seconds,
-        -- Sent while attention computes.
+        -- Keys and values are sent while attention is computed.
         greatest(
             0e0,
             context_bytes_per_token * micro_step_tokens / model_parallel * greatest(
@@ -373,7 +373,7 @@ _speed_exposed AS (
             collective_seconds - k.communication_overlap * gpu_seconds,
             k.communication_floor * collective_seconds
         ) + tensor_parallel_seconds + context_parallel_seconds AS communication_seconds,
-        -- The host continues while the GPU waits for other GPUs.
+        -- The host keeps working while the GPU waits for other GPUs.
         greatest(0e0, host_seconds - k.host_overlap * gpu_seconds - communication_seconds)
             AS host_exposed_seconds
     FROM _speed_communication
@@ -398,4 +398,4 @@ SELECT
     ) AS bottleneck
 FROM _speed_step;
 COMMENT ON MACRO TABLE speed_terms IS
-    'Seconds of one micro-step per GPU, term by term, and tokens per second per GPU.';
+    'The seconds that one micro-step takes, term by term, and tokens per second per GPU.';

@@ -1,4 +1,4 @@
--- The distance of an estimate from measurements, and the width of its band.
+-- The distance of an estimate from measurements, and the width of the estimate's band.
 
 CREATE OR REPLACE MACRO gpu_class(vendor, architecture, segment, form_factor) AS
     CASE
@@ -10,10 +10,10 @@ CREATE OR REPLACE MACRO gpu_class(vendor, architecture, segment, form_factor) AS
         ELSE 'pcie'
     END;
 COMMENT ON FUNCTION gpu_class IS
-    'Class of a GPU, for error bands: cards of a class share form factor, cooling and generation.';
+    'The class of a GPU, for error bands: the cards of a class are alike in form factor, cooling and generation.';
 
 CREATE OR REPLACE MACRO log_distance(one, other) AS abs(ln(one / other));
-COMMENT ON FUNCTION log_distance IS 'The ratio of two numbers, the larger over the smaller, as a logarithm.';
+COMMENT ON FUNCTION log_distance IS 'The logarithm of the ratio of two numbers, the larger over the smaller.';
 
 CREATE OR REPLACE MACRO weight_form(method, quantization) AS
     CASE
@@ -22,14 +22,14 @@ CREATE OR REPLACE MACRO weight_form(method, quantization) AS
         ELSE coalesce(quantization, 'nf4')
     END;
 COMMENT ON FUNCTION weight_form IS
-    'Form of the frozen weights, for the distance between runs: double quantization makes no difference.';
+    'The form of the frozen weights, as used to compare runs; double quantization makes no difference.';
 
 CREATE OR REPLACE MACRO evidence_reach() AS {
     'params_measured': 1.1e0, 'length_measured': 2.01e0,
     'params_interpolated': 3e0, 'length_interpolated': 8.01e0
 };
 COMMENT ON FUNCTION evidence_reach IS
-    'Largest ratios, either way, between the parameters and sequence lengths of a run and a measured run for it to count as measured or interpolated. Held-out errors grow beyond 3 x the parameters; the rest is assumed, including lengths of 2 and 8 x, with a hundredth added for rounded lengths.';
+    'The largest ratios, in either direction, of parameters and of sequence lengths at which a run counts as measured or interpolated by comparison with a measured run. Held-out errors grow beyond a ratio of 3 in parameters; the other ratios are assumed, including 2 and 8 for lengths, to which a hundredth is added because lengths are rounded.';
 
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (
@@ -60,9 +60,9 @@ _evidence_needs AS (
     JOIN main.gpus AS g ON g.gpu_id = n.gpu
 ),
 
--- Held-out errors grow with the distance in parameters (12% within 3 x, 18% beyond, in the median of
--- families), for unmeasured classes of GPU (22% of speeds, else 14%) and for mixtures of experts
--- (27%, else 17%). Whether the stack was measured matters little.
+-- Held-out errors, as medians over families, are larger beyond 3 x the parameters (18% instead of 12%), for
+-- unmeasured classes of GPU (22% instead of 14%, for speed) and for mixtures of experts (27% instead of 17%).
+-- Whether the stack was measured matters little.
 _evidence_nearest AS (
     SELECT
         n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len,
@@ -76,11 +76,11 @@ _evidence_nearest AS (
                 WHEN r.run_id IS NOT NULL
                     AND log_distance(r.params, n.params) <= ln(evidence_reach().params_interpolated)
                     AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_interpolated)
-                    -- Cards that share host memory share its bandwidth: few cards say little about many.
+                    -- Cards without peer access share host memory: few cards say little about many.
                     AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
             END,
-            -- Without any run, the distance is greater than any other.
+            -- If there is no run to compare with, the distance is larger than any other.
             'distance': coalesce(
                 log_distance(r.params, n.params) + log_distance(r.gpu_count::DOUBLE, n.gpu_count), 99e0
             ),
@@ -90,7 +90,7 @@ _evidence_nearest AS (
     LEFT JOIN _evidence_runs AS r
         ON r.method = CASE n.method WHEN 'pretrain' THEN 'full' ELSE n.method END
         AND r.architecture = n.architecture AND r.class = n.class AND r.is_mixture = n.is_mixture
-        -- Constants fitted without a family of sources may not use its runs as evidence either.
+        -- Runs of a family that is held out of a fit do not count as evidence for that fit either.
         AND n.calibration <> 'without ' || r.family
     GROUP BY ALL
 )
@@ -101,12 +101,12 @@ SELECT
     CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
-    'The distance to the nearest measurement of a quantity (memory or speed). measured: a published run of the same GPU, count, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length (named in evidence_run); interpolated: a GPU of the same class and generation, same method, both or neither a mixture of experts, within 3 x the parameters and 8 x the length, and at most twice the GPUs if these cannot reach each other''s memory; else extrapolated.';
+    'How close each estimate of a quantity (memory or speed) is to the nearest published measurement. measured: a published run has the same GPU, number of GPUs, method, stack and form of the weights, and is within 1.1 x the parameters and 2 x the sequence length (evidence_run names the run). interpolated: a published run has the same method and a GPU of the same class and generation, both models or neither are mixtures of experts, and the run is within 3 x the parameters and 8 x the sequence length; GPUs that cannot access each other''s memory must be at most twice as many as in the run. extrapolated: no published run is that close.';
 
 CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
 COMMENT ON FUNCTION memory_evidence IS
-    'Evidence of a memory estimate: traced, between measured and interpolated, if it comes from traces of a recipe that measured runs confirm; else that of the measured runs near it.';
+    'The evidence for a memory estimate: traced (which ranks between measured and interpolated) if the estimate comes from traces of a recipe that measured runs confirm, and the nearest measured run is not close enough to count as measured; otherwise the evidence from the nearest measured run.';
 
 CREATE OR REPLACE MACRO with_band(terms, quantity) AS TABLE
 WITH _terms_judged AS (
@@ -125,4 +125,4 @@ JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
     AND b.gpu_class = t.class AND b.evidence = t.evidence;
 COMMENT ON MACRO TABLE with_band IS
-    'Estimated quantities (memory or speed) of runs, is_proven if traces confirm them, with the evidence near them and the band of held-out errors: measured over estimated, p10 low_ratio and p90 high_ratio.';
+    'Estimates of a quantity (memory or speed) for runs, with the evidence for each estimate and the band of held-out errors: the ratio of the measured to the estimated quantity at p10 (low_ratio) and p90 (high_ratio). In terms, is_proven is true if the estimate is based on traces that measured runs confirm.';

@@ -1,4 +1,4 @@
--- The macros for users: they take any relation with the columns of catalog/measured_runs.csv.
+-- The macros for users, which take any relation with the columns of catalog/measured_runs.csv.
 
 CREATE OR REPLACE MACRO memory_terms_of(jobs) AS TABLE
 WITH _settings AS (
@@ -15,7 +15,7 @@ _scaled AS (
 
 SELECT * FROM memory_terms('_scaled');
 COMMENT ON MACRO TABLE memory_terms_of IS
-    'Every quantity behind memory_of, in bytes, without band and evidence: the calibration fits these.';
+    'Every quantity behind memory_of, in bytes, without band and evidence, for use in the calibration.';
 
 CREATE OR REPLACE MACRO speed_terms_of(jobs) AS TABLE
 WITH _settings AS (
@@ -32,7 +32,7 @@ _scaled AS (
 
 SELECT * FROM speed_terms('_scaled');
 COMMENT ON MACRO TABLE speed_terms_of IS
-    'Every quantity behind speed_of, in seconds, without band and evidence: the calibration fits these.';
+    'Every quantity behind speed_of, in seconds, without band and evidence, for use in the calibration.';
 
 CREATE OR REPLACE MACRO memory_of(jobs) AS TABLE
 WITH _terms AS (
@@ -65,7 +65,7 @@ SELECT
 FROM _judged
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE memory_of IS
-    'Peak memory per GPU of each run, GiB: its terms, allocated, reserved and in the row''s memory_metric (alloc, reserved, smi), the p10 to p90 band, and whether it fits usable memory.';
+    'The peak memory of each run in GiB per GPU: its terms; the allocated memory, the reserved memory, and the memory according to the row''s memory_metric (alloc, reserved or smi); the p10 to p90 band; and whether the run fits in usable memory.';
 
 CREATE OR REPLACE MACRO speed_of(jobs) AS TABLE
 WITH _terms AS (
@@ -87,8 +87,8 @@ SELECT
     tokens_per_second_per_gpu * low_ratio AS tokens_per_second_per_gpu_low,
     tokens_per_second_per_gpu * high_ratio AS tokens_per_second_per_gpu_high,
     bottleneck,
-    -- Model FLOPs utilization: 6 x the active linear parameters per token (4 with frozen weights), over the
-    -- dense 16-bit peak.
+    -- Model FLOPs utilization: 6 x the active linear parameters per token (4 x with frozen weights), divided
+    -- by the dense 16-bit peak.
     tokens_per_second_per_gpu * 2e0 * linear_active * product_passes / (dense_16bit_tflops * 1e12)
         AS mfu,
     evidence, evidence_run,
@@ -96,4 +96,4 @@ SELECT
 FROM _judged
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE speed_of IS
-    'Tokens per second per GPU of each run (packed sequences), the seconds of one micro-step term by term, the p10 to p90 band and the bottleneck.';
+    'The tokens per second per GPU of each run (with packed sequences), the seconds of one micro-step term by term, the p10 to p90 band, and the bottleneck.';

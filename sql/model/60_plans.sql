@@ -1,4 +1,4 @@
--- The planner: for a workload and a GPU, the settings that finish fastest among those that fit.
+-- The planner: for each workload and GPU, the fastest settings among those that fit.
 
 CREATE OR REPLACE MACRO plan_columns() AS [
     'job', 'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization',
@@ -7,11 +7,11 @@ CREATE OR REPLACE MACRO plan_columns() AS [
     'planned_gpus'
 ];
 COMMENT ON FUNCTION plan_columns IS
-    'The columns of a relation of workloads that the planner reads; planned_gpus: a list of the gpu_ids to plan, null for all.';
+    'The columns that the planner reads from a relation of workloads. planned_gpus: a list of the gpu_ids to plan for; null means all GPUs.';
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs, and of sequences per micro-batch, that the planner tries: powers of two, because machines come in those sizes. The largest is assumed.';
+    'The numbers of GPUs, and of sequences per micro-batch, that the planner tries: powers of two, because machines come in those sizes. The largest number is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -22,15 +22,15 @@ SELECT
     p['min_fit_probability']::DOUBLE AS min_fit_probability
 FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'The planner''s defaults for settings that a workload leaves open. Assumed: tokens of a batch, 2^19 for pretraining (GPT-3''s smallest model has 0.5 million: Brown et al. 2020, arXiv 2005.14165), else 2^17. min_fit_probability: a plan with at least that P(fits) gets the verdict fits; rankings use only such plans.';
+    'The planner''s defaults for settings that a workload leaves open. Assumed: 2^19 tokens per batch for pretraining (the smallest GPT-3 model was trained with 0.5 million: Brown et al. 2020, arXiv 2005.14165), otherwise 2^17. A plan whose P(fits) is at least min_fit_probability gets the verdict fits; rankings use only such plans.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
-        -- A band of zero width counts as 0.1% wide.
+        -- A band of zero width is treated as 0.1% wide.
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
     )));
 COMMENT ON FUNCTION fit_probability IS
-    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, from the band (p10 low_ratio, p90 high_ratio) of measured over estimated memory of held-out runs. Log-logistic on either side of the estimate, which is the median: 1 / (1 + 9^(-u)), u = ln(usable / needed) over ln(high_ratio) if it fits and over -ln(low_ratio) if not; so 50% at the limit, 90% when the high end of the band just fits. Held-out residuals are likelier under this distribution than under a log-normal one with the same p10 and p90.';
+    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, given the band of the ratio of measured to estimated memory on held-out runs (low_ratio at p10, high_ratio at p90). The distribution is log-logistic on either side of its median, the estimate: P(fits) = 1 / (1 + 9^(-u)), where u is ln(usable / needed) divided by ln(high_ratio) if the run is estimated to fit, and by -ln(low_ratio) if not. P(fits) is thus 50% at the limit, and 90% when the high end of the band just fits. Held-out residuals are likelier under this distribution than under a log-normal distribution with the same p10 and p90.';
 
 CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
@@ -72,7 +72,7 @@ SELECT
         assumed(g.method = 'qlora', 'quantization', g.quantization, d.qlora_quantization),
         assumed(TRUE, 'stack', g.stack, d.stack),
         assumed(TRUE, 'optimizer', g.optimizer, d.optimizer),
-        -- plan_variants uses fp16 if the GPU has no bf16.
+        -- plan_variants uses fp16 if the GPU does not support bf16.
         assumed(TRUE, 'training_precision', g.training_precision,
             CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
@@ -82,7 +82,7 @@ SELECT
 FROM _plan_given AS g
 CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE planned_workloads IS
-    'Workloads with plan_defaults filled in and named in plan_assumptions.';
+    'Workloads with plan_defaults filled in; plan_assumptions names the defaults that were used.';
 
 CREATE OR REPLACE MACRO infeasible_on(
     architecture, vendor, has_bf16, has_fp8, method, fp8, training_precision
@@ -94,10 +94,10 @@ CREATE OR REPLACE MACRO infeasible_on(
         WHEN method = 'qlora' AND vendor = 'intel' THEN 'no_4bit_kernels'
     END;
 COMMENT ON FUNCTION infeasible_on IS
-    'The reason why a workload cannot run on a GPU however much memory it has, else null: unsupported_architecture (by current frameworks), no_fp8, no_bf16 (on this GPU), no_4bit_kernels (for this vendor).';
+    'The reason why a workload cannot run on a GPU, however much memory the GPU has: unsupported_architecture (current frameworks do not support it), no_fp8 or no_bf16 (the GPU does not support the format), no_4bit_kernels (none exist for the vendor''s GPUs); null if there is no such reason.';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
--- In order of preference: of two equally good settings, the one with the lower number is planned.
+-- In order of preference: if two settings are equally good, the setting with the lower number is planned.
 WITH _spreads (spread, sharding, offload, fewest_gpus, most_gpus) AS (
     VALUES
         (0, 'none', '', 1, 1),
@@ -135,7 +135,7 @@ SELECT
         'global_batch_tokens': w.global_batch_tokens, 'plan_assumptions': w.plan_assumptions,
         'min_fit_probability': w.min_fit_probability,
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
-        -- Only cards sold for servers are planned on several nodes, as data centres do.
+        -- Several nodes are planned only for cards sold for servers, as in data centres.
         'sizes': list_filter(z.sizes, lambda size:
             size.gpus BETWEEN v.fewest_gpus AND least(v.most_gpus, w.max_gpus)
             AND (size.gpus <= g.max_gpus_per_node OR g.segment IN ('datacenter', 'accelerator'))
@@ -156,12 +156,12 @@ WHERE g.has_full_specs
     AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
     AND (w.checkpointing_wanted IS NULL OR w.checkpointing_wanted = v.checkpointing)
     AND (w.sharding_wanted IS NULL OR w.sharding_wanted = v.sharding OR v.sharding = 'none')
-    -- Only one lab measured offloading, and its speed depends on a host that most sources do not describe: it
-    -- is planned on request, not proposed.
+    -- Only one lab measured offloading, and the speed of offloading depends on the host, which most sources
+    -- do not describe: offloading is planned only on request.
     AND v.offload = coalesce(w.offload_wanted, '')
     AND NOT (w.method IN ('lora', 'qlora') AND v.sharding = 'zero2');
 COMMENT ON MACRO TABLE plan_variants IS
-    'Every workload with every GPU, sharding, offload and checkpointing, as settings of a run; carried: the other columns that the planner needs. The numbers of GPUs with offload are assumed.';
+    'Every combination of workload, GPU, sharding, offload and checkpointing, as settings of a run. carried: the other columns that the planner needs. The numbers of GPUs for offloading are assumed.';
 
 CREATE OR REPLACE MACRO candidates_for(jobs) AS TABLE
 WITH _variants AS (
@@ -210,7 +210,7 @@ _fitted AS (
 
 SELECT * FROM speed_terms('_fitted');
 COMMENT ON MACRO TABLE candidates_for IS
-    'Every candidate of a workload, evaluated and not pruned: GPU x count x sharding x offload x checkpointing x micro-batch.';
+    'All candidates for each workload, evaluated but not pruned: GPU x number of GPUs x sharding x offload x checkpointing x micro-batch.';
 
 CREATE OR REPLACE MACRO judged_candidates(jobs) AS TABLE
 WITH _needs AS (
@@ -251,12 +251,12 @@ JOIN _bands AS b
     AND b.is_mixture = (c.experts > 1) AND b.weight_form = weight_form(c.method, c.quantization)
     AND b.is_proven = c.is_proven;
 COMMENT ON MACRO TABLE judged_candidates IS
-    'candidates_for with the nearest evidence, the memory band and P(fits) of each.';
+    'The rows of candidates_for with the nearest evidence, the memory band and P(fits) of each candidate.';
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
     job, gpu, gpu_count, node_count,
-    -- The same for all candidates of a job and GPU.
+    -- These columns are the same for all candidates of a job, GPU and number of GPUs.
     any_value(COLUMNS([
         'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'params_total', 'is_full',
         'quantization', 'optimizer', 'stack', 'experts', 'node_network_gbps', 'usable_memory_gib',
@@ -276,10 +276,10 @@ SELECT
 FROM (
     SELECT
         *,
-        -- Candidates that fit with the wanted probability come first, by speed; of the rest, the one with the
-        -- least memory is likeliest to fit. Speed and memory are compared to within 1/1024; ties go to the
-        -- lower variant, then to the lower micro-batch, both below 100. Aggregates compare one integer faster
-        -- than a struct.
+        -- Candidates that fit with the wanted probability come first, by speed; of the rest, the candidate
+        -- that needs the least memory is likeliest to fit. Speed and memory are compared to within 1/1024,
+        -- and ties go to the lower variant, then to the lower micro-batch (both are below 100). Aggregates
+        -- compare a single integer faster than a struct.
         ((1024e0 * CASE
             WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
                 THEN 1e9 + tokens_per_second_per_gpu * gpu_count
@@ -288,7 +288,7 @@ FROM (
     FROM judged_candidates(jobs)
 )
 GROUP BY job, gpu, gpu_count, node_count;
-COMMENT ON MACRO TABLE best_candidates IS 'The best of judged_candidates for each job, GPU and count.';
+COMMENT ON MACRO TABLE best_candidates IS 'The best row of judged_candidates for each job, GPU and number of GPUs.';
 
 CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high_ratio) AS
     CASE
@@ -296,7 +296,7 @@ CREATE OR REPLACE MACRO high_memory_gib(memory_gib, needed_gib, usable_gib, high
         ELSE memory_gib * high_ratio
     END;
 COMMENT ON FUNCTION high_memory_gib IS
-    'The high end of the band of a run''s memory, capped at the GPU''s if needed_gib fits: the allocator returns unused memory before a run dies.';
+    'The high end of the band of a run''s memory, capped at the usable memory of the GPU if even the high end of needed_gib fits: the allocator returns unused memory before a run dies.';
 
 CREATE OR REPLACE MACRO plan_verdict(needed_gib, usable_gib, fit_probability) AS
     CASE
@@ -305,7 +305,7 @@ CREATE OR REPLACE MACRO plan_verdict(needed_gib, usable_gib, fit_probability) AS
         ELSE 'fits'
     END;
 COMMENT ON FUNCTION plan_verdict IS
-    'fits, tight (fits, but with less than the probability that plan_defaults asks for) or does_not_fit.';
+    'The verdict on a plan: fits, tight (estimated to fit, but with a P(fits) below the min_fit_probability of plan_defaults) or does_not_fit.';
 
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
 SELECT
@@ -370,11 +370,11 @@ JOIN main.model_bands AS b
     ON b.calibration = c.calibration AND b.quantity = 'speed' AND b.method = c.method
     AND b.gpu_class = c.class AND b.evidence = c.evidence;
 COMMENT ON MACRO TABLE plans_in_full IS
-    'plans_for with the basis of its bands: needed_gib (the memory without which a run dies) and the ratios of the bands of memory and speed.';
+    'The rows of plans_for with the numbers behind the bands: needed_gib (the memory without which a run dies), and the low and high ratios of the bands of memory and speed.';
 
 CREATE OR REPLACE MACRO plans_for(jobs) AS TABLE
 SELECT
     * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
 FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and count: the settings with the most tokens per second among those that fit with min_fit_probability, or, if no settings do, those likeliest to fit; memory and time term by term, band, evidence, and infeasible_reason if nothing fits. Time terms: seconds of one micro-step; overhead_seconds: fixed cost of a step, divided over its micro-steps.';
+    'One row per job, GPU and number of GPUs: the settings with the most tokens per second among the settings that fit with min_fit_probability, or, if no settings do, the settings likeliest to fit. Columns: memory and time term by term, bands, evidence, and infeasible_reason if nothing fits. Times are in seconds per micro-step; overhead_seconds is the fixed cost of a step, divided over the step''s micro-steps.';

@@ -1,10 +1,10 @@
--- Plans computed ahead, so that the most frequent jobs need no planner.
+-- Plans computed in advance, so that the most common jobs need no planner.
 
 CREATE OR REPLACE MACRO grid_methods() AS TABLE
 SELECT m.method, CASE WHEN m.method <> 'full' THEN d.lora_rank END AS lora_rank
 FROM (VALUES ('full'), ('lora'), ('qlora')) AS m (method)
 CROSS JOIN plan_defaults() AS d;
-COMMENT ON MACRO TABLE grid_methods IS 'The methods of plan_grid and fits_on, with the rank of their adapters.';
+COMMENT ON MACRO TABLE grid_methods IS 'The methods of plan_grid and fits_on, with the rank of the adapters (null for full fine-tuning).';
 
 CREATE OR REPLACE MACRO grid_jobs() AS TABLE
 SELECT
@@ -13,12 +13,12 @@ SELECT
 FROM main.models AS m
 CROSS JOIN grid_methods() AS s
 CROSS JOIN (SELECT unnest([seq_len, 2 * seq_len]) AS seq_len FROM plan_defaults()) AS l
--- The plans of the catalogue's workloads are in plans.
+-- The plans of the catalogue's workloads are in main.plans.
 ANTI JOIN main.workloads AS w
     ON w.model = m.model AND w.method = s.method AND w.seq_len = l.seq_len
     AND w.lora_rank IS NOT DISTINCT FROM s.lora_rank;
 COMMENT ON MACRO TABLE grid_jobs IS
-    'The jobs of plan_grid: every model, method and sequence length of the grid that is not a workload of the catalogue.';
+    'The jobs of plan_grid: every combination of model, method and sequence length in the grid, except those of the catalogue''s workloads.';
 
 CREATE OR REPLACE MACRO grid_plans() AS TABLE
 SELECT
@@ -48,4 +48,4 @@ FROM (
     FROM main.plan_grid
 );
 COMMENT ON MACRO TABLE grid_plans IS
-    'The plans that the file already contains, of workloads (plans) and of the grid (plan_grid), in the columns of job_plans without the terms of memory and time; those that do not fit are omitted. A model, method, sequence length and rank without a row is off the grid, or fits nowhere.';
+    'The plans that the file contains, for workloads (plans) and for the grid (plan_grid), with the columns of job_plans except the terms of memory and time; plans that do not fit are omitted. A combination of model, method, sequence length and rank without a row is outside the grid, or fits on no GPU.';

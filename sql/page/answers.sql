@@ -1,4 +1,4 @@
--- The first rows of each ranking of report_ranked, whose prices at all speeds are in report_costs.
+-- The first rows of each ranking in report_ranked, with the costs at all speeds from report_costs.
 WITH _bands AS (
     SELECT
         candidate,

@@ -1,4 +1,4 @@
--- The best answer with each GPU in each ranking.
+-- The best answer for each GPU in each ranking.
 SELECT
     r.job, r.kind, c.gpu_id, min(r.rank) AS rank,
     arg_min(c.gpu_count, r.rank) AS gpu_count, arg_min(c.node_count, r.rank) AS node_count,

@@ -1,4 +1,4 @@
--- The lowest captured price by day, GPU, price kind and provider over a year, for GPUs offered today.
+-- The lowest captured price by day, GPU, price kind and provider since report_first_day, for GPUs on offer.
 SELECT
     gpu_id, price_kind, provider, day - getvariable('report_first_day')::DATE AS day_number,
     min(usd_per_gpu_hour) AS usd_per_gpu_hour

@@ -1,5 +1,5 @@
--- The planner's result for each recipe (model, method, sequence length, rank) on each number of GPUs, and the
--- recipe's workloads.
+-- The planner's result for each combination of model, method, sequence length and rank on each number of
+-- GPUs, and the workloads with that combination.
 SELECT
     list(job ORDER BY job) AS jobs, gpu_id, gpu_count, node_count,
     any_value(COLUMNS(['fit_probability', 'evidence', 'evidence_run', 'tokens_per_second'])),

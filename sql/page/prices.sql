@@ -1,4 +1,4 @@
--- The lowest ranked price of each GPU by price kind and provider, and the extra charge for its host.
+-- The lowest ranked price of each GPU by price kind and provider, and the extra charge for the GPU's host.
 WITH _hosts AS (
     SELECT
         gpu_id, price_kind, provider,

@@ -1,4 +1,4 @@
--- The workloads, scenarios first; asked_...: options that a command must give because they are not defaults.
+-- The workloads, scenarios first; the columns asked_* are the options that differ from the defaults.
 WITH report_asked AS (
     SELECT workload AS job, model, method, tokens FROM main.workloads
 )

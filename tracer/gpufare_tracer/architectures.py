@@ -1,4 +1,4 @@
-"""The architecture to trace, from a catalogue model or a config.json, in the sizes that frameworks need."""
+"""The architecture to trace: the sizes that frameworks need, from a catalogue model or a config.json."""
 
 import json
 from functools import cache
@@ -14,7 +14,7 @@ from pipeline.model import architectures
 
 
 class Architecture(BaseModel):
-    """The sizes of a language model; widths in features."""
+    """The sizes of a language model; widths are numbers of features."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -37,9 +37,9 @@ def _catalogue() -> dict[str, dict[str, str]]:
 
 
 def architecture_of(shape: TraceShape) -> Architecture:
-    """Return the sizes of a shape's model, cut to ``shape.layers`` if given.
+    """Return the sizes of a shape's model; ``shape.layers``, if given, replaces the number of layers.
 
-    Raises ``CannotTraceError`` for an unknown id and for a config.json that lacks sizes.
+    Raises ``CannotTraceError`` for an unknown model id, and for a config.json that lacks sizes.
     """
     found = _from_config(shape.model, shape.config) if shape.config else _from_catalogue(shape.model)
     return found.model_copy(update={"layers": shape.layers}) if shape.layers else found
@@ -58,8 +58,8 @@ def _from_catalogue(model: str) -> Architecture:
 def catalogue_configs() -> dict[str, dict[str, Any]]:
     """Return the rows of catalog/model_configs.jsonl by model.
 
-    ``config`` has the fields of config.json that shape the model; ``note``, if any, says how transformers'
-    code for it differs from the model's own.
+    ``config`` contains the config.json fields that determine the model's shape; ``note``, if any, says how
+    transformers' code for the model differs from the model's own code.
     """
     text = (paths.CATALOG_DIR / "model_configs.jsonl").read_text(encoding="utf-8")
     return {row["model"]: row for row in map(json.loads, text.splitlines())}
@@ -81,7 +81,7 @@ def _from_config(model: str, config: dict[str, Any]) -> Architecture:
 
 
 def check_config(model: str, config: dict[str, Any]) -> None:
-    """Check the types of the fields of a config.json, which anyone may have written.
+    """Check the types of the fields in a config.json, a file that anyone may have written.
 
     Raises ``CannotTraceError`` naming the wrong field.
     """

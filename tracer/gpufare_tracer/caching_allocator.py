@@ -1,6 +1,6 @@
-"""Replay of torch's CUDA caching allocator: the memory that a process reserves for a step's allocations.
+"""A replay of torch's CUDA caching allocator: the memory that a process reserves for a step's allocations.
 
-After c10/cuda/CUDACachingAllocator.cpp with its default settings (round_size, get_allocation_size,
+Modelled on c10/cuda/CUDACachingAllocator.cpp with default settings (round_size, get_allocation_size,
 should_split, get_free_block, free_block): two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
 next multiple of 2 MiB, best fit, splitting, coalescing. Segments are returned only when memory runs out,
 which never happens in a replay: on a card that is nearly full, less is reserved than the replay says.
@@ -35,15 +35,15 @@ class _Block:
 class CachingAllocator:
     """The allocator's state.
 
-    ``reserved_bytes`` is what it took from the driver, ``allocated_bytes`` the blocks in use: whole blocks,
-    including remainders of segments that are too small to split off. Segments follow each other in the order
-    in which they were made; of free blocks of equal size, the one at the lowest address is taken.
+    ``reserved_bytes`` is the memory taken from the driver; ``allocated_bytes`` counts the blocks in use,
+    each with any remainder that is too small to split off. Segments are laid out one after another, in the
+    order in which they are made; of free blocks of equal size, the one at the lowest address is taken.
     """
 
     reserved_bytes: int = 0
     allocated_bytes: int = 0
     _free: dict[bool, list[tuple[int, int]]] = field(default_factory=lambda: {True: [], False: []})
-    """Sizes and addresses of free blocks by pool, sorted."""
+    """Sizes and addresses of the free blocks in each pool, sorted."""
     _blocks: dict[int, _Block] = field(default_factory=dict)
 
     def allocate(self, size_bytes: int) -> int:
@@ -112,7 +112,7 @@ class CachingAllocator:
 
 @dataclass(slots=True)
 class ReplayedPeak:
-    """A phase's peak in blocks, as torch.cuda.max_memory_allocated counts, and bytes reserved by its end."""
+    """A phase's peak in blocks, as in torch.cuda.max_memory_allocated, and the bytes reserved by its end."""
 
     block_bytes: int = 0
     reserved_bytes: int = 0

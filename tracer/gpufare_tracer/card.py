@@ -1,4 +1,4 @@
-"""Fits a traced step on a card, and finds its largest micro-batch."""
+"""Decides whether a traced step fits on a card, and finds the largest micro-batch that does."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from gpufare_tracer.timeline import Category, Phase
 
 GIB = 1 << 30
 LARGE_TRANSIENTS = (Category.LOGITS, Category.WORKING_SET, Category.TEMPORARIES, Category.HIDDEN_TEMPORARIES)
-"""Categories of large tensors, between which the caching allocator loses memory."""
+"""Categories of large tensors, between which the caching allocator loses memory to fragmentation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """A GPU's memory, and how much of it must be free beyond what a trace sees.
 
-    The margins are those of the fit verdict of the SQL model (``needed_gib`` in sql/model/30_memory.sql).
+    The margins are taken from the SQL model's fit verdict (``needed_gib`` in sql/model/30_memory.sql).
     """
 
     gpu: str
@@ -53,11 +53,11 @@ COMPUTE_CAPABILITIES = {
     "Pascal": (6, 0), "Volta": (7, 0), "Turing": (7, 5), "Ampere": (8, 0), "Ada": (8, 9), "Hopper": (9, 0),
     "Blackwell": (10, 0), "Blackwell Ultra": (10, 3),
 }  # fmt: skip
-"""The capability of each generation's data-centre cards: NVIDIA's CUDA C++ programming guide."""
+"""The capability of each generation's data-centre cards, from NVIDIA's CUDA C++ Programming Guide."""
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
-    """Return a catalogue card. Raises ``CannotTraceError`` for an unknown id and for cards without CUDA."""
+    """Return a catalogue card. Raises ``CannotTraceError`` for an unknown id or a card without CUDA."""
     row = connection.execute(
         "SELECT g.gpu_id, g.architecture, g.usable_memory_gib, k.context_gib, k.fit_reserved_ratio, "
         "k.fit_transient, k.fit_margin_gib FROM main.gpus AS g, constants() AS c "
@@ -82,11 +82,11 @@ def largest_micro_batch(
     *,
     first: Trace | None = None,
 ) -> int:
-    """Return the largest micro-batch, up to ``limit``, whose step fits the card; 0 if no sequence fits.
+    """Return the largest micro-batch, up to ``limit``, whose step fits the card; 0 if no micro-batch fits.
 
-    ``trace_of`` traces a micro-batch. A step's memory grows almost linearly with its micro-batch, so the next
-    size tried is where a line through two sizes meets the card's memory: at least double while all sizes fit;
-    after ``MISSES`` misses, halfway between fitting and not. ``first`` is a trace made before.
+    ``trace_of`` traces a micro-batch; ``first`` is an earlier trace. Memory grows almost linearly with the
+    micro-batch, so the next size to try is where the line through two tried sizes meets the card's memory (at
+    least doubled while every size fits) or, after ``MISSES`` misses, the middle of the sizes still possible.
     """
     needed: dict[int, float] = {}
     low, high, misses = 0, limit + 1, 0
@@ -108,11 +108,11 @@ def largest_micro_batch(
 
 
 MISSES = 4
-"""Number of tries that may each leave more than half of the candidate sizes."""
+"""Number of tries that may leave more than half of the candidate sizes before the search bisects them."""
 
 
 def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:
-    """Return the point where the line through two sizes meets the limit; 0 if it does not rise."""
+    """Return the point where the line through two sizes meets the limit; 0 if the line does not rise."""
     one, other = sizes[0], sizes[-1]
     rise = needed[other] - needed[one]
     return int(one + (usable_gib - needed[one]) * (other - one) / rise) if rise > 0 else 0

@@ -1,10 +1,10 @@
 """catalog/recipe_memory.csv: bytes per unit of each memory feature, learned from catalog/traces.csv.
 
-Within one moment of a step the bytes of a category are linear in a few features of model and run (those in
-the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
-gradients in trained parameters. Each recipe, moment and category is a regression of its own. Coefficients are
-not negative, errors are relative to everything allocated at that moment, and features are added one by one
-while they explain something.
+Within one moment of a step, the bytes of a category are linear in a few features of model and run (from the
+SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
+gradients in trained parameters. There is one regression for each recipe, moment and category. Coefficients
+are non-negative, errors are relative to all bytes allocated at the moment, and features are added one at a
+time, as long as each explains something.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,23 +30,23 @@ TRACES_FILE = "traces.csv"
 COEFFICIENTS_FILE = "recipe_memory.csv"
 
 GPU = "a100-sxm-80gb"
-"""The catalogue's card of compute capability 8.0, on which recipes are traced."""
+"""The catalogue id of the card on which recipes are traced, which has compute capability 8.0."""
 
 EXACT_SHARE = 5e-4
-"""A category is explained well enough up to this error (root mean square), as a share of all bytes."""
+"""A category is explained well enough if its root-mean-square error is at most this share of all bytes."""
 LEAST_GAIN = 0.1
-"""A further feature must remove this share of the remaining error."""
+"""Each further feature must remove at least this share of the remaining error."""
 MOST_FEATURES = 8
 
 AGREEMENT = 0.03
-"""Relative difference up to which a measured run and its trace agree."""
+"""The largest relative difference at which a measured run and its trace still agree."""
 
 PER_STEP = {
     Category.WEIGHTS, Category.ADAPTERS, Category.GRADIENTS, Category.OPTIMIZER, Category.WORKSPACE,
 }  # fmt: skip
-"""Categories that do not depend on tokens."""
+"""Categories that do not depend on the number of tokens."""
 PIECES = set(Moment) - {Moment.OPTIMIZER}
-"""Moments of several operations, any of which may be the highest: attention, MLP, embedding, head, loss."""
+"""Moments with several operations, any of which may set the peak: attention, MLP, embedding, head, loss."""
 SECOND = "_2"
 LEAST_ROWS_OF_A_PIECE = 6
 LEAST_PIECE_GAIN = 0.3
@@ -58,7 +58,7 @@ TraceRow = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """Features of runs, one column each; those per token are multiplied by the tokens."""
+    """Features of runs, one column per feature; per-token features are multiplied by the number of tokens."""
 
     names: tuple[str, ...]
     values: Array
@@ -68,7 +68,7 @@ class Features:
 def insert_runs(
     connection: duckdb.DuckDBPyConnection, traces: Sequence[TraceRow], recipes: Mapping[str, Recipe]
 ) -> None:
-    """Create the temporary table ``traced_settings``: a run of a cut model per trace, numbered by ``job``."""
+    """Create a temporary table ``traced_settings``: one run of a cut model per trace, numbered in ``job``."""
     depths = {(trace["model"], trace["layers"]) for trace in traces}
     cut = {(model, layers): cut_to_layers(connection, model, int(layers)) for model, layers in sorted(depths)}
     rows = []
@@ -93,7 +93,7 @@ def insert_runs(
 
 
 def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
-    """Return the features of the runs in ``traced_settings``, in the order of their jobs."""
+    """Return the features of the runs in ``traced_settings``, in the order of ``job``."""
     rows = connection.execute(
         "WITH _settings AS (FROM settings_of('traced_settings')) "
         "SELECT micro_batch * seq_len, token_features, fixed_features "
@@ -109,7 +109,7 @@ def features_of(connection: duckdb.DuckDBPyConnection) -> Features:
 
 
 def sparse_fit(features: Array, target: Array) -> dict[int, float]:
-    """Return non-negative coefficients of the few columns that explain ``target``, from weighted rows."""
+    """Return non-negative coefficients for the few columns that explain ``target``, from weighted rows."""
     chosen: list[int] = []
     best: dict[int, float] = {}
     error = float(np.sqrt(np.mean(target**2)))
@@ -134,7 +134,7 @@ def sparse_fit(features: Array, target: Array) -> dict[int, float]:
 
 
 def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = None) -> list[dict[str, Any]]:
-    """Return the rows of catalog/recipe_memory.csv from those of catalog/traces.csv; deterministic."""
+    """Return the rows of catalog/recipe_memory.csv, learned deterministically from catalog/traces.csv."""
     connection = in_memory("settings_of", "features_of")
     try:
         insert_runs(connection, traces, recipes or read_recipes())
@@ -148,7 +148,7 @@ def learn(traces: Sequence[TraceRow], recipes: Mapping[str, Recipe] | None = Non
         for moment in Moment
         for row in _learn_moment(traces, features, np.flatnonzero(names == recipe), recipe, moment)
     ]
-    # An optimizer that steps in the backward pass has no step of its own: its state is the forward pass's.
+    # An optimizer that steps in the backward pass has no later step: its state is that of the forward pass.
     stepping = {row["recipe"] for row in rows if row["moment"] == Moment.OPTIMIZER}
     state = [row for row in rows if row["moment"] == Moment.FORWARD and row["category"] in PER_STEP]
     return rows + [row | {"moment": str(Moment.OPTIMIZER)} for row in state if row["recipe"] not in stepping]
@@ -186,9 +186,9 @@ def _pieces(
     sizes: dict[Category, Array],
     operations: npt.NDArray[Any],
 ) -> list[Piece]:
-    """Return one linear piece, or two if the higher of them fits much better.
+    """Return one linear piece, or two if the maximum of two pieces fits much better.
 
-    Two pieces start from the rows that peak at one operation and the rest; rows then go to the higher piece.
+    Two pieces start with the rows that peak at one operation and all others; rows then join the higher piece.
     """
     everything = np.ones(len(weighted), dtype=bool)
     best = [_piece(weighted, per_token, sizes, everything)]
@@ -228,13 +228,13 @@ def _total(piece: Piece, weighted: Array) -> Array:
 
 
 def _error(pieces: list[Piece], weighted: Array) -> float:
-    """Return the root mean square of the relative error of everything allocated."""
+    """Return the root mean square of the relative error in all allocated bytes."""
     total = np.max([_total(piece, weighted) for piece in pieces], axis=0)
     return float(np.sqrt(np.mean((total - 1) ** 2)))
 
 
 def learn_catalogue(folder: Path | None = None) -> str:
-    """Write recipe_settings.csv, and recipe_memory.csv if there are traces; return a line on both."""
+    """Write recipe_settings.csv, and recipe_memory.csv if there are traces; return a line about both."""
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()
     settings = setting_rows(recipes, agreeing_runs(recipes))
@@ -249,8 +249,8 @@ def learn_catalogue(folder: Path | None = None) -> str:
 
 
 def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
-    """Create trace_accuracy: traced and measured memory of catalog/traced_runs.csv in GiB, one row per run
-    and quantity. ``connection`` has the tables and macros of the model."""
+    """Create trace_accuracy: traced and measured memory from catalog/traced_runs.csv, in GiB, one row per run
+    and quantity. ``connection`` must provide the model's tables and macros."""
     for name in ("traced_runs", "measured_phase_peaks"):
         connection.execute(
             f"CREATE TABLE main.{name} AS FROM read_csv($1, nullstr := '', sample_size := -1)",
@@ -261,9 +261,9 @@ def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
 
 
 def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
-    """Count measured runs of identified software that agree with their trace, by recipe and family.
+    """Count the measured runs of identified software that agree with their traces, by recipe and family.
 
-    The first of a run's figures that was measured counts: allocated, reserved or process memory.
+    Only a run's first measured figure counts, in the order allocated, reserved, process memory.
     """
     with in_memory("settings_of", "measured_sources", "constants", "gib") as connection:
         connection.execute("DELETE FROM main.recipe_settings")

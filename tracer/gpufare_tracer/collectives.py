@@ -21,8 +21,8 @@ COLLECTIVES = {
     "alltoall_base_": ("all_to_all", 1, 0), "alltoall_": ("all_to_all", 1, 0),
     "all_to_all_single": ("all_to_all", 0, None),
 }  # fmt: skip
-"""Operations of c10d and its functional form: collective, place of the input and of the output among the
-arguments; None if the output is returned."""
+"""Operations of c10d and its functional form: the collective, and the positions of the input and the output
+among the arguments, where None means that the output is returned."""
 
 
 def _known(func: Any) -> tuple[str, int, int | None] | None:
@@ -32,7 +32,7 @@ def _known(func: Any) -> tuple[str, int, int | None] | None:
 
 
 def claim(recorder: Any, func: Any, args: Sequence[Any], out: Any) -> None:
-    """Mark the tensors of a collective by purpose: a gradient's shard as a gradient, others as buffers."""
+    """Mark a collective's tensors by purpose: a gradient shard as a gradient, all others as buffers."""
     known = _known(func)
     if known is None:
         return

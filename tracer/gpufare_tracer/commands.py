@@ -1,4 +1,4 @@
-"""The commands of the tracer: a plugin of the command line, which the group ``gpufare.commands`` names."""
+"""The tracer's commands: command-line plugins in the entry-point group ``gpufare.commands``."""
 
 import json
 from collections.abc import Callable
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 OUTPUT_FOLDER = click.Path(file_okay=False, path_type=Path)
 OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
-"""Settings that, with a user's own step, apply only to the loop around it."""
+"""The only switches that apply to a user's own step: they control the loop around the step."""
 
 
 @click.command()
 @click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
-              help="A preset of catalog/recipes.yaml.")  # fmt: skip
+              help="A preset from catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
-@click.option("--model", default="llama-3.1-8b", show_default=True, help="A model's catalogue id.")
-@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
-@click.option("--step", metavar="MODULE:FUNCTION", help="Your own training step instead of a recipe.")
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="The model, by its catalogue id.")
+@click.option("--config", type=EXISTING_FILE, help="A config.json to use instead of --model.")
+@click.option("--step", metavar="MODULE:FUNCTION", help="Trace your own training step instead of a recipe.")
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
-@click.option("--layers", type=click.IntRange(min=1), help="Cut the model to this many layers.")
+@click.option("--layers", type=click.IntRange(min=1), help="Cut the model down to this many layers.")
 @click.option("--gpu", default="a100-sxm-80gb", show_default=True, help="The card, by its catalogue id.")
-@click.option("--fit", is_flag=True, help="Also find the largest micro-batch that fits the card.")
+@click.option("--fit", is_flag=True, help="Also find the largest micro-batch that fits on the card.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def trace(
     recipe_name: str, switches: tuple[str, ...], model: str, config: Path | None, step: str | None,
     micro_batch: int, seq_len: int, layers: int | None, gpu: str, fit: bool, form: str,
 ) -> None:  # fmt: skip
-    """Peak memory of a training step, by running its code without a GPU.
+    """Find the peak memory of a training step by running its code without a GPU.
 
     The recipe's own libraries run on fake tensors: nothing is computed, but every allocation is counted. The
     tables are in GiB (2^30 bytes).
@@ -108,7 +108,7 @@ def _check_options(step: str | None, fit: bool, layers: int | None) -> None:
 
 
 def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> dict[str, Any]:
-    """Return the trace and its fit on the card, which is null for a model cut to some of its layers."""
+    """Return the trace and the card's verdict, which is null for a model cut to some of its layers."""
     verdict = {
         "gpu": card.gpu, "needed_gib": card.needed_gib(traced), "usable_gib": card.usable_gib,
         "fits": card.holds(traced),
@@ -123,24 +123,24 @@ def _as_json(traced: "Trace", card: "Card", largest_micro_batch: int | None) -> 
 @click.command()
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
 def trace_runs(jobs: int) -> None:
-    """Trace the measured runs of known software again, for catalog/traced_runs.csv."""
+    """Trace the measured runs whose software is known, and write catalog/traced_runs.csv."""
     from gpufare_tracer.traced_runs import trace_runs as trace_all
 
     tell(f"written: {trace_all(jobs, _say_progress)}")
 
 
 @click.command("trace-grid")
-@click.option("--only", multiple=True, metavar="RECIPE", help="Only these recipes (repeatable).")
+@click.option("--only", multiple=True, metavar="RECIPE", help="Only this recipe (repeatable).")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Number of processes.")
-@click.option("--check", is_flag=True, help="Only check that a sample reproduces the table to the byte.")
+@click.option("--check", is_flag=True, help="Only check that a sample reproduces the table byte for byte.")
 @click.option(
     "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
 )
-@click.option("--output", type=OUTPUT_FOLDER, help="Keep the tables in this folder instead of the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Write the tables to this folder, not the catalogue.")
 def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, output: Path | None) -> None:
-    """Trace the recipes of catalog/recipes.yaml into catalog/traces.csv.
+    """Trace the recipes in catalog/recipes.yaml, and write catalog/traces.csv.
 
-    If interrupted, it resumes.
+    After an interruption, run the command again to resume.
     """
     from gpufare_tracer import grid, versions
 
@@ -167,7 +167,7 @@ def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, 
 def learn_traces(output: Path | None) -> None:
     """Learn memory coefficients from catalog/traces.csv, and map measured runs to recipes.
 
-    Writes recipe_memory.csv and recipe_settings.csv; needs neither torch nor a GPU.
+    The command writes recipe_memory.csv and recipe_settings.csv, and needs neither torch nor a GPU.
     """
     from gpufare_tracer.coefficients import learn_catalogue
 
@@ -175,7 +175,7 @@ def learn_traces(output: Path | None) -> None:
 
 
 def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Recipe":
-    """Return a preset with some switches changed; a user's own step has only the switches of its loop."""
+    """Return a preset with some switches changed; for a user's own step, only its loop's switches apply."""
     import yaml
     from pydantic import ValidationError
 
@@ -213,7 +213,7 @@ def recipe_as_set(name: str, switches: tuple[str, ...], step: str | None) -> "Re
 
 
 def read_config(file: Path | None) -> dict[str, Any] | None:
-    """Return a config.json; None if none was given."""
+    """Return the content of a config.json; None if no file was given."""
     if file is None:
         return None
     try:
@@ -226,7 +226,7 @@ def read_config(file: Path | None) -> dict[str, Any] | None:
 
 
 def _show(traced: "Trace", card: "Card") -> None:
-    """Print the memory of each phase by purpose, the largest tensors at the peak, and the fit."""
+    """Print the memory of each phase by purpose, the largest tensors at the peak, and the fit verdict."""
     from gpufare_tracer.timeline import Category
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import Result
@@ -285,7 +285,7 @@ def _agreement(connection: "duckdb.DuckDBPyConnection", recipe: str) -> str:
 def _show_estimate(
     connection: "duckdb.DuckDBPyConnection", recipe: "Recipe", shape: "TraceShape", gpu: str
 ) -> None:
-    """Return the SQL model's estimate of the same run."""
+    """Print the SQL model's estimate of the same run."""
     from gpufare_tracer.settings import run_settings
 
     settings = run_settings(recipe, shape, gpu)

@@ -1,6 +1,6 @@
 """Effects of CUDA kernels that a CPU build of torch does not show.
 
-A fake step alone gets four things wrong, each found on measured runs and audited against the pinned
+A fake step alone gets four things wrong, each discovered in measured runs and audited against the pinned
 torch by tracer/tests/steps/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
 by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
 cuBLAS's workspace.
@@ -13,15 +13,15 @@ from typing import Any
 from unittest.mock import patch
 
 KEPT_WHOLE = ("_fused_rms_norm", "mish_backward", "silu_backward")
-"""Operations with a CUDA kernel and a composite fallback: naming a CUDA kernel keeps them whole.
+"""Operations with a CUDA kernel and a composite fallback; without a registered kernel, they are decomposed.
 
-From torch's native_functions.yaml: those with CUDA besides CompositeImplicitAutograd.
+From torch's native_functions.yaml: the operations with a CUDA entry besides CompositeImplicitAutograd.
 """
 
 
 @cache
 def keep_whole() -> Any:
-    """Name a CUDA kernel for each of ``KEPT_WHOLE``; it is never called, as fake tensors compute nothing."""
+    """Register CUDA kernels for ``KEPT_WHOLE``; they are never called, as fake tensors compute nothing."""
     import torch
 
     library = torch.library.Library("aten", "IMPL")
@@ -36,7 +36,7 @@ def keep_whole() -> Any:
 
 
 FLASH_HEAD_WIDTH = 256
-"""Widest head of FlashAttention 2 in torch (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)."""
+"""Widest head in torch's FlashAttention 2 (aten/src/ATen/native/transformers/cuda/sdp_utils.cpp)."""
 
 
 def attention_kernel(
@@ -48,8 +48,8 @@ def attention_kernel(
 ) -> str:
     """Return the kernel that torch's scaled_dot_product_attention uses: flash, efficient or math.
 
-    sdp_utils.cpp: flash needs compute capability 8.0, 16 bits, no mask, and heads at most 256 wide with
-    values as wide; efficient supports bf16 from 8.0 on. Each may be off (torch.nn.attention.sdpa_kernel).
+    sdp_utils.cpp: flash needs compute capability 8.0 or higher, 16-bit types, no mask, heads up to 256 wide,
+    and values as wide; efficient supports bf16 from 8.0 on. torch's sdpa_kernel may turn off either kernel.
     """
     import torch
 
@@ -71,7 +71,7 @@ def attention_kernel(
 def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
     """Make scaled_dot_product_attention call the CUDA operation that a card of this capability uses.
 
-    A build without CUDA does not choose a kernel, and would decompose attention into basic operations.
+    A torch build without CUDA chooses no kernel, and would decompose attention into basic operations.
     """
     import torch
     import torch.nn.functional as functional
@@ -83,7 +83,7 @@ def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
         query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0,
         is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
-        # sdp_utils.cpp, check_head_dim_size_flash: multi-head latent attention has narrower values
+        # sdp_utils.cpp, check_head_dim_size_flash: latent attention has values narrower than its queries
         kernel = attention_kernel(
             compute_capability, query.dtype, query.shape[-1], attn_mask is not None, value.shape[-1]
         )
@@ -134,7 +134,7 @@ def _copies(*tensors: Any) -> int:
 
 
 def _copies_of(*places: int) -> Callable[[Arguments], int]:
-    """Return the rule for an operation that makes these arguments contiguous and needs nothing else."""
+    """Return the rule for an operation that allocates contiguous copies of arguments and nothing else."""
     return lambda args: _copies(*(args[place] for place in places))
 
 
@@ -148,9 +148,9 @@ def _flash_width(width: int) -> int:
 
 
 def _flash_backward(args: Arguments) -> int:
-    """fp32 accumulator of the query's gradient and the row sums; key and value gradients per query head.
+    """The query gradient's fp32 accumulator, and row sums; key and value gradients for each query head.
 
-    transformers/cuda/flash_attn/flash_api.cpp, mha_bwd: rows in multiples of 128.
+    transformers/cuda/flash_attn/flash_api.cpp, mha_bwd: rows are rounded up to multiples of 128.
     """
     grad, query, key = args[:3]
     batch, heads, rows, width = query.shape
@@ -161,7 +161,7 @@ def _flash_backward(args: Arguments) -> int:
 
 
 def _flash_varlen_backward(args: Arguments) -> int:
-    """The same for packed examples: mha_varlen_bwd allocates 128 more rows for each example."""
+    """Like ``_flash_backward``, for packed examples: mha_varlen_bwd allocates 128 more rows per example."""
     grad, query, key = args[:3]
     tokens, heads, width = query.shape
     rows = tokens + 128 * (args[6].shape[0] - 1)
@@ -176,7 +176,7 @@ EFFICIENT_ROW_WIDTH = 128
 
 
 def _efficient_forward(args: Arguments) -> int:
-    """An fp32 output for wide heads (kNeedsOutputAccumulatorBuffer of kernel_forward.h)."""
+    """An fp32 output for wide heads (kNeedsOutputAccumulatorBuffer in kernel_forward.h)."""
     query, value = args[0], args[2]
     if query.element_size() == 4 or value.shape[-1] <= EFFICIENT_ROW_WIDTH:
         return 0
@@ -184,10 +184,10 @@ def _efficient_forward(args: Arguments) -> int:
 
 
 def _efficient_backward(args: Arguments) -> int:
-    """Row sums and the workspace: fp32 tiles of gradients, of key and value only for wide heads.
+    """Row sums, and a workspace of fp32 gradient tiles: for queries, and in wide heads for keys and values.
 
-    transformers/cuda/attention_backward.cu; mem_eff_attention/kernel_backward.h, workspace_size; the kernel
-    that cutlassB.h chooses without dropout if its shared memory suffices.
+    See transformers/cuda/attention_backward.cu and mem_eff_attention/kernel_backward.h (workspace_size), for
+    the kernel that cutlassB.h chooses without dropout if shared memory suffices.
     """
     import torch
 
@@ -213,7 +213,7 @@ EMBEDDING_ROWS_PER_THREAD = 10
 
 
 def _embedding_backward(args: Arguments) -> int:
-    """fp32 sums per segment of equal tokens, from 3,073 tokens on: EmbeddingBackwardKernel.cu."""
+    """EmbeddingBackwardKernel.cu: from 3,073 tokens on, fp32 sums for each segment of equal tokens."""
     grad, indices, vocab = args[:3]
     count = indices.numel()
     copy = _copies(grad)
@@ -226,9 +226,9 @@ def _embedding_backward(args: Arguments) -> int:
 
 
 def hidden_temporaries() -> dict[Any, Callable[[Arguments], int]]:
-    """Bytes that an operation's CUDA code allocates for itself while it runs, by operation.
+    """Return rules for the bytes that an operation's CUDA code allocates internally while it runs.
 
-    Files are in aten/src/ATen/native/cuda unless their folder is named. Called on the fake device.
+    Files are in aten/src/ATen/native/cuda unless a folder is named. The rules are called on the fake device.
     """
     import torch
 
@@ -257,10 +257,10 @@ LARGE_WORKSPACE_MAJORS = (9, 10, 12)
 
 
 def workspace_bytes(compute_capability: tuple[int, int]) -> int:
-    """Allocate the workspace that cuBLAS keeps from a thread's first matrix product on.
+    """Return the bytes of the workspace that cuBLAS keeps from a thread's first matrix product on.
 
-    aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB and 128 KiB, 32 MiB on Hopper and
-    Blackwell. The forward pass and autograd each run in their own thread.
+    aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB plus 128 KiB, or 32 MiB on Hopper
+    and Blackwell. The forward pass and autograd run in separate threads.
     """
     large = compute_capability[0] in LARGE_WORKSPACE_MAJORS
     return LARGE_WORKSPACE_BYTES if large else WORKSPACE_BYTES

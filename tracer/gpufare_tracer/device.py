@@ -1,4 +1,4 @@
-"""Answers of the fake device to a framework's questions: torch.cuda and torch.accelerator, patched."""
+"""Patches of torch.cuda and torch.accelerator, with which the fake device answers a framework's questions."""
 
 import contextlib
 import types
@@ -12,7 +12,7 @@ A100_MULTIPROCESSORS = 108
 
 @contextmanager
 def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30) -> Iterator[None]:
-    """Make torch answer as on one GPU of this compute capability, e.g. (8, 0), until closed."""
+    """Make torch answer, within the context, as on one GPU of this compute capability, e.g. (8, 0)."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
@@ -48,7 +48,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.accelerator, "is_available", always(True)),
         (torch.accelerator, "device_count", always(1)),
         (torch.accelerator, "current_device_index", always(0)),
-        # Checkpoints save the random state of the device; a device that does not exist has none.
+        # Activation checkpointing saves the device's random state; a device that does not exist has none.
         (torch, "get_rng_state", always(None)),
         (torch, "set_rng_state", always(None)),
         (torch.random, "get_rng_state", always(None)),
@@ -65,17 +65,17 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         for owner, name, answer in answers:
             stack.enter_context(patch.object(owner, name, answer))
         stack.enter_context(_constants_on(here))
-        # The engine has no thread for the fake device; the setting belongs to the calling thread.
+        # Autograd's engine has no thread for the fake device; the setting applies to the calling thread.
         stack.enter_context(torch.autograd.set_multithreading_enabled(False))
         yield
 
 
 def _replacing_tensors() -> Any:
-    """Module.to() with new parameters: the stock code swaps objects, which weak references forbid.
+    """Return a Module._apply that makes new parameters: torch's swaps objects, which weak references forbid.
 
-    Modules that share a tensor still share it afterwards: each is converted once per outermost call.
+    Modules that share a tensor still share it afterwards: each tensor is converted once per outermost call.
     """
-    converted: dict[int, tuple[Any, Any]] = {}  # the old tensor is kept, so that no other gets its id
+    converted: dict[int, tuple[Any, Any]] = {}  # keeps old tensors, so that their ids are not reused
     depth = 0
 
     def apply(module: Any, convert: Any, recurse: bool = True) -> Any:
@@ -101,7 +101,7 @@ def _replacing_tensors() -> Any:
 
 
 def _new_parameter(parameter: Any, convert: Callable[[Any], Any]) -> Any:
-    """Return the converted parameter, with the Python attributes that code has set on the old one."""
+    """Return the converted parameter, with the Python attributes that were set on the old parameter."""
     import torch
 
     with torch.no_grad():
@@ -119,7 +119,7 @@ def _converted(buffer: Any, convert: Callable[[Any], Any]) -> Any:
 
 
 class _AnyDevice(contextlib.nullcontext[None]):
-    """A stand-in for torch.cuda.device, which would look for the device."""
+    """A stand-in for torch.cuda.device, which would look for a real device."""
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ class Idle(contextlib.nullcontext[None]):
 
 
 def idle_streams() -> contextlib.ExitStack:
-    """Make torch create and enter streams and events that do nothing."""
+    """Return a context within which torch's streams and events do nothing."""
     import torch
 
     stack = contextlib.ExitStack()
@@ -158,7 +158,7 @@ def _nothing(*_: Any, **__: Any) -> Iterator[None]:
 
 @contextmanager
 def _constants_on(device: Any) -> Iterator[None]:
-    """Make torch.tensor(data, device="cuda") create an empty fake: data cannot be copied to a fake device."""
+    """Make torch.tensor(data, device="cuda") return an empty tensor: a fake device holds no data."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 

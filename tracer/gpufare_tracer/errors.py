@@ -1,4 +1,4 @@
-"""Errors of a trace, worded for the person whose step it is."""
+"""Errors in a trace, worded for the person whose step is traced."""
 
 import logging
 import traceback
@@ -9,7 +9,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.parsing.printable import printable
 
 MAX_CHARACTERS = 600
-"""Longest message, in characters: texts from a config.json or a library can have any length."""
+"""Longest message, in characters: text from a config.json or a library can have any length."""
 
 
 class CannotTraceError(GpufareError):
@@ -25,7 +25,7 @@ class CannotTraceError(GpufareError):
 
 @contextmanager
 def speaking_errors() -> Iterator[None]:
-    """Turn torch's errors on fake tensors into errors that name operation, place and a workaround."""
+    """Turn torch's errors on fake tensors into errors that name the operation, the place and a workaround."""
     from torch._subclasses.fake_tensor import (
         DataDependentOutputException,
         DynamicOutputShapeException,
@@ -33,7 +33,7 @@ def speaking_errors() -> Iterator[None]:
         UnsupportedOperatorException,
     )
 
-    # torch logs the traceback of an error that it raises anyway.
+    # torch would also log the traceback of an error that it raises.
     log = logging.getLogger("torch._subclasses.fake_tensor")
     level = log.level
     log.setLevel(logging.CRITICAL)

@@ -1,13 +1,13 @@
-"""A CUDA device that does not exist: torch's fake tensors are on ``cuda`` and its autograd runs, on one core.
+"""A CUDA device that does not exist: torch's fake tensors are on ``cuda``, and autograd runs on one core.
 
-torch's FakeTensorMode holds tensors of any device without data, but autograd asks the accelerator for its
-streams, and a machine without a GPU (or a build without CUDA) has none. Two things replace a GPU: the
-device guard that torch itself has for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and CUDA
-hooks that report CUDA as available. Both are virtual C++ interfaces without a Python binding; their tables
-are patched in place, slot by slot, by the declarations in the headers that torch ships. No compiler, driver
-or GPU is needed, and the same patches work with a CUDA build.
+torch's FakeTensorMode holds tensors on any device without their data, but autograd asks the accelerator for
+streams, and a machine without a GPU (or a build without CUDA) has no streams. Two things replace a GPU: the
+device guard that torch itself provides for fake CUDA tensors (``torch._C._ensureCUDADeviceGuardSet``), and
+CUDA hooks that report CUDA as available. Both are virtual C++ interfaces without a Python binding; patched
+copies replace their virtual tables, whose slots follow the declarations in the headers that torch ships. No
+compiler, driver or GPU is needed, and the same patches work with a CUDA build.
 
-A process that called ``install`` is for tracing only: it no longer sees the GPUs of its machine.
+A process that has called ``install`` can only trace: it no longer sees the machine's GPUs.
 """
 
 import atexit
@@ -31,7 +31,7 @@ Address = ctypes.c_void_p
 CUDA_SLOT, META_SLOT = 1, 14
 """Positions of c10::DeviceType::CUDA and ::Meta in the registry of device guards (c10/core/DeviceType.h)."""
 HEADER_WORDS = 2
-"""Words of a C++ virtual table before its first slot: offset to the top, and type (Itanium C++ ABI)."""
+"""Number of words before the first slot of a C++ virtual table: offset to top, and type (Itanium C++ ABI)."""
 HOOKS_OF_A_PRESENT_DEVICE = ("isBuilt", "isAvailable", "hasPrimaryContext", "hasCUDA")
 
 _kept_alive: list[Any] = []
@@ -39,13 +39,13 @@ _kept_alive: list[Any] = []
 
 @cache
 def install() -> None:
-    """Make torch believe in a CUDA device. Idempotent; for this process only.
+    """Make torch believe that it has a CUDA device. Idempotent; affects this process only.
 
-    Raises ``CannotTraceError`` if this torch cannot be patched, saying what to install instead, and if the
-    process has already used a GPU.
+    Raises ``CannotTraceError`` if this torch cannot be patched (the message says what to install instead), or
+    if the process has already used a GPU.
     """
     _refuse_other_platforms()
-    # Read when CUDA starts; importing torch does not start it. A real GPU would report its own properties.
+    # CUDA reads this when it starts, which is after the import. A real GPU would report its own properties.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
     import torch
 
@@ -84,10 +84,10 @@ def _refuse_other_builds() -> None:
 
 
 def _refuse_used_gpu() -> None:
-    """Refuse a process that has started CUDA: it keeps its GPUs and guard despite the environment."""
+    """Refuse a process that has started CUDA: CUDA keeps its GPUs and its guard despite the environment."""
     import torch
 
-    # A build without CUDA counts no devices. Counting starts CUDA, now without a GPU.
+    # A build without CUDA cannot count devices; in any other, counting starts CUDA, by now without a GPU.
     count = getattr(torch._C, "_cuda_getDeviceCount", int)
     if torch.cuda.is_initialized() or count():
         raise CannotTraceError(
@@ -97,7 +97,7 @@ def _refuse_used_gpu() -> None:
 
 
 def _set_device_guard(root: Path) -> None:
-    """Make torch install its guard for fake CUDA tensors, as it does if the present one counts no devices."""
+    """Make torch install its guard for fake CUDA tensors, as it does if the current guard sees no devices."""
     import torch
 
     library = _library(root, "c10")
@@ -114,7 +114,7 @@ def _set_device_guard(root: Path) -> None:
 
 
 def _set_hooks(root: Path) -> None:
-    """Make the CUDA hooks report a device; undone at exit, as Python can no longer answer then."""
+    """Make the CUDA hooks report a device; restore them at exit, when Python can no longer answer."""
     get_hooks = _library(root, "torch_cpu")._ZN2at6detail12getCUDAHooksEv
     get_hooks.restype = Address
     hooks = get_hooks()
@@ -134,7 +134,7 @@ def _library(root: Path, name: str) -> ctypes.CDLL:
 
 
 def _virtual_functions(root: Path, *headers: str) -> list[str]:
-    """Names of the virtual functions in the order of the table; a destructor has two slots."""
+    """Return the names of the virtual functions in table order; a destructor takes two slots."""
     names: list[str] = []
     for header in headers:
         text = re.sub(r"//[^\n]*", "", (root / "include" / header).read_text(encoding="utf-8"))
@@ -145,7 +145,7 @@ def _virtual_functions(root: Path, *headers: str) -> list[str]:
 
 
 def _patched_table(obj: int | None, slots: Iterable[str], changes: dict[str, Callable[..., Any]]) -> int:
-    """Address of a copy of an object's virtual table with some functions replaced."""
+    """Return the address of a copy of an object's virtual table, with some functions replaced."""
     if not obj:
         raise ValueError("an interface is missing")
     slots = list(slots)

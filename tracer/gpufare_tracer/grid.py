@@ -1,8 +1,8 @@
-"""catalog/traces.csv: the recipes of catalog/recipes.yaml on a grid of architectures, depths and shapes.
+"""catalog/traces.csv: the recipes in catalog/recipes.yaml, traced on a grid of models, depths and shapes.
 
     gpufare trace-grid --jobs 2
 
-Models are cut to a few layers: memory is linear in depth. An interrupted run resumes.
+Models are cut to a few layers, because memory is linear in depth. An interrupted run resumes.
 """
 
 import json
@@ -33,14 +33,14 @@ RECIPES_FILE = "traced_recipes.csv"
 JOURNAL_FILE = "traces.journal"
 
 FEWER_MODELS = ("llama-3.1-8b", "qwen2.5-0.5b", "llama-2-7b", "gemma-2b")
-"""Models for recipes that change the framework or its kernels, not the work of an architecture."""
+"""Models for recipes that change the framework or its kernels, but not the work of an architecture."""
 MODELS = (*FEWER_MODELS, "llama-3.2-1b", "smollm2-135m", "llama-3.1-70b", "tinyllama-1.1b")
-"""Multi-head, grouped and multi-query attention, wide heads, large vocabularies, biases, tied embeddings;
-0.1B to 70B parameters. Models with other code (mixtures, latent attention, capped scores) are not used:
-``runs_traced_code`` of sql/model/25_traced_memory.sql."""
+"""Models of 0.1B to 70B parameters with multi-head, grouped-query and multi-query attention, wide heads,
+large vocabularies, biases and tied embeddings. Models with other code (mixtures, latent attention, capped
+scores) are not used: see ``runs_traced_code`` in sql/model/25_traced_memory.sql."""
 DEPTHS = (2, 4)
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
-"""Micro-batch and sequence length: they separate terms per token, per squared length, and fixed ones."""
+"""Micro-batches and sequence lengths that separate per-token, per-squared-length and fixed terms."""
 
 CHANGES_SHOWN = 40
 
@@ -51,7 +51,7 @@ RECIPE_COLUMNS = (
 
 
 class Cell(NamedTuple):
-    """One trace of the grid."""
+    """One trace in the grid."""
 
     recipe: str
     model: str
@@ -65,11 +65,11 @@ Show = Callable[[str], None]
 
 
 class GridError(GpufareError):
-    """The grid cannot be traced or does not reproduce; the message names a cell."""
+    """The grid cannot be traced or repeated; the message says why."""
 
 
 def cells(recipes: Iterable[Recipe]) -> list[Cell]:
-    """Return the cells of the grid for some recipes, model by model: an interrupted grid has whole models."""
+    """Return the cells of some recipes, model by model, so that an interrupted grid has whole models."""
     chosen = [(recipe.name, models_of(recipe)) for recipe in recipes]
     return [
         Cell(recipe, model, layers, micro_batch, seq_len)
@@ -82,7 +82,7 @@ def cells(recipes: Iterable[Recipe]) -> list[Cell]:
 
 
 def models_of(recipe: Recipe) -> tuple[str, ...]:
-    """Models on which a recipe is traced: all for transformers' own code on one GPU, fewer for the others."""
+    """Return the models for a recipe's traces: all for transformers' own code on one GPU, otherwise fewer."""
     is_plain = recipe.emulates is None and recipe.sharding == "none" and recipe.kernels == "eager"
     return MODELS if is_plain else FEWER_MODELS
 
@@ -95,9 +95,9 @@ def job_of(recipe: Recipe, cell: Cell) -> Job:
 
 
 def read(folder: Path, recipes: Mapping[str, Recipe] | None = None) -> Table:
-    """Read the traces of a folder, with the versions of their packages.
+    """Read the traces in a folder, with the versions of the packages that made the traces.
 
-    With ``recipes``, only those of recipes that are still the same.
+    If ``recipes`` is given, traces of recipes that have changed are omitted.
     """
     packages = {each["recipe"]: each for each in read_table(folder / RECIPES_FILE)}
     current = set(packages)
@@ -131,7 +131,7 @@ def write(folder: Path, table: Table) -> None:
 
 
 def chosen_recipes(names: Sequence[str]) -> dict[str, Recipe]:
-    """Return the recipes of these names, or all. Raises ``GridError`` for an unknown name."""
+    """Return the named recipes, or all if no names are given. Raises ``GridError`` for an unknown name."""
     recipes = read_recipes()
     if unknown := sorted(set(names) - recipes.keys()):
         raise GridError(f"no recipe {', '.join(unknown)} in catalog/recipes.yaml: {', '.join(recipes)}")
@@ -147,7 +147,7 @@ def fill(
 ) -> Table:
     """Trace the missing and stale cells of some recipes, and write the table.
 
-    ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if some fail.
+    ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if any cell fails.
     """
     folder = folder or paths.CATALOG_DIR
     known = read_recipes()
@@ -168,7 +168,7 @@ def fill(
 
 
 def peak_changes(before: Table, after: Table) -> list[str]:
-    """Return the cells with a changed peak of a phase, those that changed most first."""
+    """Return a line for each cell and phase whose peak changed, with the largest change first."""
     changes = []
     for cell in before.keys() & after.keys():
         for phase in PHASES:
@@ -182,7 +182,7 @@ def peak_changes(before: Table, after: Table) -> list[str]:
 
 
 def sample(table: Table) -> list[Cell]:
-    """Return a cell of each recipe that can be traced here, spread over models, depths and shapes."""
+    """Return one cell for each recipe that can be traced here, spread over models, depths and shapes."""
     chosen = []
     for number, name in enumerate(sorted({cell.recipe for cell in table})):
         own = sorted(cell for cell in table if cell.recipe == name)
@@ -193,7 +193,7 @@ def sample(table: Table) -> list[Cell]:
 
 
 def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
-    """Trace a sample of the table again and return differences as ``row: column was, is``.
+    """Trace a sample of the table again, and return the differences as ``row: column was A, is B``.
 
     Raises ``GridError`` if no row of the table can be traced here.
     """
@@ -212,7 +212,7 @@ def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
 
 
 def differences(cell: Cell, kept: Row, traced: Row) -> list[str]:
-    """Return the columns in which a new trace differs from a row."""
+    """Return the columns in which a new trace differs from the kept row, with both values."""
     if traced["problem"]:
         return [f"{_where(cell)}: cannot be traced any more: {traced['problem']}"]
     return [

@@ -1,6 +1,6 @@
 """Traces kept on disk: no step is traced again until its recipe, a package or the tracer changes.
 
-catalog/traces.csv (grid.py) and catalog/traced_runs.csv (traced_runs.py) are kept in the same way.
+This module keeps catalog/traces.csv (for grid.py) and catalog/traced_runs.csv (for traced_runs.py).
 """
 
 import csv
@@ -22,21 +22,21 @@ ToRow = Callable[[Trace], Mapping[str, str | int]]
 Job = tuple[Recipe, TraceShape]
 REASON_CHARACTERS = 300
 NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
-"""Fields of a recipe that name it and change nothing in its trace."""
+"""Fields that only describe a recipe, and change nothing in its trace."""
 
 
 REVISIONS: dict[str, Callable[[Recipe], bool]] = {}
-"""Changes of the tracer's own code, each with the recipes whose traces it changed: part of their digests, so
-that only those recipes are traced again.
+"""Changes to the tracer's own code, each with a test for the recipes whose traces changed. A change is part
+of the digests of its recipes, so that only these recipes are traced again.
 
 A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` shows whether it does.
 """
 
 
 def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
-    """Return a hash of what decides a trace: switches, shape and the tracer's revisions.
+    """Return a hash of everything that determines a trace: switches, shape and the tracer's revisions.
 
-    A new field changes nothing while at its default. Without a shape, the digest covers traces of all shapes.
+    A field at its default leaves the hash unchanged. Without a shape, the hash covers traces of all shapes.
     """
     traced: list[Any] = [recipe.model_dump(mode="json", exclude_defaults=True, exclude=set(NOT_TRACED))]
     if shape is not None:
@@ -46,9 +46,9 @@ def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
 
 
 class Kept:
-    """Traces by digest: those of a table, and those of the journal beside it.
+    """Traces by digest, from a table and from the journal beside the table.
 
-    A row has the values of ``to_row``, the ``versions`` of its packages, and a failed trace's ``problem``.
+    A row contains the values from ``to_row``, the packages' ``versions``, and a failed trace's ``problem``.
     """
 
     def __init__(self, journal: Path, rows: Mapping[str, Row], to_row: ToRow) -> None:
@@ -58,18 +58,18 @@ class Kept:
             try:
                 digest, row = json.loads(line)
             except ValueError:
-                continue  # the unfinished last line of a killed process
+                continue  # a line that a killed process left unfinished
             self.rows[digest] = row
 
     def has(self, digest: str) -> bool:
-        """Return True if a trace is known and still valid; a failed one is repeated."""
+        """Return True if a trace is known and still valid; a failed trace is never valid, and is repeated."""
         row = self.rows.get(digest)
         if row is None or row["problem"]:
             return False
         return installed_versions(row["versions"]) == row["versions"]
 
     def trace(self, wanted: Iterable[Job], jobs: int, show: Callable[[str], None]) -> None:
-        """Make the missing traces in ``jobs`` processes, and keep each on disk as it arrives."""
+        """Make the missing traces in ``jobs`` processes, and save each trace to disk as it arrives."""
         missing = {digest: job for job in wanted if not self.has(digest := digest_of(*job))}
         show(f"{len(missing)} traces to make")
         calls = [(self._to_row, *job) for job in missing.values()]
@@ -88,24 +88,24 @@ class Kept:
             file.write("\n" * torn + json.dumps([digest, row]) + "\n")
 
     def end(self) -> None:
-        """Delete the journal: the table has its rows."""
+        """Delete the journal, whose rows are in the table."""
         self._journal.unlink(missing_ok=True)
 
 
 def traced_row(to_row: ToRow, recipe: Recipe, shape: TraceShape) -> Row:
-    """Trace a step; if that fails, the row's ``problem`` says why."""
+    """Trace a step and return its row; if the trace fails, the row's ``problem`` says why."""
     from gpufare_tracer.trace import trace
 
     try:
         found = trace(recipe, shape)
         values = {name: str(value) for name, value in to_row(found).items()}
-    except Exception as error:  # any framework's own error
+    except Exception as error:  # a framework may raise any error
         return {"problem": reason_of(error), "versions": ""}
     return values | {"problem": "", "versions": versions_text(found.versions)}
 
 
 def read_table(path: Path, header: Sequence[str] | None = None) -> list[Row]:
-    """Return the rows of a CSV; none if there is no file, or its columns are not ``header``."""
+    """Return the rows of a CSV file, or no rows if the file is missing or its columns are not ``header``."""
     if not path.exists():
         return []
     with path.open(newline="", encoding="utf-8") as file:
@@ -114,7 +114,7 @@ def read_table(path: Path, header: Sequence[str] | None = None) -> list[Row]:
 
 
 def write_table(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the columns of ``header`` as a CSV, whole or not at all."""
+    """Write the columns in ``header`` to a CSV file, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     with part.open("w", newline="", encoding="utf-8") as file:
@@ -125,7 +125,7 @@ def write_table(path: Path, header: Sequence[str], rows: Iterable[Mapping[str, A
 
 
 def reason_of(error: Exception) -> str:
-    """Return the first line of an error, without paths of this machine."""
+    """Return the type and the first line of an error, with the folders removed from paths."""
     line = (str(error).strip().splitlines() or [""])[0]
     line = re.sub(r"(?<![\w.:/])(/[\w.+-]+)+/", "", line)
     text = "".join(character for character in line if character.isprintable())
@@ -133,12 +133,12 @@ def reason_of(error: Exception) -> str:
 
 
 def versions_text(versions: Mapping[str, str]) -> str:
-    """Return ``package version`` of each package, sorted, without the build's name (+cpu)."""
+    """Return ``package version`` for each package, sorted, without the build's name (such as +cpu)."""
     return ", ".join(f"{name} {number.split('+')[0]}" for name, number in sorted(versions.items()))
 
 
 def installed_versions(text: str) -> str | None:
-    """Return the installed versions of the packages in a ``versions_text``; None if one is not installed."""
+    """Return the installed versions of the packages in a ``versions_text``; None if any is not installed."""
     names = [each.split(" ")[0] for each in text.split(", ")]
     try:
         return versions_text({name: version(name) for name in names})

@@ -1,4 +1,4 @@
-"""Marks in a timeline when a step leaves the last layer, and which layer its backward pass is in."""
+"""Records in a timeline when a step leaves the last layer, and which layer its backward pass is in."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -8,9 +8,9 @@ from gpufare_tracer.timeline import Moment, Phase, Timeline
 
 
 def layers_of(model: Any, depth: int) -> list[Any]:
-    """Return the layers of a model, first to last: the members of its outermost lists of ``depth`` modules.
+    """Return a model's layers, from first to last: the members of its outermost lists of ``depth`` modules.
 
-    An encoder-decoder has two such lists. Empty if the model has none.
+    An encoder-decoder has two such lists. The result is empty if the model has no such list.
     """
     import torch
 
@@ -27,7 +27,7 @@ def mark_layers(model: Any, depth: int, timeline: Timeline) -> None:
     layers = layers_of(model, depth)
     for index, layer in enumerate(layers):
         moment = _moment_of(index, len(layers))
-        # A checkpointed layer runs again before its backward pass.
+        # A checkpointed layer runs its forward pass again before its backward pass.
         layer.register_forward_pre_hook(lambda *_, moment=moment: _enter_backward(timeline, moment))
         layer.register_forward_hook(partial(_leave_layer, timeline, moment, index == len(layers) - 1))
 

@@ -1,7 +1,7 @@
-"""Maps measured runs to traced recipes by their source: catalog/traced_stacks.yaml.
+"""Maps measured runs to traced recipes, with the help of catalog/traced_stacks.yaml.
 
-A run's columns give most of a recipe; its source adds what the publisher's own script, configuration and
-library versions determine, with the evidence.
+A run's columns give most of a recipe; the entry for the run's source adds the switches that the publisher's
+own script, configuration and library versions determine, with the evidence.
 """
 
 from collections.abc import Mapping
@@ -28,9 +28,9 @@ class Rule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     when: dict[str, str | tuple[str, ...]] = {}
-    """Maps a column of catalog/measured_runs.csv to its value, or to several of which one must match."""
+    """Maps a column of catalog/measured_runs.csv to its value, or to values of which one must match."""
     runs: tuple[tuple[str, str], ...] = ()
-    """Ranges of run ids, first and last, one of which must contain the run; empty for all runs."""
+    """Ranges of run ids (first, last), one of which must contain the run; empty for all runs."""
     switches: dict[str, Any] = {}
     left_out: str = ""
     """Why these runs cannot be traced; empty if they can."""
@@ -46,13 +46,13 @@ class Rule(BaseModel):
 
 
 class Stack(BaseModel):
-    """The software of a source and the switches that it adds to those in a run's columns."""
+    """The software behind a source, and the switches that the software adds to a run's columns."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: str
     software: dict[str, str] = {}
-    """The version of each package that the publisher ran, as far as known."""
+    """The version of each package that the publisher ran, where it is known."""
     evidence: str
     """Where the switches and versions were found."""
     switches: dict[str, Any] = {}
@@ -68,11 +68,11 @@ CHECKPOINTING = {"none": "none", "full": "full"}
 LOSSES = {"liger": "fused_linear"}
 DTYPES = {"2": "bf16", "4": "fp32"}
 FUSED_QKV = ("q_proj", "k_proj", "v_proj")
-"""Targets that stand for one adapter on a fused layer, if the model has one."""
+"""Targets that together stand for one adapter on a fused layer, if the model has such a layer."""
 
 
 def read_stacks(path: Path | None = None) -> dict[str, Stack]:
-    """Return the identified software stacks of catalog/traced_stacks.yaml, by source.
+    """Return the identified software stacks in catalog/traced_stacks.yaml, by source.
 
     Raises ``ValueError`` naming the source of an invalid entry.
     """
@@ -87,9 +87,9 @@ def read_stacks(path: Path | None = None) -> dict[str, Stack]:
 
 
 def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Recipe, TraceShape]:
-    """Return the recipe and the shape of a row of catalog/measured_runs.csv.
+    """Return the recipe and the shape for a row of catalog/measured_runs.csv.
 
-    Raises ``CannotTraceError`` saying why if the run's stack is not identified or it cannot be traced.
+    Raises ``CannotTraceError``, with the reason, if the run's stack is unknown or the run cannot be traced.
     """
     name = f"{run.get('source')}, {run.get('run_id')}"
     stack = stacks.get(run["source"])
@@ -112,7 +112,7 @@ def recipe_of(run: Mapping[str, str], stacks: Mapping[str, Stack]) -> tuple[Reci
 
 
 def _column_switches(run: Mapping[str, str]) -> dict[str, Any]:
-    """Return the switches in a run's columns; an empty column gets the SQL model's default."""
+    """Return the switches given by a run's columns; an empty column gets the SQL model's default."""
     dtype = DTYPES[run["weight_bytes"] or "2"]
     switches: dict[str, Any] = {
         "framework": "transformers",

@@ -26,17 +26,17 @@ CONTRACT = (
 )
 
 STEPS_OF_A_TRAINER = 2
-"""Optimizer steps of a trace: the second has the optimizer's state in memory."""
+"""Number of optimizer steps in a trace: in the second, the optimizer's state is in memory."""
 
 DEFAULT_COMPUTE_CAPABILITY = (8, 0)
-"""The device that a user's module sees on import; its function sees the card's."""
+"""The compute capability that a user's module sees on import; the module's function sees the card's."""
 
 LOOKS_FOR_A_DRIVER = "bitsandbytes"
-"""A package that fails to import if torch reports CUDA where there is none; peft imports it, too."""
+"""A package whose import fails if torch reports a CUDA device that does not exist; peft imports it, too."""
 
 
 def find(reference: str) -> Callable[..., Any]:
-    """The function behind ``module:function``, the module being importable or in the working directory.
+    """Return the function named ``module:function``, whose module may be in the working directory.
 
     Raises ``CannotTraceError`` saying which part was not found.
     """
@@ -53,7 +53,7 @@ def find(reference: str) -> Callable[..., Any]:
 
 
 def _imported(reference: str, module_name: str) -> ModuleType:
-    """The user's module, imported with the fake device at hand: it may ask for cuda at its top level."""
+    """Return the user's module, imported on the fake device because its top level may use cuda."""
     fake_cuda.install()
     if find_spec(LOOKS_FOR_A_DRIVER) is not None:
         import_module(LOOKS_FOR_A_DRIVER)
@@ -107,24 +107,24 @@ def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, T
 
 @dataclass
 class OwnStep(Step):
-    """A user's step, whose errors say where they occurred."""
+    """A user's step; its errors say where they occurred."""
 
     reference: str = ""
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """Run the step; raises ``CannotTraceError`` for errors of the backward pass and the optimizer."""
+        """Run the step; raises ``CannotTraceError`` for an error in its loss, backward pass or optimizer."""
         with _code_of(self.reference):
             super().run(begin)
 
 
 @dataclass
 class TrainerStep(OwnStep):
-    """The optimizer steps of a transformers Trainer: its own ``train`` takes them all in the first run."""
+    """A transformers Trainer's optimizer steps: the first run calls ``train``, which takes all of them."""
 
     trainer: Any = None
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """Train; later runs have nothing to do."""
+        """Train in the first run; later runs have nothing to do."""
         if self.trainer is None:
             return
         from torch.utils._python_dispatch import _disable_current_modes
@@ -136,7 +136,7 @@ class TrainerStep(OwnStep):
             return lambda *arguments, **named: (begin(phase), function(*arguments, **named))[1]  # type: ignore[func-returns-value]
 
         def loading(batches: Iterator[Any], count: int, device: Any) -> Any:
-            with _disable_current_modes():  # a batch on the CPU has values, such as lengths
+            with _disable_current_modes():  # batches on the CPU have real values, such as lengths
                 loaded = list(islice(batches, count))
             return load(map(trainer._prepare_inputs, loaded), len(loaded), device)
 
@@ -150,7 +150,7 @@ class TrainerStep(OwnStep):
 
 
 def _of_trainer(reference: str, recipe: Recipe, trainer: Any) -> Step:
-    """Return the steps of a Trainer on one GPU, without its callbacks, logs, checkpoints and evaluation."""
+    """Return the steps of a Trainer on one GPU, without callbacks, logs, checkpoints or evaluation."""
     from transformers.trainer_callback import DefaultFlowCallback
 
     advice = ""
@@ -165,8 +165,8 @@ def _of_trainer(reference: str, recipe: Recipe, trainer: Any) -> Step:
         dataloader_persistent_workers=False, logging_nan_inf_filter=False, eval_on_start=False,
         max_steps=STEPS_OF_A_TRAINER,
     )  # fmt: skip
-    trainer.accelerator.device_placement = False  # of batches: they are loaded without the fake device
-    trainer.model_init = None  # the model exists already
+    trainer.accelerator.device_placement = False  # batches are loaded without the fake device
+    trainer.model_init = None  # the model already exists
     trainer.callback_handler.callbacks = [DefaultFlowCallback()]
     trainer._maybe_log_save_evaluate = trainer._finalize_training = lambda *_, **__: None
     _check_on_the_device(reference, trainer.model, trainer.optimizer)
@@ -183,20 +183,20 @@ class SeveralOptimizers:
 
     @property
     def state(self) -> dict[Any, Any]:
-        """The state of all, by parameter."""
+        """The state of all the optimizers, by parameter."""
         return {p: state for optimizer in self.optimizers for p, state in optimizer.state.items()}
 
     def step(self) -> None:
-        """One step of each."""
+        """Step each optimizer in turn."""
         for optimizer in self.optimizers:
             optimizer.step()
 
 
 @contextmanager
 def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
-    """Surroundings of a user's code on a GPU: optimizers that default to foreach, streams and statistics.
+    """Imitate a GPU around a user's code: optimizers default to foreach; streams and memory statistics exist.
 
-    ``notes`` collects whatever is traced differently from how it would run.
+    ``notes`` collects the parts of the code that are traced differently from the way they would run.
     """
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
@@ -210,10 +210,10 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
         for name in numbers:
             stack.enter_context(patch.object(torch.cuda, name, lambda *_, **__: 0))
         stack.enter_context(device.idle_streams())
-        # Pinned memory is the host's, and torch has no fake implementation of pinning.
+        # Pinned memory is host memory, and torch has no fake implementation of pinning.
         stack.enter_context(patch.object(torch.Tensor, "pin_memory", lambda tensor, *_: tensor))
-        optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute
-        # optim/optimizer.py has a list of its own beside that of utils/_foreach_utils.py.
+        optimizers = import_module("torch.optim.optimizer")  # torch.optim deletes its attribute of this name
+        # optim/optimizer.py keeps another list besides the one in utils/_foreach_utils.py.
         plain = [torch.Tensor, torch.nn.Parameter, FakeTensor]
         stack.enter_context(patch.object(optimizers, "_foreach_supported_types", plain))
         yield
@@ -221,12 +221,12 @@ def as_on_a_gpu(notes: list[str]) -> Iterator[None]:
 
 COMPILED = "torch.compile is not traced: this is its eager code"
 _compiled_at_import: set[str] = set()
-"""Modules that called torch.compile while being imported, which happens once."""
+"""Modules that called torch.compile while they were being imported, which happens only once."""
 
 
 @contextmanager
 def _eager(notes: list[str]) -> Iterator[None]:
-    """Let torch.compile return its function unchanged, and note it."""
+    """Make torch.compile return its function unchanged, and add a note to ``notes`` when it is called."""
     import torch
 
     def unchanged(model: Any = None, *_: Any, **__: Any) -> Any:

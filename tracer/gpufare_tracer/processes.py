@@ -1,4 +1,4 @@
-"""Runs many traces in other processes, and replaces them now and then: torch never frees some memory."""
+"""Runs many traces in processes that are replaced now and then, because torch never frees some memory."""
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -19,10 +19,10 @@ class TracingProcessError(GpufareError):
 def in_processes(
     function: Callable[..., Result], calls: Sequence[tuple[Any, ...]], jobs: int
 ) -> Iterator[tuple[int, Result]]:
-    """Call a function of a module with each of ``calls`` in ``jobs`` processes; yield index and result.
+    """Call a module-level function with each of ``calls``, in ``jobs`` processes; yield indices and results.
 
-    Results come as they are ready. Not with max_tasks_per_child: Python 3.11's pool hangs once a process
-    has done its share. Raises ``TracingProcessError`` when a process dies.
+    Each result is yielded once it is ready. max_tasks_per_child is not used: Python 3.11's pool hangs once a
+    process has done its share. Raises ``TracingProcessError`` if a process dies.
     """
     batch = jobs * CALLS_PER_PROCESS
     for start in range(0, len(calls), batch):
@@ -48,7 +48,7 @@ def _batch(
 
 
 def _quietly() -> None:
-    """Silence the frameworks of a tracing process: everything that matters is in the rows."""
+    """Silence the frameworks in a tracing process: everything that matters is in the rows."""
     import logging
     import os
     import warnings

@@ -1,7 +1,7 @@
-"""catalog/recipe_settings.csv: which traced recipe stands for a run, by the run's settings.
+"""catalog/recipe_settings.csv: the traced recipe that stands for a run, by the run's settings.
 
-A run names its software and its switches more coarsely than a recipe does. Several recipes may be alike in
-a run's settings: the plainest stands for them, and the others apply only to runs that name them.
+A run describes its software and switches more coarsely than a recipe does. If several recipes have the same
+run settings, the plainest stands for all of them, and the others apply only to runs that name them.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ KEYS = (
     "stack", "method", "quantization", "kbit_upcast", "training_precision", "loss_kernel", "checkpointing",
     "flash_attention", "adapter_bytes", "adapts_mlp", "sharding", "offload",
 )  # fmt: skip
-"""Settings by which a recipe is found. Empty: the stack's own loss_kernel, or no adapters."""
+"""Settings by which a recipe is found. Empty values mean the stack's own loss_kernel, or no adapters."""
 
 COLUMNS = (
     "recipe", "is_mapped", *KEYS, "optimizer", "grad_accum", "lora_dropout", "double_quantization",
@@ -25,19 +25,19 @@ COLUMNS = (
 )  # fmt: skip
 
 LEAST_AGREEING_RUNS = 3
-"""The same as least_agreeing_runs() of sql/model/15_recipes.sql."""
+"""The same number as least_agreeing_runs() in sql/model/15_recipes.sql."""
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
-"""Sharded terms depend on the number of GPUs, and a trace covers only one number."""
+"""Kinds of sharding without terms that depend on the number of GPUs: a trace covers only one such number."""
 
 
 def setting_rows(
     recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[dict[str, Any]]:
-    """Return one row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if it estimates runs.
+    """Return one row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if a recipe estimates runs.
 
-    ``agreeing_runs`` is the number of measured runs that agree with their trace, by recipe and family.
+    ``agreeing_runs`` is the number of measured runs that agree with their traces, by recipe and family.
     """
     keys = {name: keys_of(recipe) for name, recipe in recipes.items()}
     chosen: dict[tuple[Any, ...], str] = {}
@@ -58,7 +58,7 @@ def setting_rows(
 
 
 def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
-    """Return the number of agreeing runs, and the family without which there would be too few."""
+    """Return the number of agreeing runs, and the family without which too few runs would agree."""
     total = sum(runs.values())
     largest = max(runs, key=lambda family: (runs[family], family), default="")
     is_alone = total >= LEAST_AGREEING_RUNS > total - runs.get(largest, 0)
@@ -66,7 +66,7 @@ def _agreement(runs: Mapping[str, int]) -> dict[str, Any]:
 
 
 def keys_of(recipe: Recipe) -> dict[str, Any]:
-    """Return the settings by which a recipe is found, by ``KEYS``."""
+    """Return the settings by which a recipe is found, one for each of ``KEYS``."""
     settings = _settings(recipe)
     has_adapters = recipe.method != "full"
     offload = "+".join(
@@ -86,11 +86,11 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 def _stands_for_its_stack(recipe: Recipe) -> bool:
     """True if a run that states only its settings may be taken for this recipe.
 
-    Its batches must bring nothing besides tokens.
+    The recipe's sharding must be in ``UNSHARDED``, and its batches must contain nothing besides tokens.
     """
     return not recipe.attention_mask and recipe.sharding in UNSHARDED
 
 
 def _oddities(recipe: Recipe) -> tuple[bool, bool]:
-    """Return a sort key, plainest first: without dropout, then without autocast over 16-bit weights."""
+    """Return a key that sorts plain recipes first: no dropout, then no autocast over 16-bit weights."""
     return recipe.lora_dropout > 0, recipe.autocast is not None and recipe.weight_dtype != "fp32"

@@ -2,14 +2,14 @@
 
     python -m gpufare_tracer.recipe_work
 
-traces small models of several architectures, depths and shapes for every recipe below and fits, per quantity,
-one coefficient per feature of the architecture (``FEATURES``). The counts of a trace are sums over layers,
-tokens and tensors, so the fit is almost exact; the table gives its largest error. The speed model
-in SQL multiplies the coefficients by the features of a whole model.
+This command traces small models of several architectures, depths and shapes for every recipe below and fits,
+for each quantity, one coefficient per feature of the architecture (``FEATURES``). The counts of a trace are
+sums over layers, tokens and tensors, so the fit is almost exact; the table gives the largest error of each
+fit. The speed model in SQL multiplies the coefficients by the features of a whole model.
 
-Steps are traced with every layer recomputed, and the part ``recompute`` is the forward pass of the layers;
-``step`` is the rest. torch stops recomputing a layer once nothing more of it is needed, so the last
-product of a layer is not repeated unless an adapter of its ``down_proj`` comes after it.
+Steps are traced with every layer recomputed. The part ``recompute`` is the forward pass of the layers, and
+the part ``step`` is everything else. torch stops recomputing a layer once nothing more of the layer is
+needed, so a layer's last product is not repeated unless an adapter on the layer's ``down_proj`` follows.
 """
 
 import sys
@@ -48,12 +48,12 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 """Settings that decide the work of a step with transformers and PEFT, besides architecture, shape and kernel.
 
-Which weights train, their type, and the types in which adapters, norms and head compute."""
+The settings state which weights train, in which type, and in which types adapters, norms and head compute."""
 
 ATTENTION: Mapping[str, tuple[str, tuple[int, int]]] = {
     "flash": ("flash_attention_2", (8, 0)), "efficient": ("sdpa", (7, 5)), "eager": ("eager", (8, 0)),
 }  # fmt: skip
-"""Attention kernels: the implementation, and the compute capability of a card that uses it."""
+"""For each attention kernel, the implementation and the compute capability of a card that uses the kernel."""
 
 MODELS = (
     "llama-3.2-1b", "mistral-7b", "qwen2.5-1.5b", "llama-2-7b", "smollm2-1.7b", "llama-3-70b",
@@ -78,11 +78,11 @@ FLOP_FEATURES = (
 )  # fmt: skip
 COUNT_FEATURES = ("layers", "layer_adapters", "grouped_layers", "unadapted_down_layers", "once")
 FEATURES = (*BYTE_FEATURES, *FLOP_FEATURES, *COUNT_FEATURES)
-"""Factors of a step's work; recomputing a layer skips ``unadapted_down``."""
+"""Factors of a step's work; recomputation skips a down projection without an adapter (``unadapted_down``)."""
 NOT_REPEATED = frozenset({
     "token_hidden", "token_vocab", "head_weights", "tied_head_weights", "token_head_weights", "once",
 })  # fmt: skip
-"""Features outside of the layers."""
+"""Features of work outside the layers, which is not recomputed."""
 LEFT_OUT = frozenset(name for name in FEATURES if "unadapted" in name)
 """Features that reduce work."""
 
@@ -93,11 +93,11 @@ QUANTITIES: Mapping[str, tuple[str, ...]] = {
     "attention_flops_16bit": ("layer_token_attention",), "attention_flops_fp32": ("layer_token_attention",),
     "kernels": COUNT_FEATURES, "python_operations": COUNT_FEATURES, "autograd_operations": COUNT_FEATURES,
 }  # fmt: skip
-"""Quantities counted per micro-step, and the features that each can depend on."""
+"""Quantities counted per micro-step, each with the features that it can depend on."""
 ONLY_EAGER = frozenset({"layer_token_scores"})
-"""Features of attention that stores its scores."""
+"""Features used only with attention that stores its scores."""
 LEAST_SHARE = 1e-4
-"""A coefficient that never contributes this share of a quantity is dropped: it is the fit's rounding."""
+"""A coefficient that never contributes this share of a quantity is dropped as a rounding error of the fit."""
 COLUMNS = ("recipe", "attention", "quantity", "part", *FEATURES, "largest_error")
 
 Array = npt.NDArray[np.float64]
@@ -113,7 +113,7 @@ class Traced:
 
 
 def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Recipe) -> dict[str, float]:
-    """Return the features of a step of a dense model; tokens are those of one micro-batch."""
+    """Return the features of a dense model's step; the tokens counted are those of one micro-batch."""
     query, key_value = sizes.heads * sizes.head_dim, sizes.kv_heads * sizes.head_dim
     hidden, intermediate, layers = sizes.hidden, sizes.intermediate, sizes.layers
     widths = {
@@ -142,10 +142,10 @@ def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Rec
 
 
 def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
-    """Return the traces behind one recipe's coefficients: two depths, alternating shapes and targets."""
+    """Yield the traces to make for one recipe's coefficients: two depths, alternating shapes and targets."""
     implementation, capability = ATTENTION[attention]
     if name == "full-fp32" and attention == "flash":
-        implementation = "sdpa"  # FlashAttention supports only 16 bits
+        implementation = "sdpa"  # FlashAttention supports only 16-bit types
     for number, model in enumerate(MODELS):
         for which, layers in enumerate((2, 4)):
             if which and number % 2:
@@ -176,7 +176,7 @@ def traced(recipe: Recipe, shape: TraceShape) -> Traced:
 
 
 def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]:
-    """Return the coefficients of every quantity and part from traces of one recipe and attention kernel."""
+    """Return the coefficients of every quantity and part, from traces of one recipe and attention kernel."""
     fitted = []
     for quantity, possible in QUANTITIES.items():
         names = [name for name in possible if attention == "eager" or name not in ONLY_EAGER]
@@ -194,7 +194,7 @@ def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]
         if quantity == "autograd_operations":
             recompute = np.zeros_like(recompute)
         if quantity == "python_operations":
-            recompute = backward * repeated  # in a backward pass, Python runs only the recompute
+            recompute = backward * repeated  # in a backward pass, Python runs only the recomputation
         parts = {"step": forward + backward - recompute, "recompute": recompute}
         for part, values in parts.items():
             if values.any():
@@ -207,7 +207,7 @@ def coefficients(rows: Sequence[Traced], attention: str) -> list[dict[str, Any]]
 
 
 def _fit(features: Array, counted: Array) -> Array:
-    """Return the non-negative coefficients that explain the counts, by relative error."""
+    """Return the non-negative coefficients that explain the counts with the least relative error."""
     if not counted.any():
         return np.zeros(features.shape[1])
     weights = 1 / np.maximum(counted, counted.max() / 1e3)

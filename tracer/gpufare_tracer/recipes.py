@@ -1,6 +1,6 @@
 """Recipes as data: the switches that determine the memory and work of a training step.
 
-catalog/recipes.yaml has a named preset per framework; a trace may override single switches.
+catalog/recipes.yaml contains named presets; a trace may override individual switches.
 """
 
 from collections.abc import Mapping
@@ -19,46 +19,46 @@ Framework = Literal["transformers", "own"]
 
 
 class Recipe(BaseModel):
-    """Every switch of one training recipe; defaults are those of transformers' Trainer with PEFT."""
+    """All switches of a training recipe; the defaults are those of transformers' Trainer with PEFT."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     title: str = ""
     framework: Framework
-    """The framework whose code runs the step; own: the user's."""
+    """The framework whose code runs the step; ``own`` is the user's code."""
     emulates: str | None = None
-    """The framework that ``framework``'s code emulates, and how; None for the real code."""
+    """The framework that ``framework``'s code emulates, and how; None if nothing is emulated."""
     source: str = ""
-    """Address of the documentation of the preset's switches."""
+    """Address of the documentation for the preset's switches."""
 
     method: Literal["full", "lora", "qlora"] = "lora"
     quantization: Literal["none", "nf4", "nf4dq", "gptq"] = "none"
     kbit_upcast: bool = False
-    """peft's prepare_model_for_kbit_training: norms, embeddings and head in fp32."""
+    """True if norms, embeddings and head are cast to fp32, as by peft's prepare_model_for_kbit_training."""
 
     kbit_casts_back: bool = False
-    """Embeddings and head back in bf16 after ``kbit_upcast``, as TRL 0.13 casts them under bf16."""
+    """True if embeddings and head are cast back to bf16 after ``kbit_upcast``, as in TRL 0.13 under bf16."""
 
     weight_dtype: Dtype = "bf16"
     autocast: Dtype | None = None
-    """The type of torch.autocast around the forward pass; None: no autocast."""
+    """The type of torch.autocast around the forward pass; None without autocast."""
     fp32_logits: bool = False
-    """accelerate's convert_outputs_to_fp32: the model's outputs are cast to fp32."""
+    """True if the model's outputs are cast to fp32, as by accelerate's convert_outputs_to_fp32."""
 
     shifted_logits: Literal["none", "model", "loss"] = "none"
-    """The next-token loss of older transformers, with a copy of the logits without the last one.
+    """The next-token loss of older transformers versions, which copies all logits except the last position's.
 
-    model: the model casts its logits to fp32 first, as up to transformers 4.45;
-    loss: the loss function casts them, and the output keeps its own, as 4.46 did (``ForCausalLMLoss``);
-    none: labels are shifted, as today.
+    model: the model casts its logits to fp32 first, as in transformers up to 4.45;
+    loss: the loss function (``ForCausalLMLoss``) casts them, and the output keeps the originals, as in 4.46;
+    none: the labels are shifted instead, as in transformers today.
     """
     gradient_scaling: bool = False
-    """torch's GradScaler, which fp16 autocast needs."""
+    """True if torch's GradScaler is used, which fp16 autocast needs."""
     outputs_held: bool = False
-    """True if the model's output, and so its logits, is kept until the optimizer has stepped.
+    """True if the model's output, and with it the logits, is kept until the optimizer has stepped.
 
-    A plain loop with ``out = model(...); out.loss.backward(); optimizer.step()`` does; Trainer does not.
+    A loop of ``out = model(...); out.loss.backward(); optimizer.step()`` keeps ``out``; Trainer does not.
     """
 
     lora_rank: int = Field(default=16, ge=1)
@@ -66,21 +66,21 @@ class Recipe(BaseModel):
     lora_targets: tuple[str, ...] = (
         "q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj",
     )  # fmt: skip
-    """Adapted layers, by Llama's names; a LoRA adapter on the head is ``lm_head``."""
+    """The layers with adapters, by their names in Llama; a LoRA adapter on the head is ``lm_head``."""
     adapter_dtype: Dtype = "fp32"
 
     attention: Literal["eager", "sdpa", "flash_attention_2"] = "sdpa"
-    """sdpa uses the kernel that torch uses on an A100: flash if possible, otherwise memory-efficient."""
+    """sdpa is the kernel that torch chooses for the card: flash, memory-efficient or math."""
     kernels: Literal["eager", "liger", "unsloth"] = "eager"
     loss: Literal["framework", "fused_linear"] = "framework"
-    """framework: its own loss; fused_linear: with the head, in one kernel (Liger, cut cross-entropy)."""
+    """The framework's own loss, or fused_linear: head and loss in one kernel (Liger, cut cross-entropy)."""
     attention_mask: bool = False
     """True if a batch has a padding mask."""
 
     checkpointing: Literal["none", "full"] = "none"
     checkpoint_reentrant: bool = False
     checkpoint_around_unit: bool = False
-    """True for older transformers (such as 4.48), which checkpoint around, not within, a layer's FSDP unit.
+    """True for older transformers (such as 4.48), which checkpoint around a layer's FSDP unit, not within it.
 
     Reentrant checkpoints around frozen units keep each layer's gradient until the backward pass ends.
     """
@@ -89,10 +89,10 @@ class Recipe(BaseModel):
     optimizer: Literal[
         "adamw", "adamw_fused", "adamw8bit", "paged_adamw8bit", "paged_adamw32", "sgd"
     ] = "adamw_fused"  # fmt: skip
-    """adamw is torch's foreach kernel."""
+    """adamw is torch's AdamW with foreach kernels."""
     gradient_clipping: bool = True
     gradient_accumulation: bool = False
-    """True if gradients are kept over several micro-batches."""
+    """True if gradients are accumulated over several micro-batches."""
 
     sharding: Literal["none", "ddp", "fsdp"] = "none"
     gpu_count: int = Field(default=1, ge=1)
@@ -135,10 +135,10 @@ class Recipe(BaseModel):
 
 
 def read_recipes(path: Path | None = None) -> dict[str, Recipe]:
-    """Return the presets of catalog/recipes.yaml, by name.
+    """Return the presets in catalog/recipes.yaml, by name.
 
-    A preset may name another one as ``base`` and give only the differences.
-    Raises ``ValueError`` naming the preset for an unknown base or switch.
+    A preset may name another preset as its ``base`` and state only the differences.
+    Raises ``ValueError`` for an unknown base or switch.
     """
     raw = yaml.safe_load((path or paths.CATALOG_DIR / RECIPES_FILE).read_text(encoding="utf-8"))
     return {name: Recipe.model_validate({"name": name, **_with_base(raw, name)}) for name in raw}

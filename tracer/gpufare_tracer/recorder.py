@@ -1,4 +1,4 @@
-"""Watches every operation of a step on fake CUDA tensors: its allocations and its work."""
+"""Records every operation of a step on fake CUDA tensors, with its allocations and its work."""
 
 import gc
 import sys
@@ -25,25 +25,25 @@ READ_AS_IN_RECIPES = (
     "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
     "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
 )  # fmt: skip
-"""Code that gets stand-ins when it reads values: traced recipes use it, and measured runs check them."""
+"""Code that reads stand-ins instead of values: recipes run it, and measured runs check the traces."""
 
 VALUES = {aten._local_scalar_dense.default, aten.equal.default}
-"""Operations that return a value, not a tensor."""
+"""Operations that return a value instead of a tensor."""
 
 WRITTEN_IN_PYTHON: dict[Any, Callable[..., Any]] = {}
-"""Operations whose CUDA kernel is Python code that calls further operations, each of which is then seen.
+"""Operations whose CUDA kernel is Python code that calls further operations, each of which is recorded.
 
 If a kernel returns ``NotImplemented``, only the operation itself is recorded.
 """
 
 
 class Recorder(TorchDispatchMode):
-    """Records into a ``Timeline`` every CUDA storage that operations make, until it is freed.
+    """Records in a ``Timeline`` every CUDA storage that operations make, and when the storage is freed.
 
     A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
-    elements. ``workspace_bytes`` is cuBLAS's for each thread. ``with_lines`` notes the line of code that made
-    each tensor, at about twice the time. ``has_stand_ins``: code that reads a value gets 1, as in recipes;
-    otherwise it gets the true value, or an error if there is none.
+    elements. ``workspace_bytes`` is the size of each thread's cuBLAS workspace. ``with_lines`` records the
+    line of code that made each tensor, in about twice the time. With ``has_stand_ins``, code that reads a
+    value gets 1, as in recipes; otherwise it gets the true value, or an error if the tensor has no value.
     """
 
     def __init__(
@@ -68,9 +68,9 @@ class Recorder(TorchDispatchMode):
         self.notes: list[str] = []
         self.operations = 0
         self._live: dict[int, int] = {}
-        """Allocation of each live storage, by its address."""
+        """Index of each live storage's allocation, by the storage's address."""
         self._watched: set[int] = set()
-        """Storages seen and not yet freed, including empty ones."""
+        """Addresses of storages that were seen and not yet freed, including empty storages."""
         self._hidden = hidden_temporaries()
         self._owner: Category | None = None
         self._workspace_bytes = workspace_bytes
@@ -80,7 +80,7 @@ class Recorder(TorchDispatchMode):
         if any(is_wrapper(kind) for kind in types):
             return NotImplemented  # The wrapper's own dispatch runs first; its calls come back here.
         if func is torch.ops.prim.device.default:
-            return args[0].fake_device  # two thirds of all calls: frameworks ask for it all the time
+            return args[0].fake_device  # two thirds of all calls: frameworks ask for the device constantly
         kwargs = kwargs or {}
         if func in VALUES:
             return self._value(func, args) if self.has_stand_ins else self._known_value(func, args)
@@ -111,7 +111,7 @@ class Recorder(TorchDispatchMode):
         return _stand_in(args[0])
 
     def _known_value(self, func: Any, args: Any) -> Any:
-        """Return the true value if all tensors have one; library code of recipes keeps its stand-in."""
+        """Return the true value if every argument has data; otherwise, recipes' libraries get a stand-in."""
         self.work.count_read()
         known = [_known(argument) for argument in args]
         if all(value is not None for value in known):
@@ -136,7 +136,7 @@ class Recorder(TorchDispatchMode):
             return kernel(*args, **kwargs)
 
     def _reserve_workspace(self) -> None:
-        """Allocate cuBLAS's workspace at a thread's first matrix product: autograd has its own thread."""
+        """Allocate cuBLAS's workspace at a thread's first matrix product; autograd uses a second thread."""
         if self.timeline.phase in self._without_workspace:
             self._without_workspace.remove(self.timeline.phase)
             self.timeline.allocate(
@@ -146,13 +146,13 @@ class Recorder(TorchDispatchMode):
             )
 
     def begin(self, phase: Phase) -> None:
-        """Start a phase, first freeing garbage in cycles: a trace must not depend on when it is found."""
+        """Free cyclic garbage, then start a phase: a trace must not depend on when the collector runs."""
         gc.collect()
         self.timeline.begin(phase)
         self.work.begin(phase)
 
     def see(self, tensor: torch.Tensor, operation: Any = "") -> None:
-        """Note the storage of a tensor, if it is new."""
+        """Record the storage of a tensor if the storage is new."""
         if tensor.device.type != "cuda":
             return
         storage = tensor.untyped_storage()
@@ -199,7 +199,7 @@ class Recorder(TorchDispatchMode):
         self.timeline.free(index)
 
     def own(self, tensors: Iterable[Any], category: Category) -> None:
-        """Set the purpose of tensors; the last one set counts."""
+        """Set the purpose of tensors, replacing any earlier purpose."""
         for tensor in tensors:
             if is_wrapper(type(tensor)):
                 self.own((getattr(tensor, name) for name in tensor.__tensor_flatten__()[0]), category)
@@ -209,7 +209,7 @@ class Recorder(TorchDispatchMode):
                     self.timeline.allocations[index].owner = category
 
     def resized(self, storage: Any, size_bytes: int) -> None:
-        """Record that a known storage was resized in place, as sharding does with gathered weights."""
+        """Record that a known storage was resized in place, as sharding resizes gathered weights."""
         key = storage._cdata
         if key not in self._watched:
             return
@@ -226,7 +226,7 @@ class Recorder(TorchDispatchMode):
             )  # fmt: skip
 
     def _balanced_share(self, mask: torch.Tensor) -> torch.Tensor:
-        """Return the tokens of one expert: as many as a balanced routing sends there."""
+        """Return the token indices of one expert: as many as balanced routing would send to that expert."""
         count = max(1, mask.numel() // max(1, self.experts))
         out = torch.empty(count, mask.dim(), dtype=torch.long, device=mask.device)
         self.see(out, "aten.nonzero.default")
@@ -234,26 +234,26 @@ class Recorder(TorchDispatchMode):
 
 
 def is_wrapper(kind: Any) -> bool:
-    """Return True if a class of tensors holds others and has no memory of its own, such as DTensor."""
+    """Return True if a tensor class, such as DTensor, wraps other tensors and has no memory itself."""
     return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
 
 
 def _stand_in(tensor: torch.Tensor) -> bool | int | float:
-    """Return a value for ``.item()`` of a fake tensor: 1, so that averages and counts keep their values."""
+    """Return a stand-in for a fake tensor's ``.item()``: 1, so that averages and counts keep their values."""
     if tensor.dtype is torch.bool:
         return True
     return 1.0 if tensor.dtype.is_floating_point else 1
 
 
 def _known(argument: Any) -> Any:
-    """Return a tensor with data: itself, or the source of a fake tensor; None if there is none."""
+    """Return an argument's data: the argument itself, or a fake tensor's constant; None without data."""
     if isinstance(argument, FakeTensor):
         return argument.constant
     return argument
 
 
 def _reader() -> str:
-    """Return file:line of the code that reads a value; skips the tracer, and torch except its optimizers."""
+    """Return file:line of the code that reads a value; skip the tracer, and torch except its optimizers."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
@@ -264,7 +264,7 @@ def _reader() -> str:
 
 
 def _line() -> str:
-    """Return file:line of the innermost frame outside torch and gpufare; empty if autograd called."""
+    """Return file:line of the innermost frame outside torch and the tracer; empty for autograd's calls."""
     frame = sys._getframe(2)
     while frame is not None:
         name = frame.f_code.co_filename

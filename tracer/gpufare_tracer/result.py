@@ -11,7 +11,7 @@ from gpufare_tracer.timeline import Category, Moment, Phase
 class TraceShape(BaseModel):
     """The traced model and the sizes of its training step.
 
-    ``model`` is an id of catalog/models.csv; ``config``, a config.json, takes its place if given.
+    ``model`` is an id in catalog/models.csv; ``config``, if given, is a config.json that takes its place.
     ``layers`` cuts the model to fewer layers. ``compute_capability`` is the card's, e.g. (8, 0) for an A100.
     """
 
@@ -26,29 +26,29 @@ class TraceShape(BaseModel):
 
 
 class TensorAtPeak(BaseModel):
-    """One tensor alive at the peak, or several alike."""
+    """One tensor alive at the peak, or several of the same kind."""
 
     category: Category
     tensor: str
     """Type and shape."""
     operation: str
     line: str
-    """file:line of the code that made it; empty if lines were not recorded."""
+    """file:line of the code that made the tensor; empty if lines were not recorded."""
     count: int
     size_bytes: int
-    """Total size of these tensors."""
+    """Total size of all ``count`` tensors."""
 
 
 class PhaseTrace(BaseModel):
-    """Memory of one phase, bytes."""
+    """Memory of one phase, in bytes."""
 
     phase: Phase
     allocated_bytes: int
-    """Peak of the tensors' own sizes, each rounded up to 512 bytes."""
+    """Peak of the tensors' sizes, each rounded up to a multiple of 512 bytes."""
     block_bytes: int
     """Peak in whole blocks of the caching allocator, as torch.cuda.max_memory_allocated counts it."""
     reserved_bytes: int
-    """Reserved peak up to the end of this phase, from a replay that never returns segments."""
+    """Peak of reserved memory up to the end of this phase, from a replay that never returns segments."""
     operation: str
     """The operation at the peak."""
     by_category: dict[Category, int]
@@ -56,7 +56,7 @@ class PhaseTrace(BaseModel):
 
 
 class MomentTrace(BaseModel):
-    """Peak memory of one moment, bytes."""
+    """Peak memory of one moment, in bytes."""
 
     moment: Moment
     allocated_bytes: int
@@ -73,17 +73,17 @@ class Trace(BaseModel):
     versions: dict[str, str]
     """The version of each package whose code ran."""
     note: str = ""
-    """How the traced code differs from the model's own, if transformers lacks that."""
+    """How the traced code differs from the model's own code, if transformers lacks the latter."""
     resident_bytes: int
-    """Held after an optimizer step, with gradients freed: weights, adapters, optimizer state, buffers."""
+    """Bytes held after a step, with gradients freed: weights, adapters, optimizer state, buffers."""
     trainable_parameters: int
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()
-    """Only moments of the forward pass and the optimizer step if the model's layers were not found."""
+    """Peaks of the moments; if the model's layers were not found, each phase is one moment."""
     work: dict[Phase, dict[str, int]] = {}
-    """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py has their names."""
+    """FLOPs, bytes, kernels and host operations of one micro-batch's passes; work.py defines the names."""
     operations: int
-    """Operations seen in two optimizer steps."""
+    """Number of operations recorded in two optimizer steps."""
 
     @property
     def peak(self) -> PhaseTrace:
@@ -91,7 +91,7 @@ class Trace(BaseModel):
         return max(self.phases, key=lambda phase: phase.block_bytes)
 
     def phase(self, phase: Phase) -> PhaseTrace:
-        """Return one phase. Raises ``KeyError`` if the step never entered it."""
+        """Return one phase. Raises ``KeyError`` if the step never entered that phase."""
         for found in self.phases:
             if found.phase is phase:
                 return found

@@ -10,11 +10,11 @@ from gpufare_tracer.result import TraceShape
 BYTES = {"fp32": 4, "bf16": 2, "fp16": 2}
 OPTIMIZERS = {"paged_adamw8bit": "paged8bit", "paged_adamw32": "paged32"}
 STACKS = {"eager": "hf", "liger": "liger", "unsloth": "foak"}
-"""The software stack for each kind of kernel in a recipe."""
+"""The software stack for each value of a recipe's ``kernels``."""
 
 
 def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
-    """Return the settings of a run that apply, in the columns of catalog/measured_runs.csv."""
+    """Return the settings that apply to a run, by column of catalog/measured_runs.csv."""
     settings: dict[str, Any] = {
         "model": shape.model, "gpu": gpu, "gpu_count": recipe.gpu_count, "method": recipe.method,
         "quantization": recipe.quantization, "kbit_upcast": int(recipe.kbit_upcast),
@@ -40,7 +40,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
 
 
 def training_precision(recipe: Recipe) -> str:
-    """Return amp for fp32 weights under autocast, fp32 for them without it; bf16 for both 16-bit types."""
+    """Return amp for fp32 weights under autocast, fp32 for other fp32 weights, bf16 for 16-bit weights."""
     if recipe.weight_dtype != "fp32":
         return "bf16"
     return "amp" if recipe.autocast else "fp32"
@@ -65,7 +65,7 @@ FROM main.models WHERE model = $model
 
 
 def cut_to_layers(connection: duckdb.DuckDBPyConnection, model: str, layers: int) -> str:
-    """Add a catalogue model cut to some of its layers; returns its id."""
+    """Add a copy of a catalogue model, cut to ``layers`` layers, and return the copy's id."""
     name = f"{model}-cut-to-{layers}-layers"
     connection.execute(CUT, {"name": name, "model": model, "layers": layers})
     return name

@@ -1,4 +1,4 @@
-"""A training step that can be traced, and how a recipe's step is found."""
+"""A training step that can be traced, and the function that builds a recipe's step."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,25 +17,25 @@ class Step:
 
     model: Any
     optimizer: Any
-    """A torch optimizer; None if a step has none."""
+    """A torch optimizer; None if the step has no optimizer."""
     loss: Callable[[], Any]
     """Runs one micro-batch and returns its loss."""
     packages: tuple[str, ...]
-    """Packages whose code runs, for the trace's versions."""
+    """Packages whose code runs; the trace gives their versions."""
     gradient_accumulation: bool = False
     gradient_clipping: bool = True
     gradient_scaler: Any = None
     """torch's GradScaler, or None."""
     note: str = ""
-    """How the traced code differs from the model's own."""
+    """How the traced code differs from the model's own code."""
 
     @property
     def parameters(self) -> Iterable[Any]:
-        """All parameters of the model; trained ones require a gradient."""
+        """All parameters of the model; the trained parameters require a gradient."""
         return self.model.parameters()  # type: ignore[no-any-return]
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """Run forward and backward pass, twice if gradients accumulate, then the optimizer.
+        """Run the forward and backward passes, twice if gradients accumulate, and then the optimizer.
 
         ``begin`` is called at the start of each phase.
         """
@@ -58,7 +58,7 @@ class Step:
             self.gradient_scaler.unscale_(self.optimizer)
         if self.gradient_clipping:
             on_gpu = any(p.device.type == "cuda" for p in trained)
-            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # torch's own choice
+            torch.nn.utils.clip_grad_norm_(trained, 1.0, foreach=on_gpu)  # as torch itself chooses
         if self.optimizer is not None:
             self.optimizer.step()
         if self.gradient_scaler is not None:
@@ -68,12 +68,12 @@ class Step:
 
 
 def load_transformers() -> ModuleType:
-    """Import the module that builds a recipe's step, which imports transformers, PEFT and bitsandbytes."""
+    """Import the module that builds recipes' steps, and with it transformers, PEFT and bitsandbytes."""
     return import_module("gpufare_tracer.frameworks.transformers_step")
 
 
 def build_step(recipe: Recipe, shape: TraceShape) -> Step:
-    """Build a recipe's step on the fake device; call it inside a trace.
+    """Build a recipe's step on the fake device; call this function inside a trace.
 
     Raises ``CannotTraceError`` if transformers does not support the recipe.
     """

@@ -10,7 +10,7 @@ KEYS = ("recipe", "model", "layers", "micro_batch", "seq_len", "compute_capabili
 
 
 def columns() -> tuple[str, ...]:
-    """Columns of the table, in order; bytes unless the name says otherwise."""
+    """Return the table's columns, in order; values are bytes unless the column's name says otherwise."""
     memory = tuple(
         f"{phase}_{name}"
         for phase in PHASES
@@ -25,7 +25,7 @@ def columns() -> tuple[str, ...]:
 
 
 def row(trace: Trace) -> dict[str, str | int]:
-    """Return a trace of a cut model as a row, with 0 for phases never entered."""
+    """Return a trace of a cut model as a row, with 0 for phases that the step never entered."""
     major, minor = trace.shape.compute_capability
     values: dict[str, str | int] = {name: "" if name.endswith("_operation") else 0 for name in columns()}
     values |= {

@@ -1,6 +1,6 @@
-"""Allocations of a traced step in order, and those alive at the peak of each phase.
+"""The allocations of a traced step, in order, and the allocations alive at the peak of each phase.
 
-Torch is not needed here: a timeline is a list of allocations and the order in which they came and went.
+torch is not needed here: a timeline lists allocations, and the order in which they were made and freed.
 """
 
 from collections import Counter
@@ -12,11 +12,11 @@ from typing import TypeVar
 Name = TypeVar("Name")
 
 ALLOCATION_BYTES = 512
-"""The caching allocator hands out multiples of this: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
+"""The caching allocator's unit of allocation: kMinBlockSize in c10/cuda/CUDACachingAllocator.cpp."""
 
 
 def rounded(size_bytes: int) -> int:
-    """Return the bytes that the caching allocator takes for a tensor of ``size_bytes``; 0 if empty."""
+    """Return the bytes that the caching allocator takes for a tensor; 0 for an empty tensor."""
     return (size_bytes + ALLOCATION_BYTES - 1) // ALLOCATION_BYTES * ALLOCATION_BYTES
 
 
@@ -32,18 +32,18 @@ class Phase(StrEnum):
 class Moment(StrEnum):
     """Stretches of a phase within which memory grows by the same amount with every layer.
 
-    Depth and shape decide in which of them a phase peaks. None covers the backward passes between the last
-    layer's and the first one's, where memory changes evenly.
+    Depth and shape decide at which moment a phase peaks. No moment covers the backward passes of the layers
+    between the last and the first, during which memory changes evenly.
     """
 
     FORWARD = "forward_layers"
     LOSS = "loss"
     """From the last layer's output to the end of the forward pass."""
     LOSS_BACKWARD = "loss_backward"
-    """From the loss to the last layer's output."""
+    """The backward pass from the loss to the last layer's output."""
     LAST_LAYER_BACKWARD = "last_layer_backward"
     FIRST_LAYER_BACKWARD = "first_layer_backward"
-    """Backward pass of the first layer and the embedding."""
+    """The backward pass of the first layer and the embedding."""
     OPTIMIZER = "optimizer_step"
 
 
@@ -60,19 +60,19 @@ class Category(StrEnum):
     GRADIENTS = "gradients"
     OPTIMIZER = "optimizer"
     STORED_ACTIVATIONS = "stored_activations"
-    """Made in the forward pass and alive when it ends."""
+    """Made in the forward pass and still alive when the forward pass ends."""
     WORKING_SET = "working_set"
-    """Made and freed within the forward pass, or made again by the recompute of a checkpoint."""
+    """Made and freed within the forward pass, or made again when a checkpointed layer is recomputed."""
     LOGITS = "logits"
-    """A row per token and a column per entry of the vocabulary."""
+    """One row per token and one column per vocabulary entry."""
     TEMPORARIES = "temporaries"
     """Made in the backward pass or the optimizer step and freed there."""
     HIDDEN_TEMPORARIES = "hidden_temporaries"
-    """Made inside a CUDA kernel's own code, which no framework shows."""
+    """Made inside a CUDA kernel's own code, where no framework sees the allocation."""
     WORKSPACE = "workspace"
-    """Workspace of cuBLAS, once per thread."""
+    """The cuBLAS workspaces, one per thread."""
     COMMUNICATION = "communication"
-    """Buffers of collectives: DDP's buckets, gathered weights, gradients on their way."""
+    """Buffers of collectives: DDP's buckets, gathered weights, gradients in transit."""
 
 
 @dataclass(slots=True)
@@ -80,22 +80,22 @@ class Allocation:
     """One storage: its origin, and when it was made and freed."""
 
     size_bytes: int
-    """Size as the caching allocator rounds it."""
+    """The size as rounded by the caching allocator."""
     phase: Phase
     operation: str
     tensor: str = ""
     """Type and shape of the first tensor in the storage."""
     line: str = ""
-    """file:line of the code outside torch that made it."""
+    """file:line of the code outside torch that made the storage."""
     owner: Category | None = None
     is_recompute: bool = False
     freed_at: int | None = None
-    """Index of the event that freed it."""
+    """Index of the event that freed the storage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peak:
-    """The point of a phase or moment at which most was allocated."""
+    """The point in a phase or moment at which the most memory was allocated."""
 
     allocated_bytes: int
     operation: str
@@ -106,10 +106,10 @@ class Peak:
 
 @dataclass
 class Timeline:
-    """Allocations and the order in which they came and went.
+    """Allocations, and the order in which they were made and freed.
 
-    ``events`` has ``i`` where allocation ``i`` was made and ``~i`` where it was freed. ``marks`` has the
-    event index at which each phase began, ``moments`` that of each moment, or None between moments.
+    ``events`` contains ``i`` where allocation ``i`` was made, and ``~i`` where it was freed. ``marks`` and
+    ``moments`` give the event index at which each phase and moment began; None marks a gap between moments.
     """
 
     allocations: list[Allocation] = field(default_factory=list)
@@ -132,19 +132,19 @@ class Timeline:
         self.moments.append((len(self.events), moment))
 
     def allocate(self, allocation: Allocation) -> int:
-        """Append an allocation; returns its index."""
+        """Append an allocation and return its index."""
         index = len(self.allocations)
         self.allocations.append(allocation)
         self.events.append(index)
         return index
 
     def free(self, index: int) -> None:
-        """Append the freeing of an allocation."""
+        """Record that an allocation is freed."""
         self.allocations[index].freed_at = len(self.events)
         self.events.append(~index)
 
     def spans(self) -> Iterator[tuple[Phase, int, int]]:
-        """Yield each stretch of a phase: phase, first event and the event after its last."""
+        """Yield each stretch of a phase as the phase, its first event, and the event after its last event."""
         ends = [start for start, _ in self.marks[1:]] + [len(self.events)]
         for (start, phase), end in zip(self.marks, ends, strict=True):
             yield phase, start, end
@@ -166,7 +166,7 @@ class Timeline:
         }
 
     def _highest(self, marks: Sequence[tuple[int, Name]]) -> dict[Name, tuple[int, int]]:
-        """Return the most bytes allocated within each named stretch, and the event that reached them."""
+        """Return the peak of allocated bytes in each named stretch, and the event that reached the peak."""
         best: dict[Name, tuple[int, int]] = {}
         current = 0
         ends = [start for start, _ in marks[1:]] + [len(self.events)]
@@ -208,7 +208,7 @@ class Timeline:
         return self._category(allocation, self._end_of_forward(peak.event))
 
     def _end_of_forward(self, event: int) -> int:
-        """Return the event at which the forward pass of this moment's micro-batch ended, or will end."""
+        """Return the event at which the forward pass of the micro-batch at ``event`` ended or will end."""
         end = len(self.events)
         for phase, start, stop in self.spans():
             if phase is Phase.FORWARD and start <= event:
@@ -227,7 +227,7 @@ class Timeline:
         return Category.WORKING_SET if allocation.is_recompute else Category.TEMPORARIES
 
     def alive_bytes(self, at: int | None = None) -> int:
-        """Return the live bytes after the first ``at`` events; at the end if None."""
+        """Return the live bytes after the first ``at`` events, or after all events if ``at`` is None."""
         return sum(
             self.allocations[i].size_bytes if i >= 0 else -self.allocations[~i].size_bytes
             for i in self.events[:at]

@@ -20,7 +20,7 @@ from gpufare_tracer.steps import Step, build_step, load_transformers
 from gpufare_tracer.timeline import Category, Peak, Timeline
 
 STEPS = 2
-"""The first step creates the optimizer's state; the second finds it in place."""
+"""The first step creates the optimizer's state; the second step finds that state in place."""
 LARGEST_SHOWN = 12
 
 
@@ -31,10 +31,10 @@ def trace(
     with_lines: bool = False,
     build: Callable[[Recipe, TraceShape], Step] = build_step,
 ) -> Trace:
-    """Return memory and work of one training step of ``recipe`` on ``shape``.
+    """Return the memory and work of one training step of ``recipe`` with ``shape``.
 
-    ``with_lines`` also names the code that made the largest tensors. ``build`` makes the step to trace,
-    inside the fake device. Raises ``CannotTraceError`` naming the obstacle.
+    ``with_lines`` adds the lines of code that made the largest tensors. ``build`` makes the step to trace, on
+    the fake device. Raises ``CannotTraceError`` naming the obstacle.
     """
     fake_cuda.install()
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -45,7 +45,7 @@ def trace(
     from gpufare_tracer.recorder import Recorder
 
     if recipe.framework != "own":
-        load_transformers()  # before the fake device: some packages look for a driver when imported
+        load_transformers()  # before the fake device exists: some packages look for a driver on import
     cuda_kernels.keep_whole()
     recorder = _recorder(Recorder, recipe, shape, with_lines)
     with (
@@ -90,7 +90,7 @@ def trace(
 @contextmanager
 def _collecting_only_new_objects() -> Iterator[None]:
     """Keep the modules of torch and transformers, which hold no tensor of the step, out of the garbage
-    collection that begins every phase: it would take two thirds of a trace's time."""
+    collection at the start of every phase: scanning them would take two thirds of a trace's time."""
     gc.collect()
     gc.freeze()
     try:
@@ -100,7 +100,7 @@ def _collecting_only_new_objects() -> Iterator[None]:
 
 
 def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) -> Any:
-    """Return a recorder that knows the size of the logits; of a user's own step nothing is known."""
+    """Return a recorder that knows the size of the logits, which is unknown for a user's own step."""
     workspace = workspace_bytes(shape.compute_capability)
     if recipe.framework == "own":
         return kind(sys.maxsize, workspace, with_lines=with_lines, has_stand_ins=False)
@@ -110,7 +110,7 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
 
 
 def _claim(recorder: Any, recipe: Recipe, trainable: list[Any]) -> None:
-    """Mark which tensors are adapters and which are gradients."""
+    """Mark the tensors that are adapters, and the tensors that are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
     for parameter in trainable:

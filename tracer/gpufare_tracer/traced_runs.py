@@ -2,7 +2,7 @@
 
     gpufare trace-runs --jobs 2
 
-Each run is traced at its full depth. An interrupted run resumes.
+Each run is traced at full depth. After an interruption, the command resumes.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from pipeline.home import paths
 
 TRACED_RUNS_FILE = "traced_runs.csv"
 EMULATED_KERNELS = ("unsloth",)
-"""Emulated kernels: a run with them does not show that its own code was traced."""
+"""Kernels that are only emulated: a trace with such kernels does not run the code that was measured."""
 
 
 def columns() -> tuple[str, ...]:
-    """Columns of the table, in order."""
+    """Return the table's columns, in order."""
     phases = tuple(f"{phase}_allocated_bytes" for phase in PHASES)
     return (
         "run_id", "recipe", "digest", "is_identified", "versions", "trainable_parameters",
@@ -31,7 +31,7 @@ def columns() -> tuple[str, ...]:
 
 
 def trace_runs(jobs: int, show: Callable[[str], None]) -> Path:
-    """Trace the measured runs of known software, and write the table. Returns its path."""
+    """Trace the measured runs of known software, write the table, and return the table's path."""
     path = paths.CATALOG_DIR / TRACED_RUNS_FILE
     stacks = read_stacks()
     work: dict[str, Job] = {}

@@ -1,8 +1,8 @@
-"""catalog/recipe_memory_by_version.csv: the same jobs traced with other versions of the libraries.
+"""catalog/recipe_memory_by_version.csv: the same jobs traced with different versions of the libraries.
 
     gpufare trace-grid --by-version
 
-adds the installed versions.
+This command adds rows for the installed versions.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +29,9 @@ def add_versions(
     jobs: int = 1,
     show: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """Trace each recipe with the installed libraries, and add or replace its rows for these versions.
+    """Trace each recipe with the installed libraries, and add or replace its rows for their versions.
 
-    ``show`` gets a line for each failed trace. Returns the number of rows of the file.
+    ``show`` gets a line for each failed trace. Returns the number of rows in the file.
     """
     path = (folder or paths.CATALOG_DIR) / FILE
     rows = {tuple(each[name] for name in KEYS): each for each in read_table(path)}

@@ -1,8 +1,8 @@
 """Counts the work of a forward and a backward pass: FLOPs, bytes, kernels and host operations.
 
-Nothing is measured. Matrix products and attention count by their shapes, every other kernel by the bytes that
-it must read and write once. Views and other metadata changes launch no kernel and move nothing, but cost host
-time like all others. The optimizer step is not counted: sql/model has a formula.
+Nothing is measured. Matrix products and attention are counted by their shapes, and every other kernel by the
+bytes that it must read and write once. Views and other metadata changes launch no kernel and move nothing,
+but cost host time like any operation. The optimizer step is not counted: sql/model contains a formula for it.
 """
 
 import sys
@@ -19,14 +19,14 @@ from gpufare_tracer.timeline import Phase
 
 COUNTED = (Phase.FORWARD, Phase.BACKWARD)
 METADATA_NAMESPACES = ("prim", "profiler")
-"""Not operations of the step: torch asks a fake tensor for its device, or opens a profiler range."""
+"""Namespaces outside the step's work: torch asks a fake tensor for its device, or opens a profiler range."""
 COMMUNICATION_NAMESPACES = ("c10d", "_c10d_functional", "_c10d_functional_autograd")
 NO_KERNEL = frozenset({
     "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "detach", "alias", "lift_fresh",
     "_unsafe_view", "_reshape_alias", "is_same_size", "set_", "resize_", "record_stream", "wait_tensor",
     "_local_scalar_dense", "_record_function_enter_new",
 })  # fmt: skip
-"""Operations that touch no data, besides the views, which schemas mark."""
+"""Operations that touch no data, in addition to views, which are recognized by their schemas."""
 
 ONLY_WRITES = frozenset({
     "fill_", "zero_", "zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full",
@@ -38,12 +38,12 @@ DEQUANTIZES = ("dequant", "quantize_")
 """Prefixes of operations that pack or unpack frozen weights."""
 
 NARROW = 128
-"""A matrix product with a side up to this length, such as an adapter's, moves many bytes per FLOP."""
+"""A matrix product with a side of at most this length, such as an adapter's, moves many bytes per FLOP."""
 
 KERNELS: Mapping[str, int] = {
-    "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: grad x output first
-    "nll_loss_backward": 2,  # aten/src/ATen/native/cuda/NLLLoss2d.cu and Loss.cu: zeros first
-    "slice_backward": 2,  # zeros, then a copy: aten/src/ATen/native/FunctionsManual
+    "_softmax_backward_data": 2,  # aten/src/ATen/native/cuda/SoftMax.cu: computes grad x output first
+    "nll_loss_backward": 2,  # aten/src/ATen/native/cuda/NLLLoss2d.cu and Loss.cu: writes zeros first
+    "slice_backward": 2,  # aten/src/ATen/native/FunctionsManual: writes zeros, then a copy
     "select_backward": 2,
     "embedding_dense_backward": 4,  # aten/src/ATen/native/cuda/Embedding.cu: sorts the tokens
     "index_put_": 4,  # aten/src/ATen/native/cuda/Indexing.cu: sorts the indices if it accumulates
@@ -51,10 +51,10 @@ KERNELS: Mapping[str, int] = {
     "sort": 4, "topk": 2, "nonzero": 4, "histc": 2,
     "_scaled_dot_product_flash_attention_backward": 3,  # flash_attn/flash_bwd_launch_template.h
     "_flash_attention_backward": 3,
-    "_scaled_dot_product_efficient_attention_backward": 2,  # mem_eff_attention: row sums first
+    "_scaled_dot_product_efficient_attention_backward": 2,  # mem_eff_attention: computes row sums first
     "_efficient_attention_backward": 2,
 }  # fmt: skip
-"""Kernels of operations that launch more than one."""
+"""Numbers of kernels, for operations that launch more than one kernel."""
 
 PRODUCTS: Mapping[str, tuple[str, str]] = {
     "mm": ("self", "mat2"), "bmm": ("self", "mat2"), "addmm": ("mat1", "mat2"),
@@ -66,16 +66,16 @@ PRODUCTS: Mapping[str, tuple[str, str]] = {
 
 
 class _Operation(NamedTuple):
-    """Facts about an operation before it is called."""
+    """Facts about an operation that are known before it is called."""
 
     name: str
-    """The name without namespace and overload."""
+    """The name without the namespace and the overload."""
     is_counted: bool
     has_kernel: bool
     is_communication: bool
     arguments: tuple[str, ...]
     written: tuple[bool, ...]
-    """True for each argument that it writes in place, in the order of ``arguments``."""
+    """True for each argument that the operation writes in place, in the order of ``arguments``."""
 
 
 @cache
@@ -96,29 +96,29 @@ def _operation(func: Any) -> _Operation:
 class WorkCounter:
     """Counts the operations of a step's passes.
 
-    Of a step traced more than once, only the last two passes count: those that met accumulated gradients.
+    Only the last forward and backward passes count; with accumulation, they find earlier gradients in place.
     """
 
     def __init__(self) -> None:
         self.phase = Phase.BUILD
         self.work: dict[Phase, Counter[str]] = {phase: Counter() for phase in COUNTED}
-        """By phase: flops and attention_flops of each precision (``flops_16bit``), moved_bytes,
+        """By phase: flops and attention_flops of each precision (e.g. ``flops_16bit``), moved_bytes,
         dequantized_bytes, kernels, python_operations and autograd_operations."""
 
     def begin(self, phase: Phase) -> None:
-        """Start a phase. A forward pass starts a micro-step, and the counts of the one before are dropped."""
+        """Start a phase. A forward pass starts a micro-step, and drops the previous micro-step's counts."""
         if phase is Phase.FORWARD and phase is not self.phase:
             for counter in self.work.values():
                 counter.clear()
         self.phase = phase
 
     def count_read(self) -> None:
-        """Count a read of a value by the host."""
+        """Count one read of a tensor's value by the host."""
         if self.phase in COUNTED:
             self.work[self.phase][f"{_driver()}_operations"] += 1
 
     def launch(self, arguments: Any) -> None:
-        """Count a kernel that no operation shows: its tensors are read or written once, each as a whole."""
+        """Count a kernel that no operation shows, as if it read or wrote each of its tensors once in full."""
         if self.phase in COUNTED:
             self.work[self.phase] += Counter(kernels=1, moved_bytes=_sum(_on_gpu(arguments)))
 
@@ -144,7 +144,7 @@ class WorkCounter:
 
 
 def _count_product(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
-    """Count a multiplication with its addition as two FLOPs, and the bytes of narrow products."""
+    """Count each multiplication and its addition as two FLOPs; for narrow products, also count the bytes."""
     first, second = (named[argument] for argument in PRODUCTS[name])
     batch = first.shape[0] if first.dim() == 3 else 1
     m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
@@ -156,7 +156,7 @@ def _count_product(work: Counter[str], name: str, named: Mapping[str, Any]) -> N
 
 
 def _count_attention(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
-    """Count an attention kernel's products as if nothing were masked: two forward, five backward."""
+    """Count an attention kernel's products, ignoring masks: two in the forward, five in the backward pass."""
     query = named["query"]
     batch, heads, query_length, key_length, width = _attention_shape(name, query, named["key"], named)
     products = 5 if "backward" in name else 2  # Dao 2023, arXiv 2307.08691
@@ -169,7 +169,7 @@ def _precision(tensor: Any) -> str:
 
 
 def count_launch(*args: Any, **kwargs: Any) -> None:
-    """Count a Triton kernel in the current trace, if any."""
+    """Count a Triton kernel in the current trace, if there is one."""
     for mode in _get_current_dispatch_mode_stack():
         counter = getattr(mode, "work", None)
         if isinstance(counter, WorkCounter):
@@ -177,9 +177,9 @@ def count_launch(*args: Any, **kwargs: Any) -> None:
 
 
 def _driver() -> str:
-    """Return the caller of the current operation: ``python``, or ``autograd`` if its C++ engine calls it.
+    """Return the caller of the current operation: ``autograd`` if its C++ engine calls, else ``python``.
 
-    A backward pass that is written in Python, or recomputes a checkpoint, counts as Python's.
+    A backward pass that is written in Python, or that recomputes a checkpointed layer, counts as ``python``.
     """
     frame = sys._getframe(2)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_DISPATCH_FILES):
@@ -192,7 +192,7 @@ _DISPATCH_FILES = (
     __file__.replace("work.py", "recorder.py"), __file__, f"{_TORCH}_compile.py", f"{_TORCH}_dynamo",
     f"{_TORCH}_ops.py", f"{_TORCH}utils/_stats.py",
 )  # fmt: skip
-"""Files between an operation's caller and its count."""
+"""Files whose stack frames lie between an operation's caller and the counter."""
 
 
 def _on_gpu(tree: Any) -> list[Any]:
@@ -206,7 +206,7 @@ def _on_gpu(tree: Any) -> list[Any]:
 
 
 def touched_bytes(tensor: Any) -> int:
-    """Return the bytes of a tensor in memory: an expanded dimension counts once."""
+    """Return the bytes that a tensor occupies in memory; an expanded dimension counts once."""
     count = tensor.element_size()
     for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
         count *= size if stride or not size else 1
@@ -218,19 +218,19 @@ def _sum(tensors: Iterable[Any]) -> int:
 
 
 def _gathered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-    """Rows read, rows written, and their indices."""
+    """Return the bytes of the rows read, the rows written, and the row indices."""
     return 2 * _sum(outputs) + _sum(t for t in inputs if not t.dtype.is_floating_point)
 
 
 def _scattered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-    """Rows read on both sides and written; a separate result is copied first."""
+    """Return the bytes of the rows read on both sides and written, plus a table copy unless done in place."""
     table, *rows = [t for t in inputs if t.dtype.is_floating_point] or inputs
     copied = 0 if any(t is table for t in outputs) else 2 * touched_bytes(table)
     return copied + 3 * _sum(rows[-1:]) + _sum(t for t in inputs if not t.dtype.is_floating_point)
 
 
 def _nll_forward(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-    """One log-probability and one label per token."""
+    """Return the bytes of one log-probability and one label per token."""
     return int(inputs[1].numel() * (inputs[0].element_size() + inputs[1].element_size()))
 
 
@@ -248,7 +248,7 @@ SPECIAL_BYTES: Mapping[str, Callable[[Sequence[Any], Sequence[Any]], int]] = {
     # aten/src/ATen/native/cuda/SoftMax.cu: a product of both inputs is written and read again.
     "_softmax_backward_data": lambda inputs, outputs: 2 * (_sum(inputs) + _sum(outputs)),
 }  # fmt: skip
-"""Bytes of operations that do not read each of their inputs once."""
+"""Rules for the bytes of operations that do not read each input exactly once."""
 
 
 def _moved_bytes(
@@ -268,10 +268,10 @@ def _moved_bytes(
 
 
 def _group_shape(first: Any, second: Any, offsets: Any) -> tuple[int, int, int, int]:
-    """Return batch, m, k and n of grouped products, as if all groups were alike.
+    """Return batch, m, k and n of grouped products, as if all groups had the same size.
 
-    The side that the groups split is two-dimensional: the rows of ``first``, the columns of ``second``, or
-    the summed dimension, as for the gradient of the weights.
+    A factor that the groups split has two dimensions: ``first`` is split by rows, ``second`` by columns, or
+    both along the summed dimension, as for the gradient of the weights.
     """
     groups = max(1, offsets.shape[0] if offsets is not None else max(first.shape[0], 1))
     m, k, n = first.shape[-2], first.shape[-1], second.shape[-1]
@@ -289,8 +289,8 @@ def _attention_shape(
 ) -> tuple[int, int, int, int, int]:
     """Return batch, heads, query length, key length and head width.
 
-    scaled_dot_product operations have heads before positions; the kernels below them have heads after, and
-    a single row of packed sequences if they are given the lengths of those sequences.
+    scaled_dot_product operations put heads before positions. All other attention operations put heads after
+    positions, and expect a single row of packed sequences if the sequences' lengths are given.
     """
     width = query.shape[-1]
     if "scaled_dot_product" in name:

@@ -1,7 +1,7 @@
-"""A polite HTTP client for other people's price pages, and a wary one: a server may be hostile.
+"""A polite and wary HTTP client for other people's price pages: a server may be hostile.
 
-It sends one request at a time per host, spaced, with an explicit User-Agent, and retries with back-off on
-transport errors, 429 and 5xx only. Every answer is bounded in bytes, in unpacked bytes, in time and in
+The client sends one request at a time per host, with pauses and an explicit User-Agent, and retries with
+back-off on transport errors, 429 and 5xx only. Every answer is limited in bytes, unpacked bytes, time and
 redirects, and comes only from hosts that its source may ask.
 """
 
@@ -39,15 +39,15 @@ ROBOT_NAME = "gpufare"
 OBSERVED_AT_HEADER = "x-gpufare-observed-at"
 SOURCE_HEADER = "x-gpufare-source"
 NO_PAGE_HEADER = "x-gpufare-no-page"
-"""Sent by a replay server that has no saved page for the request."""
+"""Header sent by a replay server that has no saved page for the request."""
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 
-# Their logs have whole URLs and headers, which may contain keys.
+# The logs of httpx and httpcore include whole URLs and headers, which may contain keys.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
-# Retries are counted in the outcome; where structlog is installed, stamina would print each on stdout.
+# Retries are counted in the outcome; if structlog is installed, stamina would print each to stdout.
 stamina.instrumentation.set_on_retry_hooks([])
 
 
@@ -58,8 +58,8 @@ def user_agent() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds for every source, in seconds and bytes. A source's yaml may set its own body and time limits;
-    the lower one applies."""
+    """Limits for every source, in seconds and bytes. If a source's yaml also limits body or time, the lower
+    of the two limits applies."""
 
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
@@ -83,7 +83,7 @@ REPLAY_LIMITS = Limits(
 @dataclass(frozen=True, slots=True)
 class ReplayServer:
     """One server, http or https, that gets every request in place of the providers. Path and query are
-    unchanged; ``Host`` names the original host, X-Gpufare-Source the source.
+    unchanged; the header ``Host`` names the original host, and X-Gpufare-Source names the source.
 
     Raises ValueError when base_url is not of the form ``http://host:port``.
     """
@@ -97,17 +97,17 @@ class ReplayServer:
 
     @property
     def may_have_keys(self) -> bool:
-        """True if requests may carry keys: they are encrypted or stay on this machine."""
+        """True if requests may carry keys, because the requests are encrypted or stay on this machine."""
         url = httpx.URL(self.base_url)
         return url.scheme == "https" or _is_loopback(url.host)
 
     @property
     def endpoint(self) -> tuple[str, int]:
-        """Host and port that requests go to."""
+        """Host and port to which requests are sent."""
         return _endpoint(httpx.URL(self.base_url))
 
     def address_of(self, url: httpx.URL) -> httpx.URL:
-        """Return where a request for ``url`` goes."""
+        """Return the address to which a request for ``url`` is sent."""
         if _endpoint(url) == self.endpoint:
             return url
         base = httpx.URL(self.base_url)
@@ -116,11 +116,11 @@ class ReplayServer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules for one request: where it may go, how much may come back and until when.
+    """The rules for one request: which hosts it may reach, how large its answer may be, and the deadline.
 
-    ``allowed_hosts`` are spelled as by ``host_of``. ``deadline`` is the source's, in time.monotonic seconds.
-    With ``truncate``, a body over the limit is cut rather than refused (robots.txt). A host that asks for a
-    longer wait than ``longest_wait_seconds`` is not asked again.
+    ``allowed_hosts`` are spelled as ``host_of`` returns them. ``deadline`` is the source's deadline, in
+    time.monotonic seconds. With ``truncate`` (for robots.txt), a body over the limit is cut rather than
+    refused. A host that asks for a wait longer than ``longest_wait_seconds`` is not asked again.
     """
 
     source: str
@@ -135,12 +135,12 @@ class Rules:
 
 
 class Client:
-    """Fetches for all sources of one refresh. Several threads may use it, each for different hosts: one host
-    gets one request at a time. Use it in a ``with``, which closes its connections.
+    """Fetches the pages of all sources in one refresh. Threads may share a client if each asks different
+    hosts, so that a host gets one request at a time. A ``with`` around a client closes its connections.
 
-    Providers are reached through the proxy that ``environment`` sets, if any; pass the environment that the
-    captures are made with, so that the proxy's password is kept out of them. A replay server is reached
-    directly. Raises GpufareError when the environment's settings cannot be used.
+    Providers are reached through the proxy that ``environment`` sets, if any; pass the environment with which
+    the captures are made, so that the proxy's password is kept out of the captures. A replay server is
+    reached directly. Raises GpufareError when the environment's settings cannot be used.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Client:
         self._http.close()
 
     def fetch(self, request: Request, rules: Rules) -> Response:
-        """Send a request, with retries. Failures of the network or the host are in the response."""
+        """Send a request, with retries. Failures of the network or the host are reported in the response."""
         began = time.monotonic()
         retries = 0
         try:
@@ -208,7 +208,7 @@ class Client:
         )
 
     def check(self, url: str, rules: Rules) -> httpx.URL:
-        """Return a parsed address. Raises RequestFailedError if the source may not request it."""
+        """Return a parsed address. Raises RequestFailedError if the source may not request the address."""
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -219,7 +219,7 @@ class Client:
         return parsed
 
     def _observed_at(self, response: httpx.Response) -> datetime:
-        """Return the present time, or the time that a replay server states for its answer."""
+        """Return the current time, or the time that a replay server states for its answer."""
         stated = response.headers.get(OBSERVED_AT_HEADER) if self.replay else None
         try:
             return datetime.fromisoformat(stated).astimezone(UTC) if stated else datetime.now(UTC)
@@ -230,7 +230,7 @@ class Client:
 
     @contextmanager
     def _spaced(self, host: str, rules: Rules) -> Iterator[None]:
-        """Begin no sooner than ``spacing_seconds`` after the last request to the host ended."""
+        """Wait until ``spacing_seconds`` have passed since the last request to the host ended."""
         wait = self._free_at.get(host, 0.0) - time.monotonic()
         if wait > 0 and time.monotonic() + wait >= rules.deadline:
             raise RequestFailedError(OutcomeCode.SOURCE_TIMEOUT, f"no time left to wait for {host}")
@@ -241,7 +241,7 @@ class Client:
             self._free_at[host] = time.monotonic() + (0.0 if self.replay else rules.spacing_seconds)
 
     def _retry(self, error: Exception, rules: Rules) -> bool | float:
-        """Return whether to ask again, or after how many seconds if the host states a wait."""
+        """Return whether to retry, or, if the host states a wait, how many seconds to wait first."""
         if not isinstance(error, RequestFailedError) or not error.code.retryable:
             return False
         left = min(rules.deadline - time.monotonic(), rules.longest_wait_seconds)
@@ -273,7 +273,7 @@ class Client:
         )
 
     def _refusal(self, url: httpx.URL, rules: Rules) -> str | None:
-        """Return why a source may not send requests to an address; None when it may."""
+        """Return the reason why a source may not send requests to an address, or None if it may."""
         if url.userinfo:
             return f"{url.copy_with(userinfo=b'')} carries a user name or password"
         if (
@@ -292,7 +292,7 @@ class Client:
     def _redirect_target(
         self, url: httpx.URL, response: Response, rules: Rules, content: bytes | None
     ) -> httpx.URL:
-        """Return where a redirect leads. Raises RequestFailedError unless the source may go there."""
+        """Return the target of a redirect. Raises RequestFailedError for a target that is not allowed."""
 
         def refused(detail: str) -> RequestFailedError:
             return RequestFailedError(OutcomeCode.REDIRECT_REFUSED, detail, response)
@@ -320,7 +320,7 @@ class Client:
         rules: Rules,
         deadline: float,
     ) -> Response:
-        """Send one request; return its complete answer, bounded by the deadline."""
+        """Send one request and return its complete answer, which must arrive before the deadline."""
         timeout = httpx.Timeout(self.limits.read_seconds, connect=self.limits.connect_seconds)
         address, sent = url, dict(headers)
         if self.replay is not None:
@@ -349,12 +349,12 @@ class Client:
         )
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
-        """Return the unpacked body. An error's body is cut to an excerpt; any other over its limit fails."""
+        """Return the unpacked body. An error page is cut to an excerpt; any other long body is refused."""
         truncate = rules.truncate or response.status_code != 200
         limit = self.limits.error_body_bytes if response.status_code != 200 else rules.body_bytes
         announced = response.headers.get("content-length", "")
         if not truncate and _is_number(announced) and int(announced) > limit:
-            detail = f"it announces {int(announced)} bytes, {limit} are allowed"
+            detail = f"it announces {int(announced)} bytes, but only {limit} are allowed"
             raise RequestFailedError(OutcomeCode.TOO_LARGE, detail)
         decoder = BoundedDecoder(response.headers.get("content-encoding", ""), limit)
         try:
@@ -367,7 +367,7 @@ class Client:
         return bytes(decoder.body)
 
     def _checked(self, response: Response, rules: Rules) -> Response:
-        """Return the response if a reader may read it. Raises RequestFailedError with it otherwise."""
+        """Return the response if a reader may read it, or else raise RequestFailedError with it."""
         if response.status != 200:
             code = OutcomeCode.of_status(response.status or 0)
             detail = f"{response.final_url} answered {response.status}{_wait_note(response.headers)}"
@@ -391,10 +391,10 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a host asks to wait (a number or an HTTP date, RFC 9110 10.2.3), or None.
+    """Return the wait in seconds that a host states (as a number or an HTTP date, RFC 9110 10.2.3), or None.
 
-    A header whose name ends in -retry-after counts, too, such as Azure's
-    ``x-ms-ratelimit-retailprices-retry-after``.
+    Any other header whose name ends in -retry-after, such as Azure's
+    ``x-ms-ratelimit-retailprices-retry-after``, counts as well.
     """
     names = ["retry-after", *(name for name in headers if name.endswith("-retry-after"))]
     wait = next((headers[name] for name in names if name in headers), "").strip()

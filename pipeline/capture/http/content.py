@@ -1,14 +1,14 @@
-"""The format of a body: its first bytes decide, and the stated content type comes second.
+"""The format of a body, decided by its first bytes and only then by the stated content type.
 
-Hosts state types carelessly: price lists in JSON arrive as JavaScript, plain text or octets. A body that
-begins like JSON, HTML or XML can only be that, so a type that does not fit it is a warning. Conversely, a
-type proves nothing: a login or challenge page is HTML even if it is declared as JSON.
+Hosts are careless about types: JSON price lists arrive as JavaScript, plain text or octet streams. A body
+that begins like JSON, HTML or XML can only be in that format, so a mismatched type is just a warning.
+Conversely, a type proves nothing: a login or challenge page is HTML even if it is declared as JSON.
 """
 
 import re
 
 _BEGINNING_BYTES = 4096
-"""Bytes within which a page is recognized: HTML may begin with comments."""
+"""Number of leading bytes searched for the start of an HTML page, since comments may come first."""
 
 _BOM = b"\xef\xbb\xbf"
 _PREAMBLE = re.compile(rb"(?:\s+|<!--.*?-->|<\?xml\b.*?\?>)+", re.DOTALL)
@@ -18,11 +18,11 @@ _FORMAT_NAMES = {"json": "JSON", "html": "an HTML page", "xml": "XML", "markup":
 
 
 def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Return why a body is refused, and a warning about one that is accepted; None for neither.
+    """Return the reason why a body is refused, or None, and a warning about an accepted body, or None.
 
-    ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body of an
-    expected format is accepted with any type, and one of another format refused with any type. If the
-    beginning does not show the format (CSV, Markdown), or no expected type implies a format (octet-stream),
+    ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body in an
+    expected format is accepted, and a body in any other format refused, regardless of the stated type. If the
+    beginning does not reveal the format (CSV, Markdown), or no expected type implies a format (octet-stream),
     the stated type decides.
     """
     if not expected_types:
@@ -30,7 +30,7 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
     found = format_of(body)
     expected = {each.partition("/")[2] for each in expected_types} & _FORMAT_NAMES.keys()
     stated, wanted = stated_type or "no content type", " or ".join(expected_types)
-    # A page without <html> is still a page if the host declares it.
+    # A page without <html> is still accepted if the host declares an expected type.
     is_fragment = found == "markup" and bool(expected & {"html", "xml"})
     if found is not None and expected and found not in expected and not is_fragment:
         return f"sent {_FORMAT_NAMES[found]} as {stated}, expected {wanted}", None
@@ -42,9 +42,9 @@ def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tu
 
 
 def format_of(body: bytes) -> str | None:
-    """Return the format that the beginning of a body shows: json (``{`` or ``[``), html (a doctype or
-    ``<html>``, possibly after comments and an XML declaration), xml (a declaration), markup (another tag);
-    None for others."""
+    """Return the format that the beginning of a body reveals: json (``{`` or ``[``), html (a doctype or
+    ``<html>``, possibly after comments and an XML declaration), xml (a declaration), markup (any other tag);
+    or None for any other beginning."""
     beginning = body[:_BEGINNING_BYTES].removeprefix(_BOM).lstrip()
     if beginning[:1] in (b"{", b"["):
         return "json"

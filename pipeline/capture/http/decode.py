@@ -1,4 +1,4 @@
-"""Undoing an answer's compression piece by piece, never past a limit."""
+"""Decompression of an answer piece by piece, never past a limit."""
 
 import zlib
 
@@ -6,14 +6,14 @@ from pipeline.capture.http.response import RequestFailedError
 from pipeline.contracts.outcome import OutcomeCode
 
 _GZIP = 31
-"""zlib's wbits for gzip's header and checksum."""
+"""The value of zlib's ``wbits`` for data with a gzip header and checksum."""
 
 
 class BoundedDecoder:
-    """Decodes one body in a Content-Encoding (gzip or none), to at most ``limit`` bytes.
+    """Decodes one body with a Content-Encoding (gzip or none) to at most ``limit`` bytes.
 
-    ``body`` has the decoded bytes. Raises RequestFailedError as soon as they would exceed the limit, so a
-    bomb is never unpacked beyond it (``body`` then has ``limit`` bytes), when more than ``limit`` bytes
+    ``body`` holds the decoded bytes. Raises RequestFailedError as soon as the decoded bytes would exceed the
+    limit (a bomb is unpacked no further: ``body`` then holds ``limit`` bytes), when more than ``limit`` bytes
     arrive, and for bytes that are damaged or in an encoding that was not requested.
     """
 
@@ -50,7 +50,7 @@ class BoundedDecoder:
                 raise _bad_encoding(f"the compressed answer is damaged ({error})") from error
             data = self._inflater.unconsumed_tail
             if self._inflater.eof and len(self._inflater.unused_data) >= 2:
-                # A gzip body may be several gzip streams in a row; anything else after the end is padding.
+                # A gzip body may be several gzip streams in a row; anything else after a stream is padding.
                 data = self._inflater.unused_data
                 self._padding = not data.startswith(b"\x1f\x8b")
                 if self._padding:

@@ -1,7 +1,7 @@
-"""The lowest layer of the client: the addresses that may be connected to, and the deadline for bytes.
+"""The lowest layer of the client: which addresses may be connected to, and the deadline for all I/O.
 
-A host name is resolved here, each of its addresses is checked, and the connection goes to a checked address:
-no second look-up between the check and the connection can give another answer.
+A host name is resolved here, each of its addresses is checked, and the connection goes to a checked address,
+so no second look-up between check and connection can give a different address.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import OutcomeCode
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
-_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # the part of IPv6 that IANA has allocated
+_GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")  # the part of the IPv6 space that IANA has allocated
 
 _SPECIAL_ADDRESSES = tuple(
     ipaddress.ip_network(block)
@@ -35,14 +35,14 @@ _SPECIAL_ADDRESSES = tuple(
         "192.88.99.0/24",  # 6to4 relays, deprecated
         "192.175.48.0/24",  # AS112
         "224.0.0.0/4",  # multicast (RFC 5771)
-        "2001::/23",  # protocol assignments, Teredo and ORCHID among them
+        "2001::/23",  # protocol assignments, including Teredo and ORCHID
         "2002::/16",  # 6to4
         "2620:4f:8000::/48",  # AS112
         "3fff::/20",  # documentation
     )
 )
 """Special-purpose addresses that ``ipaddress.is_global`` counts as public in some versions of Python: rows of
-IANA's registries up to RFC 9780 of 2025, and multicast. No price page is on any of them."""
+IANA's registries up to RFC 9780 of 2025, and multicast. No price page has such an address."""
 
 KEPT_SECONDS = 15.0
 """Lifetime of an idle connection."""
@@ -52,7 +52,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def reading_until(deadline: float) -> Iterator[None]:
-    """While open, no I/O of this thread outlasts ``deadline`` (time.monotonic seconds)."""
+    """End all I/O of this thread at ``deadline`` (in time.monotonic seconds) while the context is open."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -61,13 +61,13 @@ def reading_until(deadline: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return the seconds until the deadline of this thread's request; infinity without one."""
+    """Return the seconds left until this thread's deadline, or infinity if no deadline is set."""
     deadline = _deadline.get()
     return float("inf") if deadline is None else deadline - time.monotonic()
 
 
 def is_public(text: str) -> bool:
-    """True if an IP address is on the public internet. For an IPv6 address that wraps an IPv4 one, the
+    """True if an IP address is on the public internet. For an IPv6 address that wraps an IPv4 address, the
     wrapped address decides."""
     address = _unwrapped(text)
     is_special = any(address in block for block in _SPECIAL_ADDRESSES)
@@ -87,15 +87,15 @@ def _unwrapped(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
 
 
 class GuardedTransport(httpx.HTTPTransport):
-    """httpx's transport over connections that obey the rules of this module.
+    """An httpx transport whose connections obey the rules of this module.
 
-    ``only`` names the one host and port that may be connected to, at any address (a replay server);
-    without it, every public address may be. Proxies of the environment are not used.
+    ``only`` names the one host and port that may be connected to, at any address (for a replay server);
+    without ``only``, any public address may be connected to. Proxies set in the environment are not used.
     """
 
     def __init__(self, only: tuple[str, int] | None = None) -> None:
         super().__init__(verify=trusted_certificates(), trust_env=False)
-        # httpx has no argument for the network backend; its pool is replaced by one that has it.
+        # httpx has no argument for the network backend, so its pool is replaced by one with this backend.
         self._pool = httpcore.ConnectionPool(
             ssl_context=trusted_certificates(),
             max_connections=None,
@@ -107,8 +107,8 @@ class GuardedTransport(httpx.HTTPTransport):
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Return a context that verifies against the certificates that the environment names, else certifi's.
-    Raises GpufareError when the file cannot be used."""
+    """Return a context that verifies against the certificates named in the environment, or else certifi's.
+    Raises GpufareError when the certificate file cannot be used."""
     return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -116,15 +116,15 @@ def trusted_certificates() -> ssl.SSLContext:
 def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
     try:
         return httpx.create_ssl_context()
-    except OSError as error:  # ssl.SSLError is one, too
+    except OSError as error:  # ssl.SSLError is an OSError, too
         raise GpufareError(
             f"SSL_CERT_FILE={file or ''} cannot be used: {error.strerror or error}; it must be "
-            f"a file of certificates in PEM ({DOCUMENT})"
+            f"a PEM file of certificates ({DOCUMENT})"
         ) from None
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Connects to public addresses only, or to the one host and port ``only``, until the deadline."""
+    """Connects, until the deadline, to public addresses only, or to the one host and port in ``only``."""
 
     def __init__(self, only: tuple[str, int] | None) -> None:
         self._only = only
@@ -138,8 +138,8 @@ class GuardedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address of a host that accepts. Raises RequestFailedError if any of its
-        addresses may not be connected to; if none accepts, httpcore.ConnectError or ConnectTimeout."""
+        """Connect to the first of a host's addresses that accepts a connection. Raises RequestFailedError if
+        any address is forbidden, and httpcore.ConnectError or ConnectTimeout if none of them accepts."""
         failure: Exception | None = None
         for address in self._addresses(host, port):
             try:
@@ -168,7 +168,7 @@ class GuardedBackend(httpcore.NetworkBackend):
 
 
 class _BoundedStream(httpcore.NetworkStream):
-    """A connection that a drip of bytes, in the headers or in the body, cannot keep open past the
+    """A connection that a slow drip of bytes, in the headers or the body, cannot keep open past the
     deadline."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
@@ -194,7 +194,7 @@ class _BoundedStream(httpcore.NetworkStream):
 
 
 def _bounded(timeout: float | None, expired: type[Exception]) -> float | None:
-    """Return the timeout, cut to the time left until the deadline. Raises ``expired`` when none is left."""
+    """Return the timeout, cut to the time left until the deadline. Raises ``expired`` if no time is left."""
     left = seconds_left()
     if left <= 0:
         raise expired("the deadline has passed")

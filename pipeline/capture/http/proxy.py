@@ -1,7 +1,7 @@
-"""Requests through the user's proxy, and failures that are the proxy's rather than the host's.
+"""Requests through the user's proxy, and failures of the proxy rather than of the host.
 
-The proxy resolves host names, since behind many proxies nothing else can, so addresses cannot be checked
-here. Only declared hosts are asked, and through the proxy only names of the public DNS.
+The proxy resolves host names (behind many proxies, nothing else can), so addresses cannot be checked here.
+Only declared hosts are asked, and the proxy is given only names in the public DNS.
 """
 
 import re
@@ -27,10 +27,10 @@ _ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
 def is_name_of_the_internet(host: str) -> bool:
-    """True if a host is a name of the public DNS: not an address in any spelling (``127.1``, ``0x7f000001``,
-    ``::1``), and not a name reserved for use inside a network.
+    """True if a host is a name in the public DNS: neither an address in any spelling (``127.1``,
+    ``0x7f000001``, ``::1``) nor a name reserved for use inside a network.
 
-    The catalogue declares only such names: this is a second guard, against a yaml that declares others.
+    The catalogue declares only public names; this is a second check, in case a yaml declares any other.
     """
     name = host.rstrip(".").lower()
     labels = name.split(".")
@@ -40,13 +40,13 @@ def is_name_of_the_internet(host: str) -> bool:
 
 
 class ProxyTransport(httpx.HTTPTransport):
-    """httpx's transport through a proxy, which gets a CONNECT for each host; TLS is with the host, and
-    verified."""
+    """An httpx transport through a proxy, which gets a CONNECT for each host; TLS runs between the client and
+    the host, and is verified."""
 
     def __init__(self, proxy: Proxy) -> None:
         context = trusted_certificates()
         super().__init__(verify=context, trust_env=False)
-        # httpx has no argument for the network backend; its pool is replaced by one that has it.
+        # httpx has no argument for the network backend, so its pool is replaced by one with this backend.
         self._pool = httpcore.HTTPProxy(
             proxy.url,
             proxy_auth=proxy.credentials,
@@ -60,16 +60,16 @@ class ProxyTransport(httpx.HTTPTransport):
         self._door = ProxyDoor()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request. Raises RequestFailedError for a failure of the proxy, httpx.TransportError for
-        one of the host."""
+        """Send the request. Raises RequestFailedError if the proxy fails, and httpx.TransportError if the
+        host fails."""
         if not is_name_of_the_internet(request.url.host):
-            detail = f"{request.url} is not on a public name, and a proxy is asked for no others"
+            detail = f"{request.url} has no public host name, and a proxy is asked only for public names"
             raise RequestFailedError(OutcomeCode.HOST_REFUSED, detail)
         try:
             with self._door.opened(seconds_left()) as tunnel_is_there:
                 return self._tunnelled(request, tunnel_is_there)
         except TimeoutError:
-            detail = f"{self._proxy} has not opened its first tunnel, for which the others wait"
+            detail = f"{self._proxy} has not opened its first tunnel, which the other requests wait for"
             raise RequestFailedError(OutcomeCode.PROXY_FAILED, detail) from None
 
     def _tunnelled(self, request: httpx.Request, tunnel_is_there: Callable[[], None]) -> httpx.Response:
@@ -78,11 +78,11 @@ class ProxyTransport(httpx.HTTPTransport):
         is_at_proxy = False
 
         def note(event: str, info: Mapping[str, object]) -> None:
-            """Handle one of httpcore's trace events, of which a reused connection gives none."""
+            """Note httpcore's trace events for opening a connection; a reused connection has none."""
             nonlocal is_at_proxy
             if event == "connection.connect_tcp.started":
                 is_at_proxy = True
-            elif event == "proxy.start_tls.started":  # with the host, through the proxy
+            elif event == "proxy.start_tls.started":  # TLS with the host, through the proxy
                 is_at_proxy = False
                 tunnel_is_there()
 
@@ -96,7 +96,7 @@ class ProxyTransport(httpx.HTTPTransport):
 
     def _failure(self, error: httpx.HTTPError, url: httpx.URL) -> RequestFailedError:
         """Return the failure of a request that did not get past the proxy. The failure does not quote the
-        proxy, whose words may repeat a password."""
+        proxy's reply, which may repeat a password."""
         status = str(error).partition(" ")[0] if isinstance(error, httpx.ProxyError) else ""
         asked = f"{url.host}:{url.port or 443}"
         if status == "407":
@@ -117,8 +117,8 @@ class ProxyTransport(httpx.HTTPTransport):
 
 
 class ProxyDoor:
-    """Lets requests through to the proxy. The first one opens its tunnel alone, and none follows a refused
-    password (407): trying a wrong one for each of thirty sources locks an account."""
+    """Lets requests through to the proxy. The first request opens its tunnel alone, and no request follows a
+    refused password (407): a wrong password tried for each of thirty sources locks an account."""
 
     def __init__(self) -> None:
         self._first = threading.Lock()
@@ -127,15 +127,15 @@ class ProxyDoor:
 
     @contextmanager
     def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """While open, the proxy may be used, unless it has given a ``refusal``. Call the yielded function
-        once the tunnel is open, so that the others need not wait for the host's answer. Raises TimeoutError
-        when the first request's tunnel takes more than ``seconds``."""
+        """Let the caller use the proxy inside the ``with``, unless the proxy has given a ``refusal``. Call
+        the yielded function once the tunnel is open, so that other requests need not wait for the host's
+        answer. Raises TimeoutError when the first request's tunnel takes more than ``seconds``."""
         with ExitStack() as held:
             if not self._is_open:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):
                     raise TimeoutError
                 held.callback(self._open)
-            if self._is_open:  # it was opened while this request waited
+            if self._is_open:  # the door was opened while this request waited
                 held.close()
             yield held.close
 

@@ -1,7 +1,7 @@
 """The user's proxy: ``GPUFARE_PROXY``, an ``http://`` or ``https://`` address.
 
-The usual variables, such as HTTPS_PROXY, are not read: one that was set for another program must not decide
-where keys go.
+The usual variables, such as HTTPS_PROXY, are not read: a variable that was set for another program must not
+decide where keys are sent.
 """
 
 import base64
@@ -18,14 +18,14 @@ DOCUMENT = "docs/how-to/networks.md"
 # The message never shows the variable's value, which may contain a password.
 _NOT_A_PROXY = (
     f"{PROXY_VARIABLE} cannot be used: it must be like http://proxy.example:3128 or "
-    "http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port; special characters of "
+    "http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port; special characters in "
     f"the password as %XX) ({DOCUMENT})"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy. ``url`` is its address without name and password, which are never shown."""
+    """An HTTP proxy. ``url`` is the proxy's address without user name and password, which are never shown."""
 
     url: str
     host: str
@@ -37,7 +37,7 @@ class Proxy:
 
 
 def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy that the environment sets, None without one. Raises GpufareError."""
+    """Return the proxy set in the environment, or None. Raises GpufareError for an unusable address."""
     address = environment.get(PROXY_VARIABLE, "").strip()
     if not address:
         return None
@@ -46,7 +46,7 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
         port = parts.port
     except ValueError:
         raise GpufareError(_NOT_A_PROXY) from None
-    # A password with /, ? or # ends the address before the proxy's name.
+    # A password that contains an unescaped /, ? or # ends the address before the proxy's name.
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
     if parts.scheme not in ("http", "https") or not parts.hostname or not port or not is_bare:
         raise GpufareError(_NOT_A_PROXY)
@@ -56,8 +56,8 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
 
 
 def secrets_of_proxy(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the proxy's password, and the user name and password as they are sent: texts that must not be
-    stored anywhere."""
+    """Yield the texts that must not be stored anywhere: the proxy's password, and the user name and password
+    as they are sent."""
     if "@" not in (address := environment.get(PROXY_VARIABLE, "")):
         return
     userinfo = address.rpartition("@")[0].rpartition("//")[2]

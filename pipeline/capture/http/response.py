@@ -1,4 +1,4 @@
-"""The end of a request: a response, or the code and the reason of its failure."""
+"""The outcome of a request: a response, or the code and the reason for the failure."""
 
 import socket
 import ssl
@@ -17,10 +17,10 @@ LONGEST_ERROR = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The outcome of a request, sent or not. ``body`` is unpacked; with an error status it is cut to a
-    bounded excerpt. ``warning`` describes what was unexpected about a usable answer. A response from
-    ``Client.fetch`` has no key in ``headers``, ``error``, ``warning`` or ``final_url``; its body is as it
-    arrived."""
+    """The outcome of a request, sent or not. ``body`` is unpacked, and cut to a bounded excerpt if the status
+    is an error. ``warning`` describes anything unexpected about a usable answer. A response from
+    ``Client.fetch`` contains no key in ``headers``, ``error``, ``warning`` or ``final_url``, but its body is
+    as it arrived."""
 
     observed_at: datetime
     sent: bool = True
@@ -36,7 +36,7 @@ class Response:
 
 
 class RequestFailedError(Exception):
-    """A request ended without a complete answer; ``response`` is what arrived, if anything."""
+    """A request ended without a complete answer; ``response`` is the part that arrived, if any."""
 
     def __init__(self, code: OutcomeCode, detail: str, response: Response | None = None) -> None:
         super().__init__(f"{code.sentence}: {detail}")
@@ -47,9 +47,9 @@ class RequestFailedError(Exception):
 def transport_failure(
     error: httpx.HTTPError, url: httpx.URL, begun: bool, deadline: float, source_deadline: float
 ) -> RequestFailedError:
-    """Return the failure for a transport error, by its causes. ``begun``: the headers had arrived.
+    """Return the failure that a transport error amounts to. ``begun`` is True if the headers had arrived.
 
-    Both deadlines are in time.monotonic seconds. If one has passed, that is the failure.
+    Both deadlines are in time.monotonic seconds. If a deadline has passed, the failure is a timeout.
     """
     if time.monotonic() >= deadline:
         timeout = OutcomeCode.SOURCE_TIMEOUT if deadline >= source_deadline else OutcomeCode.RESPONSE_TIMEOUT
@@ -63,7 +63,7 @@ def transport_failure(
 
 
 def causes_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes, the first cause last."""
+    """Yield an error and its causes, the root cause last."""
     cause: BaseException | None = error
     while cause is not None:
         yield cause

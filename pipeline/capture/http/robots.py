@@ -1,7 +1,8 @@
 """robots.txt: fetched once per host and run, and honoured (RFC 9309).
 
-2xx: its rules apply. 4xx, or a redirect to another host: the host has no rules. 5xx or no answer: nothing is
-sent. 429, which the RFC counts among the 4xx, is treated like 5xx: "not now" does not mean "no rules".
+If robots.txt is answered with 2xx, its rules apply; if it is answered with 4xx or a redirect to another host,
+the host has no rules; if it is answered with 5xx or not at all, nothing is sent. 429, which the RFC counts
+among the 4xx, is treated like 5xx: "not now" does not mean "no rules".
 """
 
 from dataclasses import replace
@@ -15,8 +16,7 @@ from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
 LONGEST_WAIT_SECONDS = 30.0
-"""A host that asks for a longer wait before its robots.txt is not asked in this run: the wait would use up
-the time for its pages."""
+"""A host that asks for a longer wait before robots.txt is skipped: no time would be left for its pages."""
 
 _NO_RULES = frozenset(
     {
@@ -37,8 +37,8 @@ class RobotsRules:
         self._known: dict[str, Protego | Response] = {}
 
     def crawl_delay_seconds(self, url: str, rules: Rules) -> float:
-        """Return the pause that a URL's host asks of gpufare, or of every robot. ``rules`` are those of
-        the request for the URL. Raises RequestFailedError if the URL may not be requested."""
+        """Return the pause that a URL's host asks of gpufare, or of every robot. ``rules`` are the rules for
+        the request to the URL. Raises RequestFailedError if the URL may not be requested."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)
@@ -52,7 +52,7 @@ class RobotsRules:
         return float(robots.crawl_delay(ROBOT_NAME) or 0.0)
 
     def _fetched(self, origin: str, rules: Rules) -> Protego | Response:
-        """Return the rules of a host, or the failed response because of which the host must not be asked."""
+        """Return the rules of a host, or, if the host must not be asked, the failed response."""
         own_rules = replace(
             rules,
             body_bytes=self._client.limits.robots_bytes,

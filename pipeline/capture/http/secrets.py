@@ -1,4 +1,4 @@
-"""Keys from the environment: filled into requests last, kept out of everything that is written or shown."""
+"""Keys from the environment: filled into requests last, and kept out of everything written or shown."""
 
 import html
 import json
@@ -28,20 +28,20 @@ _SENSITIVE_HEADERS = frozenset(
     }
 )
 
-_SHORTEST_SECRET = 6  # shorter values would match everywhere; they are not keys
+_SHORTEST_SECRET = 6  # a shorter value would match everywhere, and is not a key
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
-    """Return ``${NAME}`` for each key that is set; a blank one counts as not set."""
+    """Return ``${NAME}`` for each key that is set; a blank key counts as not set."""
     return {name: f"${{{name}}}" for name in key_names if environment.get(name, "").strip()}
 
 
 class Secrets:
-    """The keys of one source. ``fill`` puts them in place of ``${NAME}``; ``redact`` does the reverse, and
-    removes the password of a proxy.
+    """The keys of one source. ``fill`` puts each key in place of its ``${NAME}``; ``redact`` does the
+    reverse, and removes the password of a proxy.
 
-    Only the variables ``key_names``, which the source's yaml names, are filled in, so ``${HOME}`` in an
-    answer stays as it is.
+    Only the variables in ``key_names``, which come from the source's yaml, are filled in, so ``${HOME}`` in
+    an answer stays as it is.
     """
 
     def __init__(self, environment: Mapping[str, str], key_names: Collection[str]) -> None:
@@ -59,11 +59,11 @@ class Secrets:
 
     @staticmethod
     def names_in(text: str) -> frozenset[str]:
-        """Return the variables that a text has placeholders for."""
+        """Return the names of the variables for which a text contains placeholders."""
         return frozenset(_PLACE.findall(text))
 
     def fill(self, request: Request) -> Request:
-        """Return the request with its keys. Raises RequestFailedError when one is not set."""
+        """Return the request with its keys filled in. Raises RequestFailedError if a key is not set."""
         body = None
         if request.body is not None:
             filled = self._fill(request.body.decode("utf-8", "surrogateescape"))
@@ -97,7 +97,7 @@ class Secrets:
         return body
 
     def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return an answer's headers as they may be stored: lower-case names, no cookies, no keys."""
+        """Return an answer's headers in storable form: with lower-case names, without cookies or keys."""
         return {
             name.lower(): "[redacted]" if name.lower() in _SENSITIVE_HEADERS else self.redact(value)
             for name, value in headers.items()

@@ -11,7 +11,7 @@ from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
 MAX_LINES_PER_CHECK = 10
-"""Lines shown per check; further findings are only counted."""
+"""Number of lines shown per check; further findings are only counted."""
 
 CHECKS: Mapping[str, Check] = {
     "home": machine.home,
@@ -34,7 +34,7 @@ def examine(
     every: bool = False,
     progress: Progress = no_progress,
 ) -> Iterator[Finding]:
-    """Yield the findings of every check, at least one each; for a missing home, just that finding.
+    """Yield the findings of every check, at least one per check; if the home is missing, only that finding.
 
     ``now`` is in UTC; ``every`` reads all archived bodies instead of a sample.
     """

@@ -12,7 +12,7 @@ from pipeline.record.mending import damages
 from pipeline.warehouse.query import ask, reader
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
-"""Number of a source's days in a sample: the newest, and others, which are drawn anew each day."""
+"""Numbers of a source's days in a sample: the newest days, and other days, which are drawn anew each day."""
 
 PUBLISHED_WARNING = timedelta(days=2)
 
@@ -20,7 +20,7 @@ _FROM_A_BACKUP = "copy it back from a backup"
 
 
 def bodies(x: Examination) -> list[Finding]:
-    """Check archived bodies against the hashes of their index."""
+    """Check archived bodies against the hashes in their index."""
     archive = Archive(x.home.archive)
     found: list[Finding] = []
     read = captures = all_days = 0
@@ -65,7 +65,7 @@ def files(x: Examination) -> list[Finding]:
 
 
 def published(x: Examination) -> list[Finding]:
-    """Check that the published file opens, and how old it is."""
+    """Check that the published file opens and is recent enough."""
     if not x.home.published.exists():
         return [Finding("fail", "nothing is published yet", str(x.home.published), "run `gpufare refresh`")]
     try:

@@ -43,11 +43,11 @@ class Examination:
 
     @property
     def today(self) -> date:
-        """Return the day (UTC)."""
+        """The day of the examination (UTC)."""
         return self.now.date()
 
     def short(self, path: Path) -> str:
-        """Return a path relative to the home, if it is below it."""
+        """Return a path as text, relative to the home if the path is inside the home."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
 
 

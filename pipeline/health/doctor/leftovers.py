@@ -22,7 +22,7 @@ INCIDENT_DAYS = 7
 
 
 def litter(x: Examination) -> list[Finding]:
-    """Look for half-written files of killed processes."""
+    """Look for half-written files that killed processes left."""
     left = half_written(x.home)
     if not left:
         return [Finding("ok", "no half-written files of killed processes")]
@@ -42,7 +42,7 @@ def stray(x: Examination) -> list[Finding]:
 
 
 def _strays_in_archive(home: Home) -> Iterator[Path]:
-    """Yield paths that are not a known source, day or capture: renamed, removed or copied ones."""
+    """Yield archived paths that are not a known source, day or capture, such as renamed or copied folders."""
     folder, archive = home.archive, Archive(home.archive)
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
@@ -64,7 +64,7 @@ def own_catalogue(x: Examination) -> list[Finding]:
 
 
 def incidents(x: Examination) -> list[Finding]:
-    """Show the incidents of the last days, and those whose cause is still there."""
+    """Show the incidents of the last INCIDENT_DAYS days, and older incidents whose cause persists."""
     try:
         kept = kept_incidents(x.home)
     except RecordError as error:
@@ -87,8 +87,8 @@ def incidents(x: Examination) -> list[Finding]:
 
 
 def _is_open(x: Examination, incident: Incident) -> bool:
-    """True if an incident is recent, or has a lasting cause that is still there."""
-    if incident.kind is IncidentKind.OWN_CATALOGUE:  # own_catalogue reads it again
+    """True if an incident is recent, or has a lasting cause that persists."""
+    if incident.kind is IncidentKind.OWN_CATALOGUE:  # own_catalogue reads that file again
         return False
     if incident.kind is IncidentKind.UNKNOWN_SOURCE and Path(incident.path or "").name in configs():
         return False

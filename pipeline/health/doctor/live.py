@@ -1,7 +1,7 @@
 """Checks whether the sources' readers still work, by a refresh into a temporary home.
 
 robots.txt, terms of use, pauses and the client's limits apply as in a refresh, and readings are judged as on
-a first day, since that home has no earlier prices. Nothing is published.
+a first day, since a temporary home has no earlier prices. Nothing is published.
 """
 
 import shutil
@@ -54,7 +54,7 @@ def examine_live(
     """Visit the sources (all by default), in parallel, and judge their answers.
 
     ``home`` gives the user's permissions and exchange rates, and is not changed. ``pages`` is the URL of a
-    replay server to ask instead of the providers. ``now`` is in UTC. Raises GpufareError if it cannot begin.
+    replay server to ask instead of providers. ``now`` is in UTC. Raises GpufareError if no visit can begin.
     """
     if pages is not None and not is_url(pages):
         raise GpufareError(f"--pages {pages}: doctor --live takes the URL of a replay server")
@@ -72,7 +72,7 @@ def examine_live(
 
 
 def outcomes_table(report: RefreshReport) -> Result:
-    """Return a row per source: columns of capture_outcomes, and the next step."""
+    """Return one row per source, with columns of capture_outcomes and the next step."""
     rows = [
         (*(getattr(outcome, name) for name in _COLUMNS), next_step_of(outcome)) for outcome in report.outcomes
     ]
@@ -89,8 +89,8 @@ def _temporary_home(home: Home, folder: Path) -> Home:
     except FileNotFoundError:
         pass
     except OSError:
-        apart.permissions.touch()  # an empty file counts as damaged, so that nothing is asked
-    with suppress(GpufareError):  # prices in other currencies then have no price in dollars
+        apart.permissions.touch()  # An empty file counts as damaged, so nothing is asked.
+    with suppress(GpufareError):  # Prices in other currencies then stay unconverted.
         kept = Records(home)
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))

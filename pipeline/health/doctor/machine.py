@@ -19,14 +19,14 @@ DISK_DAYS_WARNING, DISK_DAYS_FAILURE = 60, 7
 """Thresholds for the days until the disk is full, if the home grows at its average rate."""
 
 ROOM_FOR_A_BUILD_BYTES = 200_000_000
-"""Room for a new file beside the published one, and for temporary data that exceeds memory."""
+"""Room for a new file beside the published file, and for temporary data that exceeds memory."""
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
 MINUTE = "%Y-%m-%d %H:%M"
 
 
 def home(x: Examination) -> list[Finding]:
-    """Check that files and folders are of the right type and can be written."""
+    """Check that files and folders are of the right type, and that folders can be written to."""
     root = x.home.root
     if not root.exists():
         remedy = f"`gpufare refresh` makes it; or set {HOME_VARIABLE} to the right folder"
@@ -61,7 +61,7 @@ def _mount_of(path: Path) -> Path:
 
 
 def disk(x: Examination) -> list[Finding]:
-    """Show sizes, the average growth per day, and how long the free space lasts."""
+    """Show the sizes of folders, the average growth per day, and how long the free space will last."""
     usage = shutil.disk_usage(x.home.root)
     sizes = {place.name: used_bytes(place) for place in x.home.root.iterdir()}
     archive = Archive(x.home.archive)
@@ -86,7 +86,7 @@ def disk(x: Examination) -> list[Finding]:
 
 
 def used_bytes(folder: Path) -> int:
-    """Return the disk space of a file or folder, counting a file with several names once."""
+    """Return the disk space that a file or folder uses, counting a file with several names only once."""
     paths = [folder, *folder.rglob("*")]
     sizes = {(status.st_dev, status.st_ino): status.st_blocks * 512 for status in map(Path.lstat, paths)}
     return sum(sizes.values())

@@ -1,1 +1,1 @@
-"""The training steps of each framework, built from its own code on the fake device."""
+"""The training steps of each framework, built from the framework's own code on the fake device."""

@@ -1,9 +1,9 @@
-"""Stored activations on the host: saved-tensor hooks around a model's layers.
+"""Activation offloading: saved-tensor hooks around a model's layers move stored activations to the host.
 
-After trl/models/activation_offloading.py (OffloadActivations, without its streams): tensors that autograd
-saves in the layers go to the host, except parameters and small ones; head and loss keep theirs. Under
-checkpointing only the inputs of the layers are saved, which is Unsloth's offloaded checkpointing
-(unsloth_zoo/gradient_checkpointing.py).
+Modelled on trl/models/activation_offloading.py (OffloadActivations, without its streams): tensors that
+autograd saves in the layers go to the host, except parameters and small tensors; tensors saved in the head
+and the loss stay on the GPU. With activation checkpointing, only the inputs of the layers are saved, as in
+Unsloth's offloaded checkpointing (unsloth_zoo/gradient_checkpointing.py).
 """
 
 from typing import Any
@@ -12,11 +12,11 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 SMALLEST_OFFLOADED_BYTES = 1024
-"""min_offload_size of TRL's OffloadActivations."""
+"""The min_offload_size of TRL's OffloadActivations."""
 
 
 def apply(model: Any) -> None:
-    """Offload the tensors that the layers of a model save, not those of its head."""
+    """Offload the tensors that are saved in a model's layers, but not the tensors saved in its head."""
     layers = model.get_base_model() if hasattr(model, "get_base_model") else model
     inner = layers.base_model
     forward = inner.forward

@@ -1,8 +1,8 @@
-"""The transformers config of a traced model, from its config.json, and its model.
+"""The transformers config of a traced model, made from a config.json, and the model made from that config.
 
 Parameter counts agree with catalog/models.csv to within 0.04% for every model there
-(tests/steps/test_architecture_configs.py): the catalogue rounds some, and omits biases and the norms of query
-and key.
+(tests/steps/test_architecture_configs.py): the catalogue rounds some counts, and omits biases and the norms
+of queries and keys.
 """
 
 import re
@@ -16,7 +16,7 @@ from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.result import TraceShape
 
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
-"""Names of the number of layers in a config.json."""
+"""Fields in which a config.json may state the number of layers."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """Errors that transformers raises for inconsistent sizes; fake tensors raise a RuntimeError instead."""
@@ -25,7 +25,7 @@ UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticErr
 def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:
     """Return the model of a config on the current device, with random or uninitialized weights.
 
-    Raises ``CannotTraceError`` if transformers lacks that attention for the model.
+    Raises ``CannotTraceError`` if transformers does not implement ``attention`` for the model.
     """
     try:
         from transformers.initialization import no_init_weights
@@ -50,7 +50,7 @@ def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool
 def tie_weights(model: Any, shape: TraceShape) -> None:
     """Tie the head to the embeddings if the published weights are tied.
 
-    T5's config always says that they are tied, although its newer checkpoints have a separate head.
+    T5's config always says that the weights are tied, although newer T5 checkpoints have a separate head.
     """
     import torch
 
@@ -60,16 +60,16 @@ def tie_weights(model: Any, shape: TraceShape) -> None:
 
 
 def config_of(shape: TraceShape) -> Any:
-    """Return the transformers config of a shape, at the depth to trace.
+    """Return the transformers config for a shape, at the depth to trace.
 
-    Raises ``CannotTraceError`` for a config.json that transformers does not know or cannot read.
+    Raises ``CannotTraceError`` if transformers does not know the model_type or cannot read the config.json.
     """
     given, layers = shape.config, shape.layers
     if given is None:
         architecture_of(shape)  # refuses a model that the catalogue lacks
         given = catalogue_configs()[shape.model]["config"]
         if layers and "num_decoder_layers" in given:
-            layers = max(1, layers // 2)  # the catalogue counts the layers of encoder and decoder together
+            layers = max(1, layers // 2)  # the catalogue counts encoder and decoder layers together
     check_config(shape.model, given)
     kind = given.get("model_type")
     if kind not in transformers.CONFIG_MAPPING:
@@ -81,14 +81,14 @@ def config_of(shape: TraceShape) -> Any:
     raw.pop("quantization_config", None)  # the recipe decides whether weights are quantized
     try:
         config = transformers.CONFIG_MAPPING[kind].from_dict(raw)
-    except Exception as error:  # any check of any model's config
+    except Exception as error:  # a model's config may raise any error
         raise CannotTraceError(f"config of {shape.model!r}: {type(error).__name__}: {error}") from error
     config.use_cache = False
     return config
 
 
 def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
-    """Return a config.json with fewer layers; lists with an entry per layer are cut as well."""
+    """Return a config.json with fewer layers; lists with one entry per layer are cut as well."""
     if isinstance(config.get("text_config"), dict):
         return config | {"text_config": cut(config["text_config"], layers)}
     depths = {name: layers for name in DEPTHS if config.get(name) is not None} or {DEPTHS[0]: layers}
@@ -102,7 +102,7 @@ def cut(config: dict[str, Any], layers: int) -> dict[str, Any]:
 
 
 def model_class(config: Any) -> Any:
-    """Return the transformers class for the model of a config: a decoder, or an encoder with a decoder.
+    """Return the transformers class for a config's model, which is a decoder or an encoder-decoder.
 
     Raises ``CannotTraceError`` for the config of any other kind of model.
     """
@@ -118,5 +118,5 @@ def model_class(config: Any) -> Any:
 
 
 def note_of(shape: TraceShape) -> str:
-    """Return how the traced code differs from the model's own; empty if it does not."""
+    """Return a note on how the traced code differs from the model's own code; empty if it does not differ."""
     return "" if shape.config else str(catalogue_configs()[shape.model].get("note", ""))

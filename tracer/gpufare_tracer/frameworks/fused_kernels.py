@@ -1,11 +1,11 @@
 """An emulation of the memory use of Unsloth's fused kernels on transformers' and PEFT's modules.
 
-Unsloth does not run here: it needs a GPU to be imported. After unslothai/unsloth, unsloth/kernels:
+Unsloth does not run here, because importing it needs a GPU. Modelled on unsloth/kernels in unslothai/unsloth:
 fast_lora.py (a layer with its adapter keeps only its input; an MLP keeps input, gate and up; the input's
-gradient overwrites the input), rms_layernorm.py (keeps input and one number per row; the gradient overwrites
-that of the output), rope_embedding.py (in place, in both passes), cross_entropy_loss.py (the gradient of the
-logits overwrites them). foundation-model-stack/fms-acceleration (plugins/fused-ops-and-kernels) has copies of
-the same kernels. They count as Triton kernels.
+gradient overwrites the input), rms_layernorm.py (keeps the input and one number per row; the input's gradient
+overwrites the output's), rope_embedding.py (works in place, in both passes), cross_entropy_loss.py (the
+gradient of the logits overwrites the logits). foundation-model-stack/fms-acceleration contains copies of
+these kernels (plugins/fused-ops-and-kernels). The emulated kernels count as Triton kernels.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.work import count_launch
 
 LARGEST_VOCAB_OF_ONE_BLOCK = 65_536
-"""Logits of a row in one Triton block (MAX_FUSED_SIZE of unsloth/kernels/utils.py)."""
+"""Largest number of logits that fit in one Triton block (MAX_FUSED_SIZE in unsloth/kernels/utils.py)."""
 QKV, MLP = ("q_proj", "k_proj", "v_proj"), ("gate_proj", "up_proj", "down_proj")
 SWIGLU = ("SiLU", "SiLUActivation")
 
@@ -38,8 +38,8 @@ class Adapter(NamedTuple):
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
     """Fuse the parts of an adapted model that Unsloth fuses; ``undo`` restores transformers' functions.
 
-    Raises ``CannotTraceError`` where Unsloth would not fuse: for architectures other than Llama's, and for
-    dropout in the adapters, which Unsloth leaves to PEFT.
+    Raises ``CannotTraceError`` for an architecture unlike Llama's, which Unsloth would not fuse. Layers whose
+    adapters use dropout are left to PEFT, as in Unsloth.
     """
     inner = model.get_base_model() if hasattr(model, "get_base_model") else model
     attentions = [m for m in inner.modules() if hasattr(m, "q_proj") and hasattr(m, "o_proj")]
@@ -62,7 +62,7 @@ def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
 
 
 def _adapter(module: Any) -> Adapter | None:
-    """Return a LoRA layer's parts; None for another module."""
+    """Return a LoRA layer's parts; None for any other module."""
     if not getattr(module, "lora_A", None) or not hasattr(module, "base_layer"):
         return None
     name = module.active_adapters[0]
@@ -72,7 +72,7 @@ def _adapter(module: Any) -> Adapter | None:
 
 
 def dense(layer: Any, dtype: Any) -> Any:
-    """Return a layer's weight, (out, in); a new, dense tensor if it is stored in 4 bits."""
+    """Return a layer's weight of shape (out, in); a new, dense tensor if the weight is stored in 4 bits."""
     if hasattr(layer, "dequantized"):
         return layer.dequantized().t()
     state = getattr(layer.weight, "quant_state", None)
@@ -84,7 +84,7 @@ def dense(layer: Any, dtype: Any) -> Any:
 
 
 def _product(x: Any, adapter: Adapter) -> Any:
-    """Apply a layer and its adapter to x: one output, to which the adapter adds in place."""
+    """Apply a layer and its adapter to x; the adapter's product is added to the layer's output in place."""
     weight = dense(adapter.layer, x.dtype)
     out = torch.matmul(x, weight.t())
     del weight
@@ -103,7 +103,7 @@ def _adapter_gradients(x: Any, gradient: Any, adapter: Adapter) -> tuple[Any, An
 
 
 def _input_gradient(gradient: Any, adapter: Adapter, over: Any = None, to: Any = None) -> Any:
-    """Return the gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` one."""
+    """Return the gradient of a layer's input: new, written ``over`` a tensor, or added ``to`` a tensor."""
     weight = dense(adapter.layer, gradient.dtype)
     if to is not None:
         out = to.addmm_(gradient, weight)
@@ -121,7 +121,7 @@ def _rows(tensor: Any) -> Any:
 
 
 class _FusedLinears(torch.autograd.Function):
-    """Layers of one input with their adapters; keeps only the input (LoRA_QKV and LoRA_W)."""
+    """Layers that share one input, with their adapters; keeps only the input (LoRA_QKV and LoRA_W)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -147,7 +147,7 @@ class _FusedLinears(torch.autograd.Function):
 
 
 class _FusedMlp(torch.autograd.Function):
-    """A gated MLP with its adapters; keeps input, gate and up, and overwrites them backward (LoRA_MLP)."""
+    """A gated MLP with its adapters; keeps input, gate and up, which the gradients overwrite (LoRA_MLP)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -167,7 +167,7 @@ class _FusedMlp(torch.autograd.Function):
         gate_layer, up_layer, down_layer = _adapters(ctx.layers, ctx.scales, weights)
         rows, gradient = _rows(x), _rows(gradient)
         hidden = _input_gradient(gradient, down_layer)
-        count_launch(hidden, gate, up)  # hidden, d_up and d_gate overwrite its gradient, gate and up
+        count_launch(hidden, gate, up)  # writes hidden over its gradient, d_up over gate, d_gate over up
         d_down = _adapter_gradients(hidden, gradient, down_layer)
         d_up = _adapter_gradients(rows, gate, up_layer)
         d_gate = _adapter_gradients(rows, up, gate_layer)
@@ -192,7 +192,7 @@ def _mlp_forward(mlp: Any) -> Callable[[Any], Any]:
 
 
 def _fuse_attention(attention: Any) -> None:
-    """Query, key and value are computed by the first of them to be called; the output has its own adapter."""
+    """Compute query, key and value in the query's call, and fuse the output projection separately."""
     qkv = [_adapter(getattr(attention, name)) for name in QKV]
     if all(qkv):
         made: dict[str, Any] = {}
@@ -210,7 +210,7 @@ def _fuse_attention(attention: Any) -> None:
 
 
 class _FusedRmsNorm(torch.autograd.Function):
-    """Keeps input and one number per row; the gradient of the input overwrites that of the output."""
+    """Keeps the input and one number per row; the input's gradient overwrites the output's gradient."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, weight: Any) -> Any:
@@ -234,7 +234,7 @@ def _norm_forward(norm: Any) -> Callable[[Any], Any]:
 
 
 class _RotaryInPlace(torch.autograd.Function):
-    """Rotates queries or keys in place, in both passes; (batch, positions, heads, width)."""
+    """Rotates queries or keys of shape (batch, positions, heads, width) in place, in both passes."""
 
     @staticmethod
     def forward(ctx: Any, x: Any, cos: Any, sin: Any) -> Any:
@@ -250,13 +250,13 @@ class _RotaryInPlace(torch.autograd.Function):
 
 
 def rotary_in_place(q: Any, k: Any, cos: Any, sin: Any, *_: Any, **__: Any) -> tuple[Any, Any]:
-    """Replaces transformers' apply_rotary_pos_emb: (batch, heads, positions, width)."""
+    """Replacement for transformers' apply_rotary_pos_emb on shapes (batch, heads, positions, width)."""
     q, k = (_RotaryInPlace.apply(t.transpose(1, 2), cos, sin).transpose(1, 2) for t in (q, k))
     return q, k
 
 
 class _FusedCrossEntropy(torch.autograd.Function):
-    """Keeps logits and one number per row and block; the gradient overwrites the logits."""
+    """Keeps the logits and one number per row; the gradient overwrites the logits."""
 
     @staticmethod
     def forward(ctx: Any, logits: Any, labels: Any) -> Any:
@@ -280,7 +280,7 @@ class _FusedCrossEntropy(torch.autograd.Function):
 
 
 def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
-    """Replaces transformers' ForCausalLMLoss: labels are shifted, logits are neither copied nor cast."""
+    """Replacement for transformers' ForCausalLMLoss: shifts labels, and neither copies nor casts logits."""
     shifted = torch.empty_like(labels)
     shifted[..., :-1] = labels[..., 1:]
     shifted[..., -1] = -100
@@ -288,6 +288,6 @@ def causal_loss(logits: Any, labels: Any, vocab_size: int, **_: Any) -> Any:
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
-    """Replaces torch's cross-entropy: (rows, vocabulary) and (rows,); the gradient overwrites the logits."""
+    """Replacement for torch's cross-entropy on logits (rows, vocabulary), which their gradient overwrites."""
     losses = _FusedCrossEntropy.apply(logits, labels)
     return losses.sum() / torch.count_nonzero(labels != -100)

@@ -1,8 +1,8 @@
-"""An emulation of GPTQ's 4-bit layers: their buffers, and their product.
+"""An emulation of GPTQ's 4-bit layers: their buffers and their matrix product.
 
-Neither auto-gptq nor gptqmodel installs without a CUDA compiler. After AutoGPTQ/AutoGPTQ,
-auto_gptq/nn_modules/qlinear: its Triton kernel unpacks a weight in the forward and in the backward pass, and
-keeps nothing (qlinear_tritonv2.py, triton_utils/dequant.py). Adapters are PEFT's own GPTQLoraLinear.
+Neither auto-gptq nor gptqmodel installs without a CUDA compiler. Modelled on auto_gptq/nn_modules/qlinear in
+AutoGPTQ/AutoGPTQ, whose Triton kernel unpacks a weight in both the forward and the backward pass, and keeps
+nothing (qlinear_tritonv2.py, triton_utils/dequant.py). Adapters are PEFT's own GPTQLoraLinear.
 """
 
 from typing import Any
@@ -18,11 +18,11 @@ from gpufare_tracer.work import count_launch
 BITS = 4
 PER_WORD = 32 // BITS
 GROUP_SIZE = 128
-"""Inputs that share a scale and a zero point."""
+"""Number of inputs that share a scale and a zero point."""
 
 
 class GptqLinear(torch.nn.Linear):
-    """A linear layer in 4 bits; 0.52 bytes per weight."""
+    """A linear layer with 4-bit weights, at 0.52 bytes per weight."""
 
     def __init__(self, inputs: int, outputs: int, bias: Any, device: Any) -> None:
         torch.nn.Module.__init__(self)
@@ -38,22 +38,22 @@ class GptqLinear(torch.nn.Linear):
         self.register_parameter("bias", bias)
 
     def forward(self, x: Any) -> Any:
-        """Return the product, in the type of the input."""
+        """Return the layer's output, in the type of its input."""
         rows = x.reshape(-1, x.shape[-1])
         out = _UnpackedProduct.apply(rows, self).to(x.dtype).reshape(*x.shape[:-1], self.out_features)
         return out if self.bias is None else out + self.bias
 
     def dequantized(self) -> Any:
-        """Return the dense weight, (in, out), as the Triton kernel writes it."""
+        """Return the dense weight of shape (in, out), as the Triton kernel writes it."""
         out = torch.empty(self.in_features, self.out_features, dtype=torch.float16, device=self.scales.device)
         count_launch(self.g_idx, self.scales, self.qweight, self.qzeros, out)
         return out
 
     def shard_as(self, dtype: Any) -> None:
-        """Turn the packed weights into parameters, in a type that FSDP shards with the other weights.
+        """Turn the packed weights into parameters, of a type that FSDP shards with the other weights.
 
-        After foundation-model-stack/fms-acceleration, fms_acceleration_peft/autogptq_utils.py. Scales stay
-        whole on each GPU.
+        Modelled on fms_acceleration_peft/autogptq_utils.py in foundation-model-stack/fms-acceleration. Scales
+        are not sharded.
         """
         for name in ("qweight", "qzeros"):
             packed = self._buffers.pop(name)
@@ -61,7 +61,7 @@ class GptqLinear(torch.nn.Linear):
 
 
 class _UnpackedProduct(torch.autograd.Function):
-    """QuantLinearFunction of triton_utils/dequant.py: no activations are kept."""
+    """Emulates QuantLinearFunction of triton_utils/dequant.py, which keeps no activations."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -76,7 +76,7 @@ class _UnpackedProduct(torch.autograd.Function):
 
 
 def quantize(model: Any, sharded_as: Any = None) -> Any:
-    """Load a model on the meta device like a GPTQ checkpoint: linear layers except the head in 4 bits.
+    """Load a model from the meta device as a GPTQ checkpoint: with 4-bit linear layers, except for the head.
 
     ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
     experts, whose weights transformers keeps in one tensor.
@@ -103,6 +103,6 @@ def quantize(model: Any, sharded_as: Any = None) -> Any:
 
 
 def adapted_by_peft(config: LoraConfig) -> LoraConfig:
-    """Return a LoRA config with which PEFT uses its own layer for GPTQ."""
+    """Return a LoRA config that makes PEFT use its own layer for GPTQ."""
     config._register_custom_module({GptqLinear: GPTQLoraLinear})
     return config

@@ -1,8 +1,8 @@
 """Liger's kernels: its real Python code, with launches of Triton kernels stubbed out (surroundings.py).
 
-The memory of a Liger kernel is allocated by its Python wrapper: the fused head and loss, for one, loops in
-Python over chunks of tokens and keeps the gradients of head and hidden states instead of logits
-(liger_kernel/ops/fused_linear_cross_entropy.py).
+The memory of a Liger kernel is allocated by its Python wrapper: for example, the fused kernel of head and
+loss loops in Python over chunks of tokens, and keeps the gradients of the head and the hidden states instead
+of logits (liger_kernel/ops/fused_linear_cross_entropy.py).
 """
 
 import logging
@@ -34,7 +34,7 @@ def load() -> None:
 def apply(model: Any, recipe: Recipe, undo: ExitStack) -> None:
     """Make Liger replace the parts of a model that the recipe names; ``undo`` restores the model's module.
 
-    With ``kernels: liger`` and no other loss, Liger's defaults apply: fused head and loss too.
+    With ``kernels: liger``, Liger's defaults apply, which fuse the head and the loss as well.
     Raises ``CannotTraceError`` if Liger has no kernels for the model, which Liger itself only logs.
     """
     from liger_kernel.transformers.monkey_patch import (

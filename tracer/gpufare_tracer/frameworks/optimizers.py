@@ -1,4 +1,4 @@
-"""The optimizer of a recipe: torch's own, or bitsandbytes' on its real operations."""
+"""The optimizer of a recipe: torch's own, or bitsandbytes' own with its real operations."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,14 +14,14 @@ LEARNING_RATE = 1e-4
 
 
 def optimizer_of(recipe: Recipe, model: Any, undo: ExitStack) -> Any:
-    """Return the optimizer of ``model``'s trained parameters; ``undo`` resets bitsandbytes' settings."""
+    """Return the optimizer for ``model``'s trained parameters; ``undo`` resets bitsandbytes' settings."""
     if "8bit" in recipe.optimizer:
         _keep_embeddings_in_32_bits(model, undo)
     return OPTIMIZERS[recipe.optimizer]([p for p in model.parameters() if p.requires_grad])
 
 
 def _keep_embeddings_in_32_bits(model: Any, undo: ExitStack) -> None:
-    """Register embeddings for 32-bit moments, as transformers' Trainer.create_optimizer does."""
+    """Register embeddings for 32-bit optimizer state, as transformers' Trainer.create_optimizer does."""
     manager = bitsandbytes.optim.GlobalOptimManager.get_instance()
     for name in ("module_weight_config_triple", "pid2config", "index2config"):
         undo.enter_context(patch.object(manager, name, type(getattr(manager, name))()))
@@ -39,7 +39,7 @@ def _fused(parameters: list[Any]) -> Any:
 
 
 def _sgd(parameters: list[Any]) -> Any:
-    """Without momentum; torch uses foreach for tensors on a GPU, but not for fake ones."""
+    """Return SGD without momentum; by default, torch uses foreach on a GPU, but not for fake tensors."""
     return torch.optim.SGD(parameters, lr=LEARNING_RATE, foreach=True)
 
 
@@ -66,7 +66,7 @@ OPTIMIZERS: dict[str, Callable[[list[Any]], Any]] = {
 
 
 def _managed(*shape: int, dtype: Any = torch.float32, device: Any = None) -> Any:
-    """State of a paged optimizer: managed memory, which the caching allocator does not count."""
+    """Return a paged optimizer's state in managed memory, which the caching allocator does not count."""
     state = torch.empty(shape, dtype=dtype, device="cpu")
     state.is_paged = True  # type: ignore[attr-defined]
     state.page_deviceid = 0  # type: ignore[attr-defined]
@@ -75,7 +75,7 @@ def _managed(*shape: int, dtype: Any = torch.float32, device: Any = None) -> Any
 
 @contextmanager
 def without_managed_memory() -> Iterator[None]:
-    """bitsandbytes asks the driver for managed memory; a tracing process has no driver."""
+    """Replace bitsandbytes' requests to the driver for managed memory: a tracing process has no driver."""
     with patch.multiple(
         bitsandbytes.functional,
         get_paged=_managed,

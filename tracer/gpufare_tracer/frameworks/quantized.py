@@ -1,9 +1,9 @@
-"""Frozen weights in 4 bits: transformers' bitsandbytes layers on bitsandbytes' own operations.
+"""Frozen 4-bit weights: transformers' bitsandbytes layers, with bitsandbytes' own operations.
 
-transformers replaces the linear layers and bitsandbytes quantizes each weight as it is loaded. Two things
+transformers replaces the linear layers, and bitsandbytes quantizes each weight as it is loaded. Two things
 differ from a machine with a GPU. ``gemm_4bit`` runs the Python code of its CUDA kernel, so that the kernel's
-temporaries are seen. And a parameter is a plain one with bitsandbytes' attributes, since torch cannot make
-``Params4bit`` from a fake tensor.
+temporaries are recorded. And each quantized weight is a plain parameter with bitsandbytes' attributes, since
+torch cannot make ``Params4bit`` from a fake tensor.
 """
 
 import logging
@@ -23,15 +23,15 @@ from gpufare_tracer.frameworks.surroundings import here
 from gpufare_tracer.recipes import Recipe
 from gpufare_tracer.recorder import WRITTEN_IN_PYTHON
 
-logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # it warns of each cast to fp16
+logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # no warning about each cast to fp16
 
 METHODS = ("nf4", "nf4dq")
 BLOCK_SIZE = 64
-"""Weights that share a scale: the default of ``Params4bit``."""
+"""Number of weights that share a scale: the default of ``Params4bit``."""
 
 
 def _cuda_backend() -> tuple[Any, dict[str, Any]]:
-    """Return bitsandbytes' CUDA backend, imported as if there were a driver, and its kernels by operation."""
+    """Return bitsandbytes' CUDA backend, imported as if a driver existed, and its kernels by operation."""
     kernels: dict[str, Any] = {}
 
     def register_kernel(name: str, device: str) -> Any:
@@ -52,7 +52,7 @@ def _dequantized_linear(
     activations: Any, packed: Any, shape: Any, absmax: Any, blocksize: int, quant_type: str, bias: Any = None,
     absmax_8bit: Any = None, absmax_code: Any = None, absmax_offset: Any = None,
 ) -> Any:  # fmt: skip
-    """``_dequant_linear_fallback`` of bitsandbytes/backends/cuda/ops.py, with native calls as operations."""
+    """Replacement for ``_dequant_linear_fallback`` in bitsandbytes' CUDA backend, without native calls."""
     operations = torch.ops.bitsandbytes
     if absmax_8bit is not None:
         absmax = operations.dequantize_blockwise.default(absmax_8bit, absmax, absmax_code, 256, torch.float32)
@@ -65,33 +65,33 @@ def _dequantized_linear(
     return product.view(*activations.shape[:-1], -1)
 
 
-if cuda_kernels:  # none where bitsandbytes has found a real GPU: its own kernels run there
+if cuda_kernels:  # empty if bitsandbytes has found a real GPU, where its own kernels run
     cuda_backend._dequant_linear_fallback = _dequantized_linear
     cuda_backend._gemm_4bit_kernel_impl = lambda *args, **kwargs: (
         NotImplemented
-    )  # one kernel: the operation itself
+    )  # one kernel, recorded as the operation itself
     WRITTEN_IN_PYTHON[torch.ops.bitsandbytes.gemm_4bit.default] = cuda_kernels["bitsandbytes::gemm_4bit"]
 
 
 def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
-    """Return transformers' quantization config for a recipe in nf4 or nf4dq."""
+    """Return transformers' quantization config for a recipe with nf4 or nf4dq."""
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
-        # FSDP shards parameters of one type only.
+        # FSDP shards only parameters of the same type together.
         **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding == "fsdp" else {}),
     )  # fmt: skip
 
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
-    """Quantize a model from the meta device onto the GPU, module by module as loading does; return it."""
+    """Move a model from the meta device to the GPU, quantized module by module as in loading; return it."""
     if not cuda_kernels:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
             "quantized recipes in a separate process"
         )
     for cached in (name2qmap.clear, cuda_backend._gpu_dispatch_props.cache_clear):
-        cached()  # from an earlier trace, perhaps for another GPU
+        cached()  # may hold values from an earlier trace for another GPU
     cuda_backend._gemm_4bit_use_custom_cuda.cache_clear()
     if recipe.sharding == "fsdp":
         here().undo.enter_context(
@@ -102,7 +102,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
     dtypes = {name: parameter.dtype for name, parameter in model.named_parameters()}
     with patch.object(bitsandbytes.nn.modules, "Params4bit", _plain_parameter):
         model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
-    loaded: dict[Any, Any] = {}  # tied parameters once
+    loaded: dict[Any, Any] = {}  # so that tied parameters are loaded once
     for path, module in model.named_modules():
         for name, parameter in list(module._parameters.items()):
             if parameter is not None and parameter not in loaded:
@@ -116,7 +116,7 @@ def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
 
 
 def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str) -> Any:
-    """Return a model moved from the meta device to ``device``, random weights quantized layer by layer."""
+    """Move a meta-device model to ``device``, with random weights quantized layer by layer; return it."""
     config = config_of(recipe, compute_dtype)
     kept = HfQuantizer.get_modules_to_not_convert(model, None, model._keep_in_fp32_modules)
     model = replace_with_bnb_linear(model, modules_to_not_convert=kept, quantization_config=config)
@@ -132,7 +132,7 @@ def quantize_really(model: Any, recipe: Recipe, compute_dtype: Any, device: str)
 
 
 INITIAL_DEVIATION = 0.02
-"""Standard deviation of random weights: transformers' default unless a config states another."""
+"""Standard deviation of random weights: transformers' default unless a config states another value."""
 
 
 def _move_from_meta(model: Any, device: str) -> None:
@@ -176,7 +176,7 @@ def _plain_parameter(
 
 
 def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
-    """Return a parameter as loading puts it on the GPU; a quantized layer's weight in its few bits."""
+    """Return a parameter as loading puts it on the GPU; the weight of a quantized layer is in 4 bits."""
     value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
     if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
         return _in_4_bits(module, value)
@@ -184,7 +184,7 @@ def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
 
 
 def _in_4_bits(module: Any, value: Any) -> Any:
-    """Quantize as bitsandbytes.nn.Params4bit does when moved to a GPU; the parameter may be fake."""
+    """Quantize a weight as bitsandbytes.nn.Params4bit does when moved to a GPU; the weight may be fake."""
     old = module.weight
     packed, state = quantize_4bit(
         value, blocksize=old.blocksize, compress_statistics=old.compress_statistics,

@@ -2,7 +2,7 @@
 
 The frameworks' own code runs under torch's fake process group, whose collectives move nothing. Side streams
 never wait: their memory is allocated when the host asks for it, which is also when the caching allocator
-counts it (``record_stream`` delays only when a block may be used again).
+counts it (``record_stream`` delays only the reuse of a block).
 """
 
 import contextlib
@@ -24,9 +24,9 @@ DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 @contextlib.contextmanager
 def as_rank_zero(recipe: Recipe, recorder: Any) -> Iterator[None]:
-    """Act as rank 0 of ``recipe.gpu_count``, with streams; tell ``recorder`` of storages resized in place.
+    """Act as rank 0 of ``recipe.gpu_count`` GPUs, with streams; tell ``recorder`` about resized storages.
 
-    The process group is gone afterwards. Recipes that are not sharded run unchanged. Raises
+    The process group is destroyed afterwards. Recipes that are not sharded run unchanged. Raises
     ``CannotTraceError`` if this process already has a process group.
     """
     if recipe.sharding == "none":
@@ -63,23 +63,23 @@ def _answers(recorder: Any) -> list[tuple[Any, str, Any]]:
     return [
         (torch.Tensor, "record_stream", lambda *_: None),
         (torch.UntypedStorage, "resize_", resize_),
-        # DTensor runs an operation on tensors of the full shape to learn the shape of its result.
+        # DTensor runs an operation on tensors of the full shape to learn the shape of the result.
         (ShardingPropagator, "_propagate_tensor_meta_non_cached", unseen),
-        # DDP compares the shapes of its parameters between ranks, in C++ and by value.
+        # DDP compares the shapes of its parameters across ranks, in C++ and by value.
         (torch.nn.parallel.distributed, "_verify_param_shape_across_processes", lambda *_: None),
     ]
 
 
 def decoder_layers(model: Any) -> tuple[type[Any], ...]:
-    """The classes that transformers says are never split: a model's decoder layers."""
+    """Return the classes that transformers says must not be split: a model's decoder layers."""
     names = set(model._no_split_modules or ())
     return tuple({type(module) for module in model.modules() if type(module).__name__ in names})
 
 
 def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...]) -> Any:
-    """Return the model as the recipe shards it; the optimizer gets its parameters.
+    """Return the model as the recipe shards it; the optimizer gets the sharded model's parameters.
 
-    ``layers`` are the classes of its decoder layers.
+    ``layers`` are the classes of the model's decoder layers.
     """
     layers = layers if isinstance(layers, tuple) else (layers,)
     match recipe.sharding:
@@ -92,10 +92,10 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
 
 
 def _ddp(model: Any) -> Any:
-    """DistributedDataParallel with its own reducer, which has its final buckets from the first step on.
+    """Return the model in DistributedDataParallel, whose buckets are final from the first step on.
 
     DDP starts with one bucket and reorders parameters once it has seen the order of their gradients: it
-    compares that order between ranks by value. Here the order is the reverse of the parameters' own.
+    compares that order across ranks by value. Here, the order is the reverse of the parameters' own order.
     """
     assign = dist._compute_bucket_assignment_by_size
     cap_bytes = torch.nn.parallel.distributed._DEFAULT_BUCKET_CAP_MB << 20
@@ -127,7 +127,7 @@ class _Reducer:
         return False
 
     def prepare_for_forward(self) -> None:
-        """Do nothing, instead of timing the first ten steps, with CUDA events in a CUDA build."""
+        """Do nothing: DDP would time the first ten steps, with CUDA events in a CUDA build."""
 
 
 class _NoLogger:
@@ -138,7 +138,7 @@ class _NoLogger:
 
 
 def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    """Reduce as DDP does without a hook; a fake work has no result for the reducer to read."""
+    """Reduce as DDP does without a hook; a fake work object holds no result for the reducer to read."""
     buffer = bucket.buffer()
     dist.all_reduce(buffer)
     future: Any = torch.futures.Future()
@@ -147,10 +147,10 @@ def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.T
 
 
 def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
-    """FullyShardedDataParallel as accelerate wraps a model (accelerate.Accelerator.prepare_model).
+    """Return the model in FullyShardedDataParallel, wrapped as by accelerate.Accelerator.prepare_model.
 
     Frozen models have a unit for each trained leaf, as in peft.utils.other.fsdp_auto_wrap_policy. Under mixed
-    precision, trained parameters are kept in fp32 and gathered in the type of autocast.
+    precision, trained parameters are kept in fp32 and gathered in the autocast type.
     """
     from torch.distributed.fsdp import CPUOffload, MixedPrecision, ShardingStrategy
     from torch.distributed.fsdp import FullyShardedDataParallel as Fsdp
@@ -176,7 +176,7 @@ def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
 
 
 class _Checkpointed(torch.nn.Module):
-    """A layer's FSDP unit under a checkpoint: it gathers its weights again as the layer is computed again."""
+    """A checkpointed FSDP unit of one layer, which gathers its weights again when the layer is recomputed."""
 
     def __init__(self, unit: Any, checkpoint: Callable[..., Any]) -> None:
         super().__init__()

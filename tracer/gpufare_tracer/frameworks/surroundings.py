@@ -1,7 +1,7 @@
 """Stubs for parts of a real GPU machine that recipes expect and a fake device lacks.
 
 A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
-compiler. ``as_on_a_gpu`` stands in for all three while a step runs, and undoes everything afterwards.
+compiler. While a step runs, ``as_on_a_gpu`` patches in stand-ins for values, drivers and FlashAttention.
 """
 
 import sys
@@ -25,7 +25,7 @@ class Surroundings:
     """Surroundings in which a step is built and run."""
 
     undo: ExitStack
-    """Callbacks that undo patches at the end; each framework module adds those of its patches."""
+    """Callbacks that undo patches at the end; each framework module adds callbacks for its own patches."""
     device: str = "cuda"
     is_real: bool = False
     """True if tensors have values; False in a trace."""
@@ -58,7 +58,7 @@ def as_on_a_gpu(recipe: Recipe) -> Iterator[None]:
 
 @contextmanager
 def on_a_real_device(recipe: Recipe, device: str = "cuda") -> Iterator[None]:
-    """Make framework modules build steps that compute, with random weights and tokens, on this machine."""
+    """Make framework modules build steps that compute on this machine, with random weights and tokens."""
     with _in_surroundings(recipe, device=device, is_real=True):
         yield
 
@@ -75,9 +75,9 @@ def _in_surroundings(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
 
 @contextmanager
 def _transformers_with_values() -> Iterator[None]:
-    """Tell transformers that no examples are packed, which it reads from position ids.
+    """Tell transformers that no examples are packed, which it otherwise reads from position ids.
 
-    For a fake tensor it would assume the worst, e.g. that a mask is needed.
+    For a fake tensor, transformers would assume the worst, e.g. that a mask is needed.
     """
     from transformers import masking_utils
     from transformers.utils import import_utils
@@ -91,7 +91,7 @@ def _transformers_with_values() -> Iterator[None]:
 
 @contextmanager
 def _triton_without_a_driver() -> Iterator[None]:
-    """Make kernel launches do nothing: only their Python wrappers allocate memory."""
+    """Replace Triton launches by counts: only the Python wrappers of kernels allocate memory."""
     from triton.runtime import autotuner, jit
 
     def launch(_kernel: Any, *args: Any, **kwargs: Any) -> None:
@@ -107,7 +107,7 @@ def _triton_without_a_driver() -> Iterator[None]:
 
 @contextmanager
 def _flash_attention_in_transformers() -> Iterator[None]:
-    """Make transformers find FlashAttention 2, emulated by the allocations of its functions."""
+    """Make transformers find an emulation of FlashAttention 2 that makes the same allocations."""
     from transformers import PreTrainedModel
     from transformers import modeling_flash_attention_utils as utils
 
@@ -117,7 +117,7 @@ def _flash_attention_in_transformers() -> Iterator[None]:
         "_pad_fn": utils._pad_input, "_unpad_fn": utils._unpad_input,
         "_process_flash_kwargs_fn": utils._lazy_define_process_function(flash_attn_func),
         "_process_with_kvcache_kwargs_fn": dict,
-        "_is_packed_sequence": lambda *_: False,  # read from the values of position ids, for a single example
+        "_is_packed_sequence": lambda *_: False,  # the original reads the values of position ids
     }  # fmt: skip
     with (
         patch.multiple(utils, **functions),
@@ -134,9 +134,9 @@ def flash_attn_func(
     window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0, alibi_slopes: Any = None,
     deterministic: bool = False, return_attn_probs: bool = False,
 ) -> Any:  # fmt: skip
-    """Make the allocations of flash_attn.flash_attn_func: (batch, positions, heads, width) in and out.
+    """Make the allocations of flash_attn.flash_attn_func on shapes (batch, positions, heads, width).
 
-    An emulation: torch's own operation keeps and allocates the same as flash-attention's
+    This is an emulation: torch's own operation keeps and allocates the same tensors as flash-attention's
     flash_attn/flash_attn_interface.py (FlashAttnFunc: query, key, value, output and fp32 log-sums are kept)
     and csrc/flash_attn/flash_api.cpp (mha_bwd), from which torch's copy was made. Windows, soft caps and
     slopes do not change allocations.

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import peft
-import peft.tuners.lora.bnb  # before the fake device: bitsandbytes looks for a driver when imported
+import peft.tuners.lora.bnb  # before the fake device exists: bitsandbytes looks for a driver
 import torch
 from accelerate.utils.operations import convert_outputs_to_fp32
 from transformers.pytorch_utils import Conv1D
@@ -31,31 +31,31 @@ OTHER_NAMES = {
     "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h", "input_linear"),
     "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h", "output_linear"),
 }  # fmt: skip
-"""Llama's layers in models that fuse or rename them: Phi-3, GPT-2, Falcon, MPT, Qwen 1, Granite 4."""
+"""Names for Llama's layers where models fuse or rename them: Phi-3, GPT-2, Falcon, MPT, Qwen 1, Granite 4."""
 LATENT_NAMES = {
     "q_proj": ("q_a_proj", "q_b_proj"),
     **dict.fromkeys(("k_proj", "v_proj"), ("kv_a_proj_with_mqa", "kv_b_proj")),
 }
-"""Llama's layers in multi-head latent attention, which factors them."""
+"""Names of Llama's layers in multi-head latent attention, which factorizes these layers."""
 MLP_TARGETS = ("gate_proj", "up_proj", "down_proj")
 
 
 @dataclass
 class TransformersStep(Step):
-    """A step of a transformers model, whose output may be kept until the step ends."""
+    """A step of a transformers model; the model's output may be kept until the step ends."""
 
     held: list[Any] = field(default_factory=list)
 
     def run(self, begin: Callable[[Phase], None]) -> None:
-        """Run one optimizer step; a kept output is freed at its end, as local variables are."""
+        """Run one optimizer step; a kept output is freed at the end of the step, like a local variable."""
         super().run(begin)
         self.held.clear()
 
 
 def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
-    """The recipe's step on the fake device.
+    """Build the recipe's step on the device of the current surroundings.
 
-    Raises ``CannotTraceError`` for a recipe that this module cannot build, saying what to do instead.
+    Raises ``CannotTraceError``, saying what to do instead, for a recipe that this module cannot build.
     """
     model = with_adapters(base_model(recipe, shape), recipe)
     _shift_logits(model, recipe)
@@ -71,7 +71,7 @@ def build(recipe: Recipe, shape: TraceShape) -> TransformersStep:
 
 
 def packages(recipe: Recipe) -> tuple[str, ...]:
-    """Packages whose code runs."""
+    """Return the packages whose code runs."""
     used = ["transformers"]
     if recipe.method != "full":
         used.append("peft")
@@ -83,7 +83,7 @@ def packages(recipe: Recipe) -> tuple[str, ...]:
 
 
 def base_model(recipe: Recipe, shape: TraceShape) -> Any:
-    """The model with its weights in the recipe's type, gradient checkpointing not yet on."""
+    """Return the model with its weights in the recipe's type, but without activation checkpointing yet."""
     dtype = DTYPES[recipe.weight_dtype]
     is_gptq = recipe.quantization == "gptq"
     is_quantized = recipe.quantization in quantized.METHODS
@@ -103,7 +103,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
 
 
 def with_adapters(model: Any, recipe: Recipe) -> Any:
-    """The model as it trains: adapters added, checkpointing on."""
+    """Return the model as it trains: with the recipe's adapters and activation checkpointing."""
     if recipe.kbit_upcast:
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     if recipe.method != "full":
@@ -137,12 +137,12 @@ def _adapted(model: Any, recipe: Recipe) -> Any:
 
 
 def targets_of(model: Any, recipe: Recipe) -> list[str]:
-    """The model's own names of the recipe's LoRA targets, as PEFT takes them.
+    """Return the model's own names for the recipe's LoRA targets, in the form that PEFT takes.
 
-    transformers 5 keeps the experts of a mixture in one tensor. PEFT adapts it where it knows the names that
-    its layers had in transformers 4, and then nothing else of the MLPs; in others it adapts shared experts
-    and dense layers. Macro ``adapts_experts`` of sql/model says the same of the catalogue's models. Raises
-    ``CannotTraceError`` naming the target that the model has under no name known here.
+    transformers 5 keeps the experts of a mixture in one tensor. If PEFT knows the names that the experts had
+    in transformers 4, it adapts that tensor and nothing else of the MLPs; in other mixtures, it adapts shared
+    experts and dense layers. Macro ``adapts_experts`` in sql/model says the same of the catalogue's models.
+    Raises ``CannotTraceError`` naming the target if the model has no known name for the target.
     """
     linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
     fused = any(name.endswith("experts.down_proj") for name, _ in model.named_parameters())
@@ -153,7 +153,7 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
 
 
 def names_of_experts(model_type: str) -> dict[str, tuple[str]]:
-    """The names by which PEFT adapts a fused tensor of experts, by Llama's names; empty where it does not."""
+    """Return PEFT's names for a model's fused experts, by Llama's names; empty if PEFT cannot adapt them."""
     try:
         from peft.utils import transformers_weight_conversion as conversion
     except ImportError:  # PEFT 0.18, or transformers 4
@@ -177,14 +177,14 @@ def _targets(name: str, linears: set[str], recipe: Recipe) -> tuple[str, ...]:
 
 
 def _cast_adapters(model: Any, dtype: Any) -> None:
-    """PEFT makes adapters in their layer's type or in fp32; a script that wants another type casts them."""
+    """Cast the adapters, which PEFT makes in their layer's type or in fp32, as a user's script would."""
     for parameter in model.parameters():
         if parameter.requires_grad and parameter.dtype is not dtype:
             parameter.data = parameter.data.to(dtype)
 
 
 def _shift_logits(model: Any, recipe: Recipe) -> None:
-    """The loss of older transformers, which shifts the logits instead of the labels."""
+    """Use the loss of older transformers versions, which shifts the logits instead of the labels."""
     if recipe.shifted_logits == "none":
         return
     if recipe.kernels not in ("eager", "unsloth") or recipe.loss != "framework":
@@ -210,7 +210,7 @@ def _loss_of_shifted_logits(
 
 
 def _forward(model: Any, recipe: Recipe) -> Callable[..., Any]:
-    """The model's forward pass as accelerate prepares it."""
+    """Return the model's forward pass as accelerate prepares it."""
     if not recipe.fp32_logits:
         return model  # type: ignore[no-any-return]
     return convert_outputs_to_fp32(model)  # type: ignore[no-any-return]
@@ -230,7 +230,7 @@ def _loss(forward: Callable[..., Any], recipe: Recipe, shape: TraceShape, held: 
 
 
 def _token_ids(size: tuple[int, int], shape: TraceShape) -> Any:
-    """Random tokens, so that a mixture of experts uses them all; a trace has no values."""
+    """Return random tokens, so that a mixture uses all its experts; in a trace, tokens have no values."""
     if here().is_real:
         return torch.randint(architecture_of(shape).vocab, size, device=here().device)
     return torch.zeros(size, dtype=torch.long, device=here().device)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 FIELDS = ("uuid", "name", "memory.used", "power.limit", "power.default_limit", "mig.mode.current")
 BUSY_MIB = 1024
-"""Driver and desktop use less; more means another process, perhaps in a container that is invisible here."""
+"""The driver and the desktop use less; more means another process, perhaps in a container invisible here."""
 SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One card at one moment; a value is None if the driver does not give it."""
+    """One card at one moment; a value is None if the driver does not report that value."""
 
     uuid: str
     name: str
@@ -22,11 +22,11 @@ class Card:
     default_power_limit_watts: float | None
     is_partitioned: bool
     processes: int
-    """Processes that compute on the card, as far as nvidia-smi lists them."""
+    """Number of compute processes that nvidia-smi lists on the card."""
 
     @property
     def others(self) -> str:
-        """Return who used the card before the run; empty if nobody did."""
+        """Return a note on other use of the card before the run; empty if there was no other use."""
         if self.processes:
             some = "a process" if self.processes == 1 else f"{self.processes} processes"
             return f"{some} on the card before the run ({self.used_mib / 1024:.1f} GiB in use)"
@@ -36,7 +36,7 @@ class Card:
 
     @property
     def power(self) -> str:
-        """Return a note on a power limit below the maker's; empty without one."""
+        """Return a note on a power limit below the maker's default; empty if the limit is not lower."""
         limit, default = self.power_limit_watts, self.default_power_limit_watts
         if limit is None or default is None or limit >= default:
             return ""
@@ -44,7 +44,7 @@ class Card:
 
 
 class NoCardsError(Exception):
-    """nvidia-smi did not answer; the message says why."""
+    """nvidia-smi gave no usable answer; the message says why."""
 
 
 def cards() -> dict[str, Card]:

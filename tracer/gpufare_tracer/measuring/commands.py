@@ -1,4 +1,4 @@
-"""The command that measures a step: a plugin of the command line, in the group ``gpufare.commands``."""
+"""The command that measures a step: a command-line plugin in the entry-point group ``gpufare.commands``."""
 
 import json
 from datetime import UTC, datetime
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
 METHODS = ("full", "lora", "qlora")
 _ON_CPU = {"full": ("hf-full",), "lora": ("hf-lora",), "qlora": ("hf-qlora", "optimizer=adamw_fused")}
-"""For each method, a preset that needs no GPU, with switches changed: no Liger, no paged optimizer."""
+"""For each method, a preset and changes to its switches, so that no GPU is needed: no Liger, no paging."""
 GIB = 1 << 30
 
 
 @click.command()
-@click.option("--model", help="A model's catalogue id, for example llama-3.1-8b.")
-@click.option("--config", type=EXISTING_FILE, help="A config.json instead of --model.")
+@click.option("--model", help="The model, by its catalogue id, such as llama-3.1-8b.")
+@click.option("--config", type=EXISTING_FILE, help="A config.json to use instead of --model.")
 @click.option(
     "--method",
     type=click.Choice(METHODS),
-    help="Measure gpufare's default plan for this method; with --cpu, without Liger's kernels.",
+    help="Measure gpufare's default plan for this method; --cpu leaves out Liger's kernels.",
 )
 @click.option("--recipe", "recipe_name", metavar="NAME",
-              help="Instead of --method: a preset of catalog/recipes.yaml.")  # fmt: skip
+              help="A preset from catalog/recipes.yaml, instead of --method.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
               help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
@@ -39,25 +39,25 @@ GIB = 1 << 30
     "--steps", type=click.IntRange(min=1), default=12, show_default=True, help="Number of timed steps."
 )
 @click.option(
-    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Number of untimed steps."
+    "--warm-up", type=click.IntRange(min=0), default=5, show_default=True, help="Number of warm-up steps."
 )
 @click.option(
-    "--layers", type=click.IntRange(min=1), help="Cut the model to this many layers; such a run adds no row."
+    "--layers", type=click.IntRange(min=1), help="Cut the model down to this many layers; no row is added."
 )
-@click.option("--gpu", metavar="ID", help="The card's catalogue id, if its name does not identify it.")
-@click.option("--cpu", is_flag=True, help="Try the command on the CPU; this says nothing about a GPU.")
+@click.option("--gpu", metavar="ID", help="The card's catalogue id, if the device's name does not give it.")
+@click.option("--cpu", is_flag=True, help="Try the command on the CPU; its result says nothing about a GPU.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-              help="Keep the row in this folder instead of the data home.")  # fmt: skip
+              help="Keep the row in this folder instead of in the data home.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def measure(
     model: str | None, config: Path | None, method: str | None, recipe_name: str | None,
     switches: tuple[str, ...], micro_batch: int, seq_len: int, steps: int, warm_up: int, layers: int | None,
     gpu: str | None, cpu: bool, home: Path | None, form: str,
 ) -> None:  # fmt: skip
-    """Measure a training step on this machine's GPU, and compare it with its estimate.
+    """Measure a training step on this machine's GPU, and compare the measurement with the estimate.
 
-    A model of the right shape with random weights trains on random tokens; nothing is downloaded. The row is
-    added to measured_runs.csv in the data home.
+    A model of the right shape with random weights is trained on random tokens; nothing is downloaded. A row
+    with the results is added to measured_runs.csv in the data home.
     """
     from gpufare_tracer.commands import read_config, recipe_as_set
     from gpufare_tracer.measuring.measure import measure as measure_steps
@@ -116,7 +116,7 @@ def _as_json(report: "Report") -> dict[str, Any]:
 
 
 def _show(report: "Report") -> None:
-    """Print the measurement, the estimate beside it, and the row."""
+    """Print the measurement beside the estimate, and the row."""
     measured, shape = report.measured, report.request.shape
     known = "" if report.gpu == "unknown" else f" ({report.gpu})"
     versions = ", ".join(f"{name} {version}" for name, version in sorted(measured.versions.items()))

@@ -32,9 +32,9 @@ class MeasureError(GpufareError):
 
 
 def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = None) -> Report:
-    """Run the steps of a request on this machine's GPU, compare, and keep the row in the home.
+    """Run the steps on this machine's GPU, compare them with the estimate, and keep the row in the home.
 
-    ``gpu`` is the card's id in the catalogue, if its name does not identify it. Raises MeasureError.
+    ``gpu`` is the card's catalogue id, for a card that its name does not identify. Raises MeasureError.
     """
     check(request)
     given, problem = _given_model(request)
@@ -49,7 +49,7 @@ def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = No
 
 
 def _given_model(request: Request) -> tuple[OwnModel | None, str]:
-    """Return the shape of a given config.json, if it can be read, and its parts that are not estimated."""
+    """Return the shape in a given config.json, if it can be read, and a note on the parts not estimated."""
     if request.shape.config is None:
         return None, ""
     try:
@@ -69,7 +69,7 @@ def _check_gpu(gpu: str, estimator: Estimator) -> None:
 def check(request: Request) -> None:
     """Refuse impossible requests before anything is loaded.
 
-    Raises MeasureError, and CannotTraceError for a model that the catalogue lacks.
+    Raises MeasureError for a recipe that cannot be measured, and CannotTraceError for an unknown model.
     """
     recipe = request.recipe
     emulated = {
@@ -99,7 +99,7 @@ def check(request: Request) -> None:
 
 
 def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
-    """Return the cards before the run, and what is unknown because nvidia-smi did not answer."""
+    """Return the cards before the run, and notes on facts that are unknown if nvidia-smi did not answer."""
     if request.on_cpu:
         return {}, []
     try:
@@ -109,13 +109,13 @@ def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
 
 
 def run_in_another_process(request: Request) -> Measured:
-    """Run the steps. Raises MeasureError if they cannot be run, or their process died."""
+    """Run the steps in another process. Raises MeasureError if the steps cannot run, or the process dies."""
     # Libraries warn about many things that the user did not cause.
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "TRANSFORMERS_VERBOSITY": "error"}
     with TemporaryDirectory(prefix="gpufare-measure-") as folder:
         asked, answer = Path(folder, "request.json"), Path(folder, "result.json")
         asked.write_text(request.model_dump_json(), encoding="utf-8")
-        # -P: modules in the working folder do not shadow those of libraries.
+        # With -P, modules in the working folder do not shadow library modules.
         command = [sys.executable, "-P", "-m", "gpufare_tracer.measuring.run_steps", str(asked), str(answer)]
         done = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False)  # noqa: S603 (our own code)
         text = answer.read_text(encoding="utf-8") if answer.exists() else ""

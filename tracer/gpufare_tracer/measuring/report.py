@@ -1,4 +1,4 @@
-"""The report of a measured run: the measurement beside the estimate, and its row."""
+"""The report on a measured run: the measurement beside the estimate, and the run's row."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -24,14 +24,14 @@ MIB_PER_GIB = 1024
 OWN_SOURCE = "own"
 UNKNOWN_GPU = "unknown"
 CONFIG_MODEL = "config"
-"""Name that the estimator gives the model of a config.json."""
+"""The name that the estimator gives to the model of a config.json."""
 MEMORY_TOLERANCE = 0.08
-"""Error-correcting memory takes up a sixteenth of some cards; a partition has at most half of its card's."""
+"""Error correction takes a sixteenth of some cards' memory; a partition has at most half a card's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One quantity, measured and estimated; GiB, or tokens per second per GPU."""
+    """One quantity, measured and estimated, in GiB or in tokens per second per GPU."""
 
     quantity: str
     measured: float | None
@@ -39,7 +39,7 @@ class Comparison:
     low: float
     high: float
     corrected: float | None
-    """The estimate corrected by the user's own earlier runs."""
+    """The estimate, corrected by the user's own earlier runs."""
 
     @property
     def is_inside(self) -> bool | None:
@@ -54,9 +54,9 @@ class Report:
     request: Request
     measured: Measured
     gpu: str
-    """The card's id in the catalogue, or unknown."""
+    """The card's id in the catalogue, or ``unknown``."""
     row: dict[str, str]
-    """The row, in the columns of catalog/measured_runs.csv."""
+    """The run as a row, by column of catalog/measured_runs.csv and of the user's own runs."""
     comparisons: tuple[Comparison, ...] = ()
     no_estimate: str = ""
     """Why there is no estimate."""
@@ -67,18 +67,18 @@ class Report:
     own_runs: Path | None = None
     """The file that the row was added to."""
     not_kept: str = ""
-    """Why the row was added to no file."""
+    """Why the row was not added to a file; empty if it was."""
     is_to_fit: bool | None = None
     """True if the run is estimated to fit; None without an estimate."""
 
     @property
     def step_seconds(self) -> float | None:
-        """Median seconds of the timed steps."""
+        """Median duration of the timed steps, in seconds."""
         return statistics.median(self.measured.step_seconds) if self.measured.step_seconds else None
 
     @property
     def quartiles(self) -> tuple[float, float] | None:
-        """Quartiles of the timed steps, in seconds."""
+        """Lower and upper quartiles of the timed steps' durations, in seconds."""
         if len(self.measured.step_seconds) < 2:
             return None
         low, _, high = statistics.quantiles(self.measured.step_seconds, n=4, method="inclusive")
@@ -108,11 +108,11 @@ def report(
     gpu: str | None = None,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Return the measurement beside its estimate, and the row, which is added to the user's own runs.
+    """Return the measurement, its estimate and its row, which is added to the user's own runs.
 
-    ``before`` are the cards as they were before the run. ``estimator`` has the model of a config.json as
-    ``CONFIG_MODEL``, as far as its shape is known. A model cut to some layers is compared with its estimate
-    at that depth, and gets no row.
+    ``before`` contains the cards as they were before the run. ``estimator`` knows the model of a config.json
+    as ``CONFIG_MODEL`` if the model's shape is known. A model cut to some layers is compared with its
+    estimate at that depth, and gets no row.
     """
     done = Report(request, measured, UNKNOWN_GPU, {}, notes=[*notes, *filter(None, [measured.note])])
     done.gpu = _gpu(done, gpu, estimator)
@@ -128,7 +128,7 @@ def report(
 
 
 def _keep(done: Report, home: Home) -> None:
-    """Add the row to the user's own runs. The measurement is not lost if that fails."""
+    """Add the row to the user's own runs. The measurement is not lost if the row cannot be added."""
     if done.request.shape.layers:
         done.not_kept = "a cut model is no row"
         return
@@ -142,7 +142,7 @@ def _keep(done: Report, home: Home) -> None:
 
 
 def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
-    """Return the card's id in the catalogue; unknown, and why, if name and memory do not identify it."""
+    """Return the card's catalogue id; ``unknown``, with a note, if name and memory do not identify it."""
     if done.request.on_cpu:
         done.not_ready.append("the steps ran on the CPU")
         return UNKNOWN_GPU
@@ -178,12 +178,12 @@ def _note_other_users(done: Report, before: dict[str, Card]) -> None:
 
 
 def micro_steps(recipe: Recipe) -> int:
-    """Return the micro-batches of one optimizer step."""
+    """Return the number of micro-batches in one optimizer step."""
     return 2 if recipe.gradient_accumulation else 1
 
 
 def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]:
-    """Return the run in the columns of the catalogue and of own runs."""
+    """Return the run as a row with the columns of the catalogue and of the user's own runs."""
     measured = done.measured
     values = run_settings(done.request.recipe, done.request.shape, done.gpu) | {
         "run_id": f"{OWN_SOURCE}-{now:%Y%m%dT%H%M%SZ}", "source": OWN_SOURCE, "tier": "A", "node_count": 1,
@@ -204,7 +204,7 @@ def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]
 
 
 def _process_gib(measured: Measured, before: Card | None) -> float | None:
-    """Return the memory that the run added to the card's use: all the memory of its process."""
+    """Return the memory that the run added to the card's use: all the memory of the run's process."""
     used = _gib(measured.used_at_end_bytes)
     return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
 
@@ -220,7 +220,7 @@ def _text(value: object) -> str:
 
 
 def _compare(done: Report, estimator: Estimator, home: Home) -> None:
-    """Estimate the row's run, also with the correction by the user's own earlier runs."""
+    """Estimate the measured run, both without and with corrections from the user's own earlier runs."""
     if done.request.on_cpu:
         done.no_estimate = "the model is of GPUs"
         return

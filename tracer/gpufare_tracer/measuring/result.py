@@ -15,14 +15,14 @@ class Request(BaseModel):
     recipe: Recipe
     shape: TraceShape
     steps: int = Field(default=12, ge=1)
-    """Optimizer steps that are timed."""
+    """Number of timed optimizer steps."""
     warm_up: int = Field(default=5, ge=0)
-    """Optimizer steps before the timed ones; two more, run first, give the peaks of the phases."""
+    """Number of optimizer steps before the timed steps; two more, run first, give the peaks of the phases."""
     on_cpu: bool = False
 
 
 class PhasePeak(BaseModel):
-    """Peak memory of one phase of the first two steps, bytes."""
+    """Peak memory of one phase in the first two steps, in bytes."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -32,33 +32,33 @@ class PhasePeak(BaseModel):
 
 
 class Measured(BaseModel):
-    """The result of a run; memory in bytes, None if not counted."""
+    """The result of a run; memory is in bytes, or None if it was not counted."""
 
     model_config = ConfigDict(frozen=True)
 
     device: str
-    """The GPU's name according to its driver, or cpu."""
+    """The GPU's name according to its driver, or ``cpu``."""
     card_uuid: str = ""
-    """UUID of the GPU according to nvidia-smi, without its prefix."""
+    """UUID of the GPU as in nvidia-smi, without the prefix ``GPU-``."""
     memory_bytes: int | None = None
-    """Memory of the GPU."""
+    """Total memory of the GPU."""
     versions: dict[str, str] = {}
     trainable_parameters: int | None = None
     phases: tuple[PhasePeak, ...] = ()
     allocated_bytes: int | None = None
     reserved_bytes: int | None = None
     used_at_end_bytes: int | None = None
-    """Memory in use on the whole GPU after the steps, once the caching allocator had freed its cache."""
+    """Memory in use on the whole GPU after the steps, plus the memory that torch gave back after its peak."""
     host_bytes: int | None = None
     """Peak memory of the process on the host."""
     step_seconds: tuple[float, ...] = ()
-    """Seconds of each timed step."""
+    """Duration of each timed step, in seconds."""
     out_of_memory: str = ""
     """The place where memory ran out, with torch's message; empty if the steps ran."""
     note: str = ""
 
 
 class Failure(BaseModel):
-    """Why nothing was measured."""
+    """The reason why nothing was measured."""
 
     problem: str

@@ -1,8 +1,8 @@
-"""Runs training steps for real, and reads torch's own memory counters and the time of each step.
+"""Runs real training steps, reads torch's own memory counters, and times each step.
 
     python -m gpufare_tracer.measuring.run_steps REQUEST RESULT
 
-runs in its own process: the card is clean when it starts, and its death ends nothing else.
+This command runs in a separate process, so that it starts on a clean card, and its death ends nothing else.
 """
 
 import resource
@@ -31,21 +31,21 @@ Say = Callable[[str], None]
 
 
 class PhasePeaks:
-    """Peak allocated and reserved bytes of each phase, the highest over the steps.
+    """Peaks of allocated and reserved bytes in each phase, the highest over all steps.
 
-    ``begin`` marks the start of a phase, and resets torch's peak counters. Torch counts when the host asks
-    for memory, so nothing waits for the GPU.
+    ``begin`` marks the start of a phase, and resets torch's peak counters. torch counts memory when the host
+    asks for it, so nothing waits for the GPU.
     """
 
     def __init__(self, *, is_counted: bool = True) -> None:
-        """``is_counted`` is False for a CPU: only the phase is known."""
+        """``is_counted`` is False on a CPU, where only the current phase is tracked."""
         self.peaks: dict[Phase, tuple[int, int]] = {}
         self.phase: Phase | None = None
         """The current phase."""
         self._is_counted = is_counted
 
     def begin(self, phase: Phase | None) -> None:
-        """End the current phase, and begin ``phase``, unless it is None."""
+        """End the current phase, and begin ``phase`` unless ``phase`` is None."""
         if self._is_counted:
             self._count()
         self.phase = phase
@@ -63,9 +63,9 @@ class PhasePeaks:
 def run_steps(
     request: Request, say: Say, build: Callable[[Recipe, TraceShape], Step] = build_step
 ) -> Measured:
-    """Run the steps and measure them. Running out of memory is a result.
+    """Run the steps and measure them. Running out of memory is a result, not an error.
 
-    ``say`` is told the progress. Raises ``CannotTraceError`` for a recipe that cannot be run here.
+    ``say`` receives progress messages. Raises ``CannotTraceError`` if the recipe cannot be run here.
     """
     import torch
 
@@ -127,7 +127,7 @@ def _running_out_of_memory(seen: dict[str, Any], peaks: PhasePeaks) -> Iterator[
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if an error of torch, its CPU allocator or bitsandbytes reports exhausted memory."""
+    """Return True if an error from torch, its CPU allocator or bitsandbytes reports exhausted memory."""
     import torch
 
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
@@ -137,7 +137,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _nothing(_: Phase) -> None:
-    """Ignore phases: timed steps do not mark them, as that would wait for the GPU."""
+    """Ignore the phase: warm-up steps and timed steps do not count memory by phase."""
 
 
 def _device(device: str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _device(device: str) -> dict[str, Any]:
 
 
 def _forget_building(device: str) -> None:
-    """Free memory used only to create the weights: loading real ones needs a different amount."""
+    """Free memory used only to create the weights: loading real weights needs a different amount."""
     import gc
 
     import torch
@@ -165,7 +165,7 @@ def _forget_building(device: str) -> None:
 
 
 def _seconds_of_steps(step: Step, steps: int, device: str) -> Iterator[float]:
-    """Yield the time of each step: on a GPU between events, so that the host waits only at the end."""
+    """Yield the time of each step; on a GPU, events take the time, so that the host waits only at the end."""
     import torch
 
     if device == "cpu":
@@ -203,7 +203,7 @@ def _memory(peaks: PhasePeaks, uuid: str) -> dict[str, int]:
 
 
 def main(request: Path, result: Path) -> None:
-    """Run the steps of a request file, and write the measurement, or why there is none, as JSON."""
+    """Run the steps in a request file, and write as JSON the measurement or the reason for its absence."""
     found: Measured | Failure
     try:
         found = run_steps(
