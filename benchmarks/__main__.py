@@ -29,28 +29,28 @@ ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "tests" / "pages"
 LIMIT_SECONDS = 900
 
-TITLE = "# How fast gpufare is, and in how much memory"
+TITLE = "# How fast gpufare is, and how much memory it needs"
 
 WHERE = """## Where the time goes
 
-A question is a large statement on few rows: DuckDB binds and optimizes it each time, which costs 12 to
-21 microseconds per expression, regardless of the rows. Checking a job takes 2,600 expressions, ranking
-it 4,000, planning it 20,000, and two thirds of these only pass columns to the next step; seven eighths
-of the planning time are spent even without any GPU. A prepared statement is bound again if it reads a
-table, but not if it reads only Arrow streams: that would halve checking and planning a job and save a
-third of the ranking, which is not worth a second way to read every table.
+A question is a large statement on few rows: DuckDB binds and optimizes the statement each time, which costs
+12 to 21 microseconds per expression, regardless of the rows. Checking a job takes 2,600 expressions, ranking
+a job 4,000, and planning a job 20,000; two thirds of these expressions only pass columns to the next step,
+and seven eighths of the planning time are spent even without any GPU. A prepared statement is bound again if
+it reads a table, but not if it reads only Arrow streams: such streams would halve the time for checking and
+planning a job and save a third of the ranking, which is not worth a second way to read every table.
 """
 
 AHEAD = """## Plans computed ahead
 
-A question whose plans are published (`plans`, `plan_grid`) needs no planner. Size and time limit how
-many are published, measured on 2026-11-22 with 140 models: planning a job takes 0.2 s of CPU for all
-GPUs up to 64 (two busy cores) and 19 kB of the file (523 rows of 37 bytes; rows that do not fit are
-omitted, and bands, P(fits) and verdict follow from the others). Full fine-tuning, LoRA and QLoRA of rank
-16 with sequences of 2048 and 4096 are 806 jobs beside the workloads: 173 s and 15.5 MB, with which the
-published file stays below 60 MB. Every method with ranks 8 to 64 and sequences from 512 to 32k would be
-10,010 jobs, at the same rates 36 minutes and 190 MB. Nothing waits for these plans: a refresh computes
-them for a minute after it has published, for the next publication.
+A question whose plans are published (`plans`, `plan_grid`) needs no planner. Size and time limit how many
+plans are published. Measured on 2026-11-22 with 140 models, planning a job takes 0.2 s of CPU for all GPUs up
+to 64 (two busy cores) and 19 kB of the file (523 rows of 37 bytes; rows that do not fit are omitted, and
+bands, P(fits) and verdict follow from the other rows). Full fine-tuning, LoRA and QLoRA of rank 16 with
+sequences of 2048 and 4096 are 806 jobs beside the workloads: with the 173 s and 15.5 MB that these jobs take,
+the published file stays below 60 MB. Every method with ranks 8 to 64 and sequences from 512 to 32k would be
+10,010 jobs, which would take 36 minutes and 190 MB at the same rates. Nothing waits for these plans: after
+publishing, a refresh spends a minute on computing plans for the next publication.
 """
 
 Part = Callable[[Path, int], list[Line]]
@@ -108,10 +108,10 @@ Written by `python -m benchmarks --write docs/reference/speed.md` in {seconds / 
 {datetime.now(UTC):%Y-%m-%d}, commit {commit or "unknown"}, {os.cpu_count()} cores, {_processor()},
 {_memory_gib():.0f} GiB, Python {platform.python_version()}, DuckDB {version("duckdb")},
 polars {version("polars")}, load {load:.1f} at the start and
-{os.getloadavg()[0]:.1f} at the end. CPU is the time of all threads; the time
-of a question is the least of its repeats. The offers of large markets and long histories are made up from a
-seed (`python -m benchmarks.market`). All lines come from one run: compare the ratios, since times are longer
-on a machine that does other work.
+{os.getloadavg()[0]:.1f} at the end. CPU is the processor time of all
+threads; the time of a question is the shortest of several repeats. The offers of large markets and long
+histories are synthetic, from a seed (`python -m benchmarks.market`). All lines come from one run: compare
+ratios rather than times, since times are longer on a machine that does other work.
 
 {text}
 

@@ -60,8 +60,8 @@ def first(work: Path) -> list[Line]:
     _write(home, "small", 1)
     taken = timed(lambda _: publish(home, LAST_DAY, _now(LAST_DAY)))
     return [
-        Line("the first publication: plans and all that needs no prices", taken, ""),
-        below("its peak memory", None, peak_megabytes() / 1e3, 2, "GB"),
+        Line("the first publication: plans, and everything else that needs no prices", taken, ""),
+        below("peak memory of the run", None, peak_megabytes() / 1e3, 2, "GB"),
     ]
 
 
@@ -84,12 +84,12 @@ def large(work: Path) -> list[Line]:
     ratio = taken[PHASES["_load"]].processor / bare.processor
     return [
         below(f"publish a day of {count:,} offers", whole, whole.processor, 60, "s CPU"),
-        below("its peak memory", None, peak / 1e3, 1.5, "GB"),
-        *(Line(f"of it: {what}", taken[what], "") for what in PHASES.values()),
-        Line("the same files: DuckDB alone", bare, f"loading takes {ratio:.1f} x as much"),
-        Line("the same files: polars", polars, f"{polars.processor / bare.processor:.1f} x DuckDB"),
-        Line("the record", None, f"{record / count:.0f} bytes per offer"),
-        Line("what it adds to the published file", None, f"{published / count:.0f} bytes per offer"),
+        below("peak memory of the run", None, peak / 1e3, 1.5, "GB"),
+        *(Line(f"phase: {what}", taken[what], "") for what in PHASES.values()),
+        Line("the same files with DuckDB alone", bare, f"gpufare takes {ratio:.1f} x as long"),
+        Line("the same files with polars", polars, f"{polars.processor / bare.processor:.1f} x DuckDB"),
+        Line("size of the record", None, f"{record / count:.0f} bytes per offer"),
+        Line("what the day adds to the published file", None, f"{published / count:.0f} bytes per offer"),
     ]
 
 
@@ -105,13 +105,13 @@ def history(work: Path, size: str = "small", days: tuple[int, int] = (30, 730)) 
         taken.append(read())
         sizes.append(home.published.stat().st_size)
         shutil.rmtree(home.root)
-    offers = f"{SIZES_BY_NAME[size].offers_per_day:,} offers a day"
+    offers = f"{SIZES_BY_NAME[size].offers_per_day:,} offers each"
     ratio = taken[1].processor / taken[0].processor
     return [
-        Line(f"publish one more day after {days[0]} of {offers}", taken[0], f"{sizes[0] / 1e6:.1f} MB"),
-        below(f"publish one more day after {days[1]}", taken[1], ratio, 1.3, "x"),
-        below(f"the published file after {days[1]}", None, sizes[1] / 1e6, 60, "MB"),
-        below("peak memory of both", None, peak_megabytes() / 1e3, 1.5, "GB"),
+        Line(f"publish one more day after {days[0]} days of {offers}", taken[0], f"{sizes[0] / 1e6:.1f} MB"),
+        below(f"publish one more day after {days[1]} days", taken[1], ratio, 1.3, "x"),
+        below(f"the published file after {days[1]} days", None, sizes[1] / 1e6, 60, "MB"),
+        below("peak memory of both publications", None, peak_megabytes() / 1e3, 1.5, "GB"),
     ]
 
 
@@ -128,8 +128,8 @@ def demo(work: Path, pages: Path) -> list[Line]:
     both = together(read(), again())
     return [
         below("refresh the demo without new plans", both, both.processor, 8, "s CPU"),
-        below("its peak memory", None, peak_megabytes() / 1e3, 1.5, "GB"),
-        *(Line(f"of it: {what}", taken[what], "") for what in PHASES.values()),
+        below("peak memory of the run", None, peak_megabytes() / 1e3, 1.5, "GB"),
+        *(Line(f"phase: {what}", taken[what], "") for what in PHASES.values()),
     ]
 
 

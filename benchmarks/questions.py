@@ -78,10 +78,10 @@ def questions(work: Path, repeats: int = REPEATS) -> list[Line]:
             repeats,
         )
     return [
-        _against("what-if on a job that has its plans ready", grid, 0.050),
-        _against("what-if on any other job: planned first", off_grid, 0.150),
-        _against("the same job with other tokens and deadline", changed, 0.050),
-        Line(f"its first {FIRST} answers, as the command asks for them", first_changed, ""),
+        _against("what-if on a job whose plans are ready", grid, 0.050),
+        _against("what-if on any other job, which is planned first", off_grid, 0.150),
+        _against("the same job with another deadline and number of tokens", changed, 0.050),
+        Line(f"the first {FIRST} answers to that job, as the command asks for them", first_changed, ""),
         _against("`gpufare cheapest` as a process", process, 0.400),
         _against("look-up in a published table", look_up, 0.005),
     ]
@@ -89,7 +89,7 @@ def questions(work: Path, repeats: int = REPEATS) -> list[Line]:
 
 def _against(question: str, taken: Taken, goal: float) -> Line:
     ratio = taken.processor / goal
-    return Line(question, taken, f"{ratio:.2f} of the goal", f"{goal * 1e3:.0f} ms CPU", ratio <= 1)
+    return Line(question, taken, f"{ratio:.2f} times the goal", f"{goal * 1e3:.0f} ms CPU", ratio <= 1)
 
 
 def plans(models: int = 8) -> list[Line]:
@@ -102,7 +102,7 @@ def plans(models: int = 8) -> list[Line]:
         connection.execute(JOBS, [models])
         count = connection.execute(CANDIDATES).fetchall()[0][0]
         taken = timed(lambda _: connection.execute(CANDIDATES).fetchall(), 3)
-    return [above(f"{count:,} candidates of plans", taken, count / taken.wall / 1e6, 2, "million per second")]
+    return [above(f"{count:,} candidate plans", taken, count / taken.wall / 1e6, 2, "million per second")]
 
 
 _CHEAPEST_OFFER = f"""
@@ -147,10 +147,10 @@ def against_others(work: Path, repeats: int = REPEATS) -> list[Line]:
         offers = connection.execute(_AS_ITEMS).fetchall()
     lines = [
         Line(f"the cheapest of {count:,} offers", offer, ""),
-        Line("the same: DuckDB alone", bare, f"{bare.processor / offer.processor:.1f} x"),
-        Line("the same: polars", polars, f"{polars.processor / offer.processor:.1f} x"),
-        Line(f"dollars per job among them: {rows:,} ranked ways", answer, ""),
-        Line("the first 20 of these", first, ""),
+        Line("the same question to DuckDB alone", bare, f"{bare.processor / offer.processor:.1f} x"),
+        Line("the same question to polars", polars, f"{polars.processor / offer.processor:.1f} x"),
+        Line(f"dollars per job among these offers: {rows:,} ranked ways", answer, ""),
+        Line("the first 20 of these ways", first, ""),
     ]
     return [*lines, *_against_gpuhunt(offers, float(cheapest), offer, answer, repeats)]
 
@@ -185,8 +185,8 @@ def _against_gpuhunt(
     theirs = timed(lambda _: query(gpu_name=WANTED_GPU, min_gpu_count=1, spot=True), repeats)
     listed = timed(lambda _: query(spot=False, max_gpu_count=8), repeats)
     return [
-        above("the cheapest offer: gpuhunt", theirs, theirs.processor / offer.processor, 30, "x"),
-        above("a list of their prices: gpuhunt", listed, listed.processor / answer.processor, 1, "x"),
+        above("the cheapest offer, with gpuhunt", theirs, theirs.processor / offer.processor, 30, "x"),
+        above("a list of prices, with gpuhunt", listed, listed.processor / answer.processor, 1, "x"),
     ]
 
 

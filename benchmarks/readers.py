@@ -59,7 +59,7 @@ def _replay(config: SourceConfig, pages: Path, day: date, home: Home) -> Read:
         return answer
 
     capture = step("archive the answers", lambda: capture_pages(pages, config, day=day, archive=archive))
-    answers = step("read them back, hashes checked", lambda: archive.answers(capture))
+    answers = step("read the answers back, with their hashes checked", lambda: archive.answers(capture))
     size = sum(len(answer.body) for answer in answers)
     if config.kind == "exchange_rates":
         record_day(config, day, [capture], home)

@@ -78,7 +78,7 @@ def test_a_source_that_is_off_is_not_asked(tmp_path: Path) -> None:
     report = examine_live(home, names=names, now=now, environment={})
     assert report.asked == []
     assert [line.split(";")[0] for line in report.off[:2]] == [
-        "off by their terms: vast",
+        "off because of their terms: vast",
         "off because you disabled them: modal",
     ]
 

@@ -158,7 +158,7 @@ def test_naming_a_source_is_not_a_permission(home: Home, proxy: ConnectProxy, sa
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
     assert report.asked == []
     assert not report.no_answers
-    off = "off by their terms: crusoe; gpufare sources enable NAME"
+    off = "off because of their terms: crusoe; gpufare sources enable NAME"
     assert report.lines() == [off]
     enable(["crusoe"], home, TODAY, {})
     report = refresh(
@@ -273,7 +273,8 @@ def test_refresh_names_sources_that_are_off_and_how_to_enable_them(home: Home) -
         "off without a key: primeintellect; set PRIME_API_KEY (primeintellect)",
     ]
     by_terms = off_lines([*chosen, keyed], home, {})[0]
-    assert by_terms.startswith("off by their terms: crusoe, vast, acme; gpufare sources enable NAME, or set ")
+    enable = "gpufare sources enable NAME, or set "
+    assert by_terms.startswith(f"off because of their terms: crusoe, vast, acme; {enable}")
     assert by_terms.endswith("ACME_KEY (acme)")
     assert off_lines([source_config("nebius")], home, {}) == []
 

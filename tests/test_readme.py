@@ -89,8 +89,8 @@ def test_its_errors_are_those_of_the_calibration() -> None:
     held = {quantity: bands[quantity]["held_out_coverage_by_family"] for quantity in bands}
     sentences = (
         f"peak memory is off by {off['memory']:.1%} in the median and tokens per second by "
-        f"{off['speed']:.1%}. Bands meant to hold 80% of them held {held['memory']:.0%} of the peaks and "
-        f"{held['speed']:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
+        f"{off['speed']:.1%}. Bands meant to contain 80% of the measurements contain {held['memory']:.0%} of "
+        f"the peaks and {held['speed']:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
         f"{own['died_as_predicted']} are predicted not to fit."
     )
     assert sentences in " ".join(README.split())

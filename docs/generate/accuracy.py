@@ -25,12 +25,12 @@ def in_words(record: dict[str, Any]) -> str:
     return (
         f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
         f"{_off_by(record['speed'])}. Bands fitted without a family contain "
-        f"{_held(record['bands']['memory'])} of its peaks and {_held(record['bands']['speed'])} of its "
-        f"speeds. Of {own['died']} runs that ran out of memory, {own['died_as_predicted']} are "
+        f"{_held(record['bands']['memory'])} of the family's peaks and {_held(record['bands']['speed'])} of "
+        f"its speeds. Of {own['died']} runs that ran out of memory, {own['died_as_predicted']} are "
         f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
         f"{own['balanced_accuracy']:.0%} of verdicts are right, weighting both outcomes equally, and "
-        f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most deaths are one "
-        f"lab's. Of {others['died']} cards one size too small for a measured peak, "
+        f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most of these runs "
+        f"come from one lab. Of {others['died']} cards one size too small for a measured peak, "
         f"{others['died_as_predicted']} are predicted not to fit; of {others['ran']} large enough, "
         f"{others['ran_as_predicted']} to fit."
     )

@@ -14,8 +14,8 @@ This file is made by `make docs` from `pipeline/contracts`. [Gates before
 publishing](../explanation/price-gates.md) explains why a gate holds or flags a price.
 """
 
-REJECTS = """The table `rejects` has each such row; `detail` names the problem. A held price was read; later
-readings, the market or a person's review may release it."""
+REJECTS = """The table `rejects` lists each rejected row; `detail` names the problem. A held price was read
+without error; later readings, the market or a person's review may release it."""
 
 
 def page() -> str:

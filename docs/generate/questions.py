@@ -8,8 +8,8 @@ from pipeline.warehouse.sql_files import scripts
 
 INTRODUCTION = """# Questions with their queries
 
-This file is made by `make docs` from `sql/examples`. `gpufare sql -f sql/examples/NAME.sql` runs one.
-Tests run them all.
+This file is made by `make docs` from `sql/examples`. `gpufare sql -f sql/examples/NAME.sql` runs a query.
+Tests run all of them.
 """
 
 

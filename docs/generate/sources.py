@@ -28,9 +28,9 @@ INTRODUCTION = """# Sources
 
 This file is made by `make docs` from `catalog/sources`, the readers and `tests/pages`.
 
-By default, gpufare asks {asked} of {all} sources. Off by their terms of use: {by_terms}; off
-without a key: {keyless}; retired: {retired}. No reader was proven on live pages; the evidence is the basis
-of each request and reader.
+By default, gpufare asks {asked} of {all} sources. Off because of their terms of use: {by_terms}; off
+without a key: {keyless}; retired: {retired}. No reader has been proven on live pages; the column *evidence*
+says what each request and reader is based on.
 
 - **asked by default**: by a `gpufare refresh` without keys and settings. A source whose
   terms forbid automated reading is asked after `gpufare sources enable NAME`, or with a key of your own
@@ -41,11 +41,11 @@ of each request and reader.
 - **offers on its page**: offers that the reader finds on the sample page in `tests/pages`.
 - **share**: an estimate of the share of the provider's GPU offers that the source shows without a key; empty
   if there is no estimate.
-- **terms of use**: on automated reading: *allowed*, *silent* (they were read and do not mention
-  it), *forbidden*, or *unknown* (not known to have been read). This is not legal advice, and most
-  were read by others, named in the notes below the table.
-- **republishing its prices**: *allowed*, *forbidden*, or *unknown* (the terms are not known to have been read
-  for that), with the day on which they were read. Not legal advice either.
+- **terms of use**: what they say on automated reading: *allowed*, *silent* (they were read and do not mention
+  it), *forbidden*, or *unknown* (not known to have been read). This is not legal advice, and most of the
+  terms were read by other people, who are named in the notes below the table.
+- **republishing its prices**: *allowed*, *forbidden*, or *unknown* (the terms are not known to have been
+  read with that question), with the day on which they were read. This is not legal advice either.
 """
 
 NOTES = """

@@ -11,15 +11,15 @@ from pipeline.warehouse.sql_files import macro_scripts, scripts
 
 TABLES = """# Tables
 
-This file is made by `make docs` from `sql/schema`. Each published file has the same in the table
-`data_dictionary`. Times are UTC. A null means unknown, not zero.
+This file is made by `make docs` from `sql/schema`. The table `data_dictionary` of
+each published file contains the same texts. Times are UTC. A null means unknown, not zero.
 """
 
 MACROS = """# Macros
 
-This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. Each published file has
-the same in the table `data_dictionary`. A relation parameter takes the name of a table or CTE as text,
-as in `cheapest_for('my_jobs')`.
+This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The table
+`data_dictionary` of each published file contains the same texts. A relation parameter takes the name of
+a table or CTE as text, as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)

@@ -81,7 +81,7 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
     without_key = [each for each in live if each not in off and not is_asked(each, choices, environment)]
     enable = "gpufare sources enable NAME"
     return [
-        *_line("off by their terms", by_terms, f"; {enable}{_or_set_keys(by_terms)}"),
+        *_line("off because of their terms", by_terms, f"; {enable}{_or_set_keys(by_terms)}"),
         *_line("off because you disabled them", by_choice, f"; {enable}"),
         *_line("off without a key", without_key, f"; set {_keys(without_key)}"),
         *_line("retired", retired),

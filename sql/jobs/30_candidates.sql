@@ -5,6 +5,10 @@ CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
 COMMENT ON FUNCTION host_weights_gib IS
     'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) if they are quantized on the way.';
 
+CREATE OR REPLACE MACRO loaded_quantization(stack, experts, quantization) AS
+    CASE WHEN fuses_experts(stack, experts) THEN 'none' ELSE quantization END;
+COMMENT ON FUNCTION loaded_quantization IS 'The form in which most weights of a model are loaded: fused experts are never quantized.';
+
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
 ) AS
@@ -169,7 +173,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
                 p.model_download_gib,
-                CASE WHEN fuses_experts(p.stack, m.experts) THEN 'none' ELSE p.quantization END
+                loaded_quantization(p.stack, m.experts, p.quantization)
             )
         )
     );

@@ -60,7 +60,7 @@ _not_usable AS (
         o.job, o.gpu_id,
         coalesce(o.node_network_gbps, 0) AS network_gbps, coalesce(p.node_network_gbps, 0) AS planned_gbps,
         coalesce(o.ram_gib, o.host_ram_gib) / o.node_count AS host_gib,
-        CASE WHEN fuses_experts(p.stack, m.experts) THEN 'none' ELSE p.quantization END AS loaded_in,
+        loaded_quantization(p.stack, m.experts, p.quantization) AS loaded_in,
         host_weights_gib(p.model_download_gib, loaded_in)
         + CASE WHEN coalesce(p.offload, '') = '' THEN 0 ELSE p.training_state_gib END AS planned_host_gib,
         has_host_memory(

@@ -79,8 +79,8 @@ def test_the_documentation_has_these_figures(held_out: dict[str, Any]) -> None:
     safe, unlikely = probability >= 0.9, probability < 0.5
     assert ran[safe].mean() >= 0.95
     figures = (
-        f"of the {safe.sum()} held-out runs with 90% or more {ran[safe].sum()} ran, "
-        f"of the {unlikely.sum()} below 50% {ran[unlikely].sum()} did."
+        f"of the {safe.sum()} held-out runs with a probability of 90% or more, {ran[safe].sum()} ran; "
+        f"of the {unlikely.sum()} with less than 50%, {ran[unlikely].sum()} did."
     )
     assert figures in " ".join(PAGE.read_text(encoding="utf-8").split())
 

@@ -18,9 +18,9 @@ def test_stated_error_of_traces_is_the_measured_one() -> None:
     (runs, median, mean, most), (_, reserved, _, most_reserved) = errors["allocated"], errors["reserved"]
     phases = max(errors[phase][3] for phase in ("forward", "backward", "optimizer"))
     sentence = (
-        f"Of the {runs} runs that fitcheck measured on a T4 and that were traced at full depth, peak "
-        f"allocated memory is off by {median:.2%} in the median, {mean:.2%} on average and {most:.1%} at "
-        f"most; each phase of the step by at most {phases:.1%}. Reserved memory is off by {reserved:.1%} in "
-        f"the median and {most_reserved:.1%} at most"
+        f"For the {runs} runs that fitcheck measured on a T4 and that were traced at full depth, the traced "
+        f"peak of allocated memory is off by {median:.2%} in the median, {mean:.2%} on average and "
+        f"{most:.1%} at most; the peak of each phase of the step is off by at most {phases:.1%}. Reserved memory is off "
+        f"by {reserved:.1%} in the median and {most_reserved:.1%} at most"
     )
     assert sentence in " ".join(ACCURACY.read_text(encoding="utf-8").split())

@@ -69,7 +69,7 @@ function showAnswer(state, found) {
   const first = rows[0];
   const command = commandLine(commandOf(state));
   if (!first) {
-    const text = `Nothing on offer runs this job (${filtersText(state)}). The command says what would have to give:`;
+    const text = `Nothing on offer runs this job (${filtersText(state)}). The command says which constraint would have to give way:`;
     show("answer-body", el("div", { class: "card" }, el("p", {}, text), command));
     return;
   }
@@ -85,8 +85,8 @@ function showAnswer(state, found) {
   ];
   const cautions = [];
   if (!note.inTime) {
-    const strict = commandOf(state).includes("--max-hours") ? " The command keeps to the hours, and says what would have to give." : "";
-    cautions.push(`Nothing finishes within the hours wanted: these are the fastest, and what takes little longer.${strict}`);
+    const strict = commandOf(state).includes("--max-hours") ? " The command keeps to these hours, and says which constraint would have to give way." : "";
+    cautions.push(`Nothing finishes within the hours wanted: these are the fastest answer and those that take only a little longer.${strict}`);
   }
   if (plan?.evidence === "extrapolated") cautions.push("The evidence is thin: no published run is close to this one.");
   const wait = note.wait && `If you can wait, it costs ${money(note.wait[0])}: ${D.answers.texts[note.wait[2]]} in ${hours(note.wait[1])} hours.`;
