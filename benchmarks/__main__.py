@@ -3,7 +3,7 @@
     python -m benchmarks [PART ...] [--days 730] [--write docs/reference/speed.md]
 
 Each part runs in its own process, so that its peak memory is measured alone, and is stopped after
-LIMIT_SECONDS. Compare ratios within one run, since times are longer on a machine that does other work.
+LIMIT_SECONDS. Compare ratios within one run, since times are longer on a machine that is doing other work.
 Without gpuhunt (pip install -r benchmarks/requirements.txt) the comparison with it is skipped, with a note.
 """
 
@@ -94,7 +94,7 @@ def chosen(asked: Sequence[str]) -> list[str]:
 
 
 def sections(found: Mapping[str, Sequence[Line]]) -> str:
-    """Return a table per part."""
+    """Return one table per part."""
     return "\n\n".join(f"## {PARTS[part][0]}\n\n{table(lines)}" for part, lines in found.items())
 
 
@@ -111,7 +111,7 @@ polars {version("polars")}, load {load:.1f} at the start and
 {os.getloadavg()[0]:.1f} at the end. CPU is the processor time of all
 threads; the time of a question is the shortest of several repeats. The offers of large markets and long
 histories are synthetic, from a seed (`python -m benchmarks.market`). All lines come from one run: compare
-ratios rather than times, since times are longer on a machine that does other work.
+ratios rather than times, since times are longer on a machine that is doing other work.
 
 {text}
 

@@ -134,7 +134,7 @@ def demo(work: Path, pages: Path) -> list[Line]:
 
 
 def _write(home: Home, size: str, days: int) -> None:
-    """Write a market in a separate process, so that the memory this takes does not count."""
+    """Write a market in a separate process, so that the memory that this takes is not counted."""
     command = [sys.executable, "-m", "benchmarks.market", str(home.root), "--size", size]
     subprocess.run([*command, "--days", str(days), "--last-day", str(LAST_DAY)], check=True)
 

@@ -61,7 +61,7 @@ def clock() -> Iterator[Callable[[], Taken]]:
 
 
 def peak_megabytes() -> float:
-    """Return this process' peak resident memory; getrusage would include its parent's."""
+    """Return this process's peak resident memory; getrusage would include its parent's."""
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
     except OSError:

@@ -1,9 +1,9 @@
-"""A made-up market, written as the record of a home after days with many offers.
+"""A made-up market, written as the record of a home that has seen days with many offers.
 
     python -m benchmarks.market HOME --sources 60 --gpus 90 --regions 5 --kinds 3 --days 1
 
 The same seed gives the same prices. Sellers beyond the catalogue's sources are further providers that those
-sources list. List prices stand still for weeks and then move by a few percent; spot prices move every few
+sources list. List prices stay the same for weeks and then move by a few percent; spot prices move every few
 days; all prices fall over the years.
 """
 
@@ -54,8 +54,8 @@ EUR_IN_USD = "1.1699"
 class Market:
     """The size of a market: every seller offers every GPU in every region and price kind.
 
-    ``most_offers`` limits a day's offers. With ``same_country``, all regions are in one country, whose offers
-    with the same terms are one rental.
+    ``most_offers`` limits a day's offers. With ``same_country``, all regions are in one country, and offers
+    with the same terms there are one rental.
     """
 
     sellers: int
@@ -279,7 +279,7 @@ def _write_outcome(
 
 
 def _write_rates(record: _Record, day: date) -> None:
-    """Record the European Central Bank's rates of a day."""
+    """Record the European Central Bank's rates for a day."""
     observed_at = datetime.combine(day, time(6), UTC)
     row = {"day": day, "currency": "EUR", "usd_per_unit": EUR_IN_USD, "rate_date": day}
     record.add("exchange_rates", "", day, "", [row])

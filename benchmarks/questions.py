@@ -41,7 +41,7 @@ CANDIDATES = "SELECT count(*), sum(tokens_per_second_per_gpu), max(needed_gib) F
 
 
 def questions(work: Path, repeats: int = REPEATS) -> list[Line]:
-    """Time a person's questions to the published file of the sample pages."""
+    """Time questions that a person asks the published file made from the sample pages."""
     home = Home(work / "demo")
     off = iter(range(2049, 100_000))
     with gpufare.open(home.root) as prices:
@@ -120,8 +120,8 @@ SELECT 'job' AS job, 'llama-3.1-8b' AS model, 'qlora' AS method, 100e6 AS tokens
 
 
 def against_others(work: Path, repeats: int = REPEATS) -> list[Line]:
-    """Compare the cheapest of 81,000 offers, and a job's whole answer, with gpuhunt, DuckDB alone and polars
-    on the same offers in memory."""
+    """Time finding the cheapest of 81,000 offers, and a job's whole answer, against gpuhunt, DuckDB alone and
+    polars on the same offers in memory."""
     with connect() as connection:
         published = Home(work / "large").published
         connection.execute(f"ATTACH '{quoted(published)}' AS gpufare (READ_ONLY)")

@@ -1,4 +1,4 @@
-"""Settings of the site that `make docs` builds, offline, from the plain Markdown in docs/.
+"""Settings for the site that `make docs` builds offline from the plain Markdown in docs/.
 
 The menu is built from the links in each index.md, so no page needs a directive that a code host would show as
 raw text.

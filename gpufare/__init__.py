@@ -5,9 +5,9 @@
     for row in gpufare.cheapest(model="llama-3.1-8b", method="qlora", tokens=100e6, country="eu"):
         print(row["rank"], row["gpu"], row["provider"], row["total_usd"], row["hours"])
 
-``gpufare.open()`` keeps the file and its plans open: asking again about a job with other tokens, another
-deadline or other filters then takes milliseconds. The answers are the same as those of the command
-``gpufare`` and of the SQL macros in the published file, which ``gpufare refresh`` makes.
+``gpufare.open()`` keeps the file open and its plans in memory: asking again about a job with a different
+token count, deadline or filter then takes milliseconds. The answers are the same as those of the ``gpufare``
+command and of the SQL macros in the published file, which ``gpufare refresh`` makes.
 """
 
 from gpufare.prices import Answer, Prices, cheapest, compare, explain, fit, fits_on, history, open, watch

@@ -32,11 +32,11 @@ Answered = TypeVar("Answered")
 
 
 class Answer(Sequence[Row]):
-    """The rows of an answer as dictionaries, best first. ``columns`` are the keys of each row, set
-    even if there are no rows; ``assumptions`` are the values assumed for settings that the question left
-    open, by name; ``notes`` are for people: the main assumptions in one line, offers skipped because their
-    place is unknown, sequences too long for the model, the ranks of quotes and own machines, the reason for
-    an empty answer and what would have to change, and the age of the prices."""
+    """The rows of an answer as dictionaries, best first. ``columns`` are the keys of each row, set even if
+    there are no rows; ``assumptions`` maps each setting that the question left open to the value assumed for
+    it; ``notes`` are for people: the main assumptions in one line, offers skipped because their location is
+    unknown, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty
+    answer and what would have to change, and the age of the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -58,7 +58,7 @@ class Answer(Sequence[Row]):
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """Return a text for the prompt: the number of rows and their columns, or why there are no rows."""
+        """Return the text for the prompt: the number of rows and the columns, or why there are no rows."""
         if not self._rows:
             return "\n".join(["<Answer of 0 rows>", *self.notes])
         return f"<Answer of {len(self)} rows: {', '.join(self.columns[:6])}, ...>"
@@ -67,8 +67,8 @@ class Answer(Sequence[Row]):
 class Prices:
     """The published file, kept open: use this as a context manager, or call ``close`` at the end.
 
-    All answers come from the file that was the newest when it was opened. The plans of each job are kept, so
-    asking about a job again with other tokens, deadlines or filters is fast. Not thread-safe.
+    All answers come from the file that was the newest when it was opened. Each job's plans are kept, so
+    asking about it again with a different token count, deadline or filter is fast. Not thread-safe.
     """
 
     def __init__(self, home: str | Path | None = None) -> None:
@@ -103,9 +103,9 @@ class Prices:
         """Rank the ways to run a job by US dollars for the finished job, or by ``objective``.
 
         ``job`` takes the settings of a job, which are also the options of ``gpufare cheapest`` and the
-        columns that the macro ``cheapest_for`` reads; ``config`` is the path of a config.json to use instead
-        of ``model``. The answer has the columns of ``cheapest_for`` and its first ``limit`` rows, or all of
-        them; if there are no rows, ``notes`` say why. Raises JobError for an invalid job.
+        columns that the ``cheapest_for`` macro reads; ``config`` is the path of a config.json to use instead
+        of ``model``. The answer has the columns of ``cheapest_for`` and its first ``limit`` rows, or all rows
+        without a limit; if there are no rows, ``notes`` say why. Raises JobError for an invalid job.
         """
         if limit is not None:
             limit = whole("limit", limit, least=1)
@@ -120,16 +120,16 @@ class Prices:
         return Answer(result, notes)
 
     def fit(self, /, *, config: str | Path | None = None, **job: Any) -> Fit:
-        """Return how a job fits on exactly ``gpus`` (by default, 1) of the card ``gpu``: P(fits), memory in
-        GiB part by part, tokens per second, and the largest micro-batch that fits with a probability of 90%.
+        """Return how a job fits on exactly ``gpus`` (default 1) cards of type ``gpu``: P(fits), memory in GiB
+        part by part, tokens per second, and the largest micro-batch that fits with 90% probability.
 
         Raises JobError if such a run cannot be planned.
         """
         return fitting.fit(*self._asked(config, job))
 
     def fits_on(self, gpu: str, *, gpus: int = 1, seq_len: int | None = None) -> Answer:
-        """List each model and method with its fit on ``gpus`` of the card ``gpu``, for sequences of
-        ``seq_len`` tokens (by default, the default of a job). Raises JobError for an unknown GPU."""
+        """List each model and method with its fit on ``gpus`` cards of type ``gpu``, for sequences of
+        ``seq_len`` tokens (by default, a job's default). Raises JobError for an unknown GPU."""
         return Answer(fitting.fits_on(self._session(), gpu, gpus, seq_len))
 
     def explain(
@@ -148,8 +148,8 @@ class Prices:
         return why.explain(session, asked, rank, not_gpu)
 
     def history(self, /, *, config: str | Path | None = None, **job: Any) -> Answer:
-        """Return a job's lowest cost in US dollars on each day on record: the rows of the macro
-        ``cost_history``. Raises JobError for an invalid job."""
+        """Return a job's lowest cost in US dollars on each day on record: the rows of the ``cost_history``
+        macro. Raises JobError for an invalid job."""
         session, asked = self._asked(config, job)
         found = why.history(session, asked)
         if not found.rows:
@@ -181,7 +181,7 @@ class Prices:
         return self._session(given), asked
 
     def _session(self, given: "OwnModel | None" = None) -> Session:
-        """Return a session on the published file, to which the model of a config.json is added if given."""
+        """Return a session on the published file; if a config.json is given, its model is added."""
         self._require_open()
         key = None if given is None else given.model_dump_json()
         if key not in self._sessions:

@@ -202,7 +202,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
 @pytest.mark.parametrize(
     ("command", "missing"),
     [
-        ("refresh", "this needs httpx, which is not installed: pip install gpufare brings"),
+        ("refresh", "this needs httpx, which is not installed: pip install gpufare installs"),
         ("sources", "this needs "),
         ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
     ],

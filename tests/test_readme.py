@@ -88,8 +88,8 @@ def test_its_errors_are_those_of_the_calibration() -> None:
     off = {quantity: record[quantity]["of_a_stranger"]["median"] for quantity in bands}
     held = {quantity: bands[quantity]["held_out_coverage_by_family"] for quantity in bands}
     sentences = (
-        f"peak memory is off by {off['memory']:.1%} in the median and tokens per second by "
-        f"{off['speed']:.1%}. Bands meant to contain 80% of the measurements contain {held['memory']:.0%} of "
+        f"the median error is {off['memory']:.1%} for peak memory and {off['speed']:.1%} for tokens per "
+        f"second. Bands meant to contain 80% of the measurements contain {held['memory']:.0%} of "
         f"the peaks and {held['speed']:.0%} of the speeds. Of {own['died']} runs that ran out of memory, "
         f"{own['died_as_predicted']} are predicted not to fit."
     )

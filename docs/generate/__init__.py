@@ -33,4 +33,4 @@ PAGES: dict[str, Callable[[], str]] = {
     "explanation/accuracy.md": accuracy.page,
     "explanation/price-gates.md": price_gates.page,
 }
-"""The function that returns each page, by the page's path in ``DOCS``."""
+"""The function that returns each page, keyed by the page's path in ``DOCS``."""

@@ -20,19 +20,19 @@ def page() -> str:
 
 
 def in_words(record: dict[str, Any]) -> str:
-    """Return the paragraph that states the errors in a calibration record."""
+    """Return the paragraph that states the model's errors, from a calibration record."""
     own, others = (record["fit_verdicts"][f"on_{name}"] for name in ("their_own_card", "other_cards"))
     return (
-        f"Peak memory is off by {_off_by(record['memory'])}, tokens per second by "
+        f"Predicted peak memory has {_off_by(record['memory'])}; predicted speed (tokens per second) has "
         f"{_off_by(record['speed'])}. Bands fitted without a family contain "
         f"{_held(record['bands']['memory'])} of the family's peaks and {_held(record['bands']['speed'])} of "
         f"its speeds. Of {own['died']} runs that ran out of memory, {own['died_as_predicted']} are "
-        f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} to fit: "
-        f"{own['balanced_accuracy']:.0%} of verdicts are right, weighting both outcomes equally, and "
-        f"{own['balanced_accuracy_by_family']:.0%} in the mean over families, since most of these runs "
-        f"come from one lab. Of {others['died']} cards one size too small for a measured peak, "
-        f"{others['died_as_predicted']} are predicted not to fit; of {others['ran']} large enough, "
-        f"{others['ran_as_predicted']} to fit."
+        f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} are predicted to fit. "
+        f"With both outcomes weighted equally, {own['balanced_accuracy']:.0%} of verdicts are right, or "
+        f"{own['balanced_accuracy_by_family']:.0%} when averaged over families, since most of these runs "
+        f"come from one lab. On {others['died_as_predicted']} of {others['died']} cards one size too small "
+        f"for a measured peak, the run is predicted not to fit; on {others['ran_as_predicted']} of "
+        f"{others['ran']} cards that are large enough, it is predicted to fit."
     )
 
 
@@ -45,7 +45,7 @@ def _held(bands_hold: dict[str, Any]) -> str:
 def _off_by(errors: dict[str, Any]) -> str:
     stranger, pooled = errors["of_a_stranger"], errors["leave_one_family_out"]
     return (
-        f"{stranger['median']:.1%} in the median and {stranger['mean']:.1%} on average, the mean over "
+        f"a median error of {stranger['median']:.1%} and a mean error of {stranger['mean']:.1%}, averaged over "
         f"{stranger['sources']} sources (over all {pooled['runs']:,} runs: {pooled['median']:.1%} and "
         f"{pooled['mean']:.1%})"
     )

@@ -24,20 +24,20 @@ def page() -> str:
 
 
 def _parts() -> Iterator[str]:
-    yield "## Why a row became no offer"
+    yield "## Why a row did not become an offer"
     yield REJECTS
     rejects = ([code(each), text(each.sentence), "held" if each.held else ""] for each in RejectReason)
     yield table(["reason", "meaning", ""], rejects)
     yield "## Why a price is flagged"
-    yield "The offer is published with this `flag_reason`, and not ranked."
-    notes = dict.fromkeys(CONTRADICTIONS, "contradicts other prices of its source")
+    yield "The offer is published with this `flag_reason`, but not ranked."
+    notes = dict.fromkeys(CONTRADICTIONS, "contradicts other prices from its source")
     yield table(["flag", ""], ([code(each), notes.get(each, "")] for each in FlagReason))
     yield "## Outcomes of a source"
     yield _sentences(SourceResult)
     yield "## Outcomes of a request or reading, in detail"
     yield _sentences(OutcomeCode)
     yield "## Incidents"
-    yield "The table `incidents` has those of the last 30 days, with the action taken."
+    yield "The table `incidents` contains the incidents of the last 30 days, with the action taken on each."
     yield _sentences(IncidentKind)
 
 

@@ -10,10 +10,10 @@ from pipeline.cli.main import main
 
 INTRODUCTION = """# Commands
 
-This file is made by `make docs` from the command line. `gpufare COMMAND --help` prints the same.
+This file is made by `make docs` from the command line. `gpufare COMMAND --help` prints the same text.
 
 `--format` is one of `table` (fits the terminal), `csv`, `json` (an array), `jsonl` (a line per row) and
-`record` (a line per value). Numbers that count tokens or examples may end in K, M, B or T.
+`record` (a line per value). Numbers that count tokens or examples can end in K, M, B or T.
 """
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; each cell in ``rows`` is one line of Markdown without unescaped bars."""
+    """Return a table; each cell in ``rows`` must be one line of Markdown without unescaped bars."""
     lines = [headings, ["---"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 

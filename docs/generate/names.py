@@ -7,8 +7,8 @@ INTRODUCTION = """# Names of GPUs and models
 
 This file is made by `make docs` from `catalog/gpus.csv` and `catalog/models.csv`. Name a GPU by its id,
 which stands for that card alone, or by a family such as `h100`, `hopper` or `nvidia` (the table
-`job_names` lists them). You can [add your own](../how-to/own-catalogue.md) GPUs and models, a model by its
-`config.json`.
+`job_names` lists them). You can [add your own](../how-to/own-catalogue.md) GPUs and models; for a model,
+its `config.json` is enough.
 """
 
 

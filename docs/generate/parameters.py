@@ -6,7 +6,7 @@ from pipeline.catalog.tables import catalog_rows
 INTRODUCTION = """# Cost parameters
 
 This file is made by `make docs` from `catalog/cost_parameters.csv`. The table `cost_parameters` of each
-published file has the same rows. If two rows with the same name apply to an
+published file contains the same rows. If two rows with the same name apply to an
 offer, the row that applies to fewer offers is used.
 """
 

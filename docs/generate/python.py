@@ -10,7 +10,7 @@ from gpufare import prices
 INTRODUCTION = """# Python
 
 This file is made by `make docs` from the docstrings of `gpufare`. `**job` stands for the
-[settings of a job](job-settings.md) as keywords; None leaves a setting open.
+[settings of a job](job-settings.md) as keyword arguments; None leaves a setting unset.
 """
 
 

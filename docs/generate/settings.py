@@ -6,9 +6,9 @@ from pipeline.catalog.tables import catalog_rows
 INTRODUCTION = """# Settings of a job
 
 This file is made by `make docs` from `catalog/job_settings.csv`. The table `job_settings` of each published
-file has the same rows. A setting is a column of the jobs that `cheapest_for` takes, an option of `gpufare
-cheapest` (with `-` for `_`) and a keyword of the Python calls. Names are compared regardless of case, blanks
-and dashes; `job_names` lists them. A setting of kind *names* or *machines* takes several values.
+file contains the same rows. A setting is a column of the jobs that `cheapest_for` takes, an option of
+`gpufare cheapest` (with `-` for `_`) and a keyword argument of the Python calls. Names are compared ignoring
+case, blanks and dashes; `job_names` lists them. A setting of kind *names* or *machines* takes several values.
 """
 
 

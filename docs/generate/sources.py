@@ -32,20 +32,20 @@ By default, gpufare asks {asked} of {all} sources. Off because of their terms of
 without a key: {keyless}; retired: {retired}. No reader has been proven on live pages; the column *evidence*
 says what each request and reader is based on.
 
-- **asked by default**: by a `gpufare refresh` without keys and settings. A source whose
+- **asked by default**: by a `gpufare refresh` without keys or settings. A source whose
   terms forbid automated reading is asked after `gpufare sources enable NAME`, or with a key of your own
-  if one is named; `gpufare sources disable NAME` turns any source off. Sample pages and replays need
+  if the column names one; `gpufare sources disable NAME` turns any source off. Sample pages and replays need
   no permission.
-- **requests**: the first requests of a capture, without optional keys; + means that answers may lead to
+- **requests**: the first requests of a capture, without optional keys; + means that answers can lead to
   more. A refresh captures once; it runs once a day unless you schedule more.
 - **offers on its page**: offers that the reader finds on the sample page in `tests/pages`.
 - **share**: an estimate of the share of the provider's GPU offers that the source shows without a key; empty
   if there is no estimate.
-- **terms of use**: what they say on automated reading: *allowed*, *silent* (they were read and do not mention
-  it), *forbidden*, or *unknown* (not known to have been read). This is not legal advice, and most of the
-  terms were read by other people, who are named in the notes below the table.
+- **terms of use**: what they say about automated reading: *allowed*, *silent* (they were read and do not
+  mention it), *forbidden*, or *unknown* (not known to have been read). This is not legal advice, and most of
+  the terms were read by other people, who are named in the notes below the table.
 - **republishing its prices**: *allowed*, *forbidden*, or *unknown* (the terms are not known to have been
-  read with that question), with the day on which they were read. This is not legal advice either.
+  read with that question in mind), with the day on which they were read. This is not legal advice either.
 """
 
 NOTES = """

@@ -12,14 +12,14 @@ from pipeline.warehouse.sql_files import macro_scripts, scripts
 TABLES = """# Tables
 
 This file is made by `make docs` from `sql/schema`. The table `data_dictionary` of
-each published file contains the same texts. Times are UTC. A null means unknown, not zero.
+each published file contains the same text. Times are UTC. A null means unknown, not zero.
 """
 
 MACROS = """# Macros
 
 This file is made by `make docs` from `sql/model`, `sql/jobs` and `sql/claims`. The table
-`data_dictionary` of each published file contains the same texts. A relation parameter takes the name of
-a table or CTE as text, as in `cheapest_for('my_jobs')`.
+`data_dictionary` of each published file contains the same text. A relation parameter takes the name of
+a table or CTE as a string, as in `cheapest_for('my_jobs')`.
 """
 
 _DEFINED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)\(", re.MULTILINE)
@@ -62,7 +62,7 @@ def _macros(rows: list[tuple[str, str, str]]) -> str:
 
 
 def _described() -> list[tuple[str, str, str]]:
-    """Return the macros of an empty database, each as its name, parameters and comment."""
+    """Return the macros that an empty database contains, each as its name, parameters and comment."""
     with connect() as connection:
         create(connection)
         return connection.execute(

@@ -1,1 +1,1 @@
-"""Asking providers politely and archiving their answers: client, archive, visits, replay."""
+"""Asking providers politely and archiving their answers: client, archive, visits and replay."""

@@ -1,13 +1,13 @@
-"""The archive of raw answers: written once, never changed; the hash of every body is checked when it is read.
+"""The archive of raw answers: written once, never changed; each body's hash is checked when the body is read.
 
     <home>/archive/<source>/<YYYY-MM-DD>/<capture id>/0001.json.gz ... index.json
 
 A capture id is the UTC time at which the capture began. Every answer is on disk, with its line in
 ``journal.jsonl``, before the next request is sent; ``index.json`` is written last and replaces the journal. A
-body that equals an earlier body from the newest day with answers is a hard link to the earlier file: the body
-is stored once, and a copied folder is still complete.
+body identical to an earlier one from the newest day with answers is stored as a hard link to the earlier
+file: it takes up space once, and a copied folder is still complete.
 
-The folder of a capture without requests (a missing key, a disabled source) contains only an ``index.json``. A
+The folder of a capture without requests (no key, or a disabled source) contains only an ``index.json``. A
 capture without an ``index.json`` was interrupted: it can be read, but never counts as complete.
 """
 
@@ -78,7 +78,7 @@ class CaptureWriter:
         """Store a body from an earlier capture as a hard link to the earlier file, to save space.
 
         The earlier file's hash is checked first, so that damage does not spread. Returns False if there is no
-        intact earlier file or no support for hard links; the body is then written.
+        intact earlier file or hard links are not supported; the caller then writes the body.
         """
         if sha256 not in self._stored:
             return False
@@ -97,7 +97,7 @@ class CaptureWriter:
         """Finish the capture, which is then final, and return it as read back from the archive.
 
         If no status is given, the entries determine it. ``error``, an error in the source's own code, is
-        appended to the error of the requests; the status is then no better than partial.
+        appended to the first request error; the status is then partial at best.
         """
         status = status or capture_status(self._entries)
         header = {
@@ -120,7 +120,7 @@ class Archive:
         self.root = root
 
     def start(self, source: str, day: date, *, replayed_from: str | None = None) -> CaptureWriter:
-        """Begin a capture in a new folder. ``replayed_from`` is the origin of a replay's answers."""
+        """Begin a capture in a new folder. ``replayed_from`` says where a replay's answers came from."""
         stored = self._latest_bodies(source)
         moment = datetime.now(UTC)
         while True:
@@ -141,7 +141,7 @@ class Archive:
         return CaptureWriter(folder, header, stored)
 
     def _latest_bodies(self, source: str) -> dict[str, tuple[Path, Entry]]:
-        """Return, by hash, the folder and entry of each body from the source's newest day with answers."""
+        """Return the folder and entry of each body from the newest day with answers, keyed by hash."""
         try:
             for day in reversed(self.days(source)):
                 if bodies := {
@@ -197,7 +197,7 @@ class Archive:
         ]
 
     def answers(self, capture: Capture) -> list[Answer]:
-        """Return the answers that a reader may read (status 200, no error), in the order of their requests.
+        """Return the answers that readers may use (status 200, no error), in the order of their requests.
 
         Checks the hash of every body. Raises PagesError when a file is missing, damaged or changed.
         """
@@ -210,8 +210,8 @@ class Archive:
 
 
 def _read_capture(folder: Path) -> Capture:
-    """Return a capture from its folder. A capture with a damaged index counts as failed, with the damage as
-    its error; a capture without an index was interrupted."""
+    """Read a capture from its folder. A capture with a damaged index counts as failed, with the damage as its
+    error; a capture without an index was interrupted."""
     capture = Capture(
         source=folder.parents[1].name,
         day=date.fromisoformat(folder.parent.name),
@@ -241,7 +241,7 @@ def _read_capture(folder: Path) -> Capture:
 
 
 def began_at(capture_id: str) -> datetime:
-    """Return when a capture began (UTC). Raises ValueError for a text that is not a capture id."""
+    """Return when a capture began (UTC). Raises ValueError for a string that is not a capture id."""
     return datetime.strptime(capture_id, ID_FORMAT).replace(tzinfo=UTC)
 
 

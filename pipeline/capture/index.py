@@ -1,4 +1,4 @@
-"""index.json names the file of each answer, in the same layout for the archive and for saved pages.
+"""index.json lists each answer and its file; the layout is the same in the archive and for saved pages.
 
 The file is either a JSON list of entries or an object with that list under ``answers``.
 """

@@ -14,7 +14,7 @@ from pipeline.home.paths import Home
 
 
 class Choice(BaseModel):
-    """A user's choice, with its day (UTC): to ask a source despite its terms, or never to ask it."""
+    """A user's choice and its date (UTC): to ask a source despite its terms, or never to ask it."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -23,13 +23,13 @@ class Choice(BaseModel):
 
 
 CHOICES = TypeAdapter(dict[str, Choice])
-"""Schema of <home>/permissions.json: the choices by source."""
+"""Schema of <home>/permissions.json: the choices, keyed by source."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """The user's choices by source. If the file of choices cannot be used, ``problem`` says why, and no
-    source is asked, because the user may have disabled any source."""
+    """The user's choices, keyed by source. If the file that stores them cannot be used, ``problem`` says why,
+    and no source is asked, because the user may have disabled any of them."""
 
     by_source: Mapping[str, Choice] = field(default_factory=dict)
     problem: str | None = None

@@ -19,7 +19,7 @@ from pipeline.contracts.request import Entry
 def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
     """Return the entries of a source's folder of pages. Raises PagesError if the folder cannot be used.
 
-    ``config`` gives the addresses for the files in a folder without an index.json.
+    ``config`` supplies the URLs of the files in a folder without an index.json.
     """
     if not folder.is_dir():
         raise PagesError(f"{folder} does not exist; saved pages belong in DIR/<source>/")
@@ -39,7 +39,7 @@ def page_entries(folder: Path, config: SourceConfig) -> list[Entry]:
 def capture_pages(directory: Path, config: SourceConfig, *, day: date, archive: Archive) -> Capture:
     """Archive one source's saved answers from a folder as a capture on ``day``.
 
-    An answer that states no observation time gets the beginning of the day (UTC). An error in the folder's
+    An answer without an observation time is given the beginning of the day (UTC). An error in the folder's
     content becomes the capture's error. Raises OSError when the archive cannot be written.
     """
     folder = directory / config.name

@@ -31,7 +31,7 @@ GIVE_UP_AFTER = 3
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """State that is shared by the visits to all sources in one refresh."""
+    """State shared by the visits to all sources in one refresh."""
 
     environment: Mapping[str, str]
     day: date
@@ -96,8 +96,8 @@ class SourceVisit:
         return None
 
     def _archive_rest(self, requests: list[Request], code: OutcomeCode, error: str) -> None:
-        """Archive the fact that a visit ended before these requests, by one of them (mandatory if possible)
-        and the number of the others: a page may contain any number of links."""
+        """Record that a visit ended before these requests: archive one of them (a mandatory one if possible)
+        and the number of the others, because a page may contain any number of links."""
         first = min(requests, key=lambda request: request.optional)
         more = len(requests) - 1
         note = f"; {more} more requests were not asked either" if more else ""
@@ -186,7 +186,7 @@ class SourceVisit:
         return replace(response, body=body, code=OutcomeCode.EMPTY_BODY, error=error)
 
     def _unsent(self, code: OutcomeCode, error: str) -> Response:
-        """Return the response of a request that is not sent."""
+        """Return the response for a request that is not sent."""
         error = self._secrets.redact(error)[:LONGEST_ERROR]
         return Response(observed_at=datetime.now(UTC), sent=False, code=code, error=error)
 
@@ -226,10 +226,10 @@ class SourceVisit:
     def _without_keys(self, body: bytes | None) -> bytes | None:
         return None if body is None else self._secrets.redact_bytes(body)
 
-    # The functions of the source's module.
+    # Calls to the source's module.
 
     def _next_requests(self, request: Request, answer: Answer) -> list[Request]:
-        """Return the requests that follow from an answer, by the yaml's paging or the source's module."""
+        """Return the requests that follow from an answer, using the yaml's paging or the source's module."""
         with self.noting_errors_in("paging"):
             if self._config.paging is not None:
                 following = next_page(request, answer, self._config.paging)
@@ -239,8 +239,8 @@ class SourceVisit:
         return []
 
     def _retry_requests(self, failed: Answer, code: OutcomeCode) -> list[Request]:
-        """Return the module's requests in place of a failed request, except requests to the same host if that
-        host is busy or was not reached."""
+        """Return the requests that the module makes in place of a failed request, except those to the same
+        host if that host is busy or was not reached."""
         instead: list[Request] = []
         if hasattr(self._module, "retry_requests"):
             with self.noting_errors_in("retry_requests"):
@@ -274,7 +274,7 @@ def _following(request: Request, following: Request) -> Request:
 
 
 def _facts_of(request: Request, config: SourceConfig) -> RequestFacts | None:
-    """Return the yaml's entry for a request: the entry with the same address, or else the entry on the same
-    host with the longest common prefix (for a further page, or a query per GPU)."""
+    """Return the yaml's entry for a request: the entry with the same URL, or else the entry on the same host
+    with the longest common prefix (for a further page, or a query per GPU)."""
     same_host = [facts for facts in config.requests if facts.host == host_of(request.url)]
     return max(same_host, key=lambda facts: len(commonprefix([facts.url, request.url])), default=None)  # noqa: RUF071

@@ -35,7 +35,7 @@ def capture_all(
     progress: Progress = no_progress,
     module_of: Callable[[str], ModuleType] = source_module,
 ) -> dict[str, Capture]:
-    """Capture sources in parallel if they ask different hosts, and one after another if they share a host.
+    """Capture sources in parallel if they use different hosts, and one after another if they share a host.
 
     A failure of the network, a host or a source's code is recorded in that source's capture and affects no
     other source. Captures are returned in the order of ``configs``. A replay server on another machine gets
@@ -81,7 +81,7 @@ def check_day(day: date, client: Client) -> None:
 def _environment_to_send(
     environment: Mapping[str, str], configs: list[SourceConfig], client: Client, progress: Progress
 ) -> Mapping[str, str]:
-    """Return the environment, with placeholders for keys that others on the network could read."""
+    """Return the environment, with placeholders replacing keys that others on the network could read."""
     if client.replay is None or client.replay.may_have_keys:
         return environment
     names = {name for config in configs for name in config.key_variables}
@@ -95,7 +95,7 @@ def _environment_to_send(
 
 
 def sharing_hosts(configs: list[SourceConfig]) -> list[list[SourceConfig]]:
-    """Return the sources in groups, such that no two groups share a host on any port."""
+    """Return the sources in groups such that no two groups share a host, whatever the port."""
     groups: list[tuple[frozenset[str], list[SourceConfig]]] = []
     for config in configs:
         names = frozenset(host.partition(":")[0] for host in config.allowed_hosts)
@@ -128,7 +128,7 @@ def _capture(config: SourceConfig, module_of: Callable[[str], ModuleType], run: 
 def _visited(
     config: SourceConfig, module_of: Callable[[str], ModuleType], run: Run, writer: CaptureWriter
 ) -> tuple[CaptureStatus | None, str | None]:
-    """Visit a source. Return the capture's status, or None if its entries give it, and the source's error.
+    """Visit a source. Return the capture's status (None if its entries determine it) and the source's error.
 
     Never raises: one broken source never stops the others.
     """

@@ -1,1 +1,1 @@
-"""The reviewed facts of catalog/, checked when they are loaded."""
+"""The reviewed facts in catalog/, checked when they are loaded."""

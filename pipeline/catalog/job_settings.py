@@ -1,4 +1,4 @@
-"""The settings of a training job: catalog/job_settings.csv. The table ``job_settings`` explains its columns.
+"""A training job's settings, from catalog/job_settings.csv; the table ``job_settings`` explains the columns.
 
 The file is read without the usual catalogue checks, whose imports would slow ``gpufare --help``.
 """
@@ -15,7 +15,7 @@ Kind = Literal["amount", "number", "whole", "flag", "name", "names", "machines"]
 
 @dataclass(frozen=True, slots=True)
 class JobSetting:
-    """One row of job_settings.csv: a setting, under its name in SQL and Python."""
+    """One row of job_settings.csv: a setting, under the name that SQL and Python use for it."""
 
     setting: str
     kind: Kind
@@ -36,13 +36,13 @@ class JobSetting:
 
 @cache
 def job_settings() -> dict[str, JobSetting]:
-    """Return the settings by name, in the order of the file."""
+    """Return the settings, keyed by name, in the order of the file."""
     with (paths.CATALOG_DIR / "job_settings.csv").open(newline="", encoding="utf-8") as file:
         return {row["setting"]: _setting(row) for row in csv.DictReader(file)}
 
 
 def default_count(name: str) -> int:
-    """Return the default of a setting whose values are whole numbers."""
+    """Return the default of a setting that takes whole numbers."""
     return int(job_settings()[name].default_value)
 
 

@@ -1,4 +1,4 @@
-"""Shapes of models, with the same columns as catalog/models.csv, and their parameter counts."""
+"""Model shapes, with the same columns as catalog/models.csv, and their parameter counts."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -37,7 +37,7 @@ class Shape(BaseModel):
 
 
 class Counts(BaseModel):
-    """Parameters of a shape: the total, those in the layers' matrix products, and those active per token."""
+    """Parameter counts: the total, those in the layers' matrix products, and those active per token."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -78,7 +78,7 @@ def counted(shape: Shape) -> Counts:
 
 
 def _attention_params(shape: Shape) -> int:
-    """Return the parameters of one attention layer, with heads of ``shape.head_dim``."""
+    """Return the number of parameters in one attention layer whose heads have size ``shape.head_dim``."""
     h, query = shape.hidden, shape.heads * shape.head_dim
     value_dim = shape.value_head_dim or shape.head_dim
     output = shape.heads * value_dim * h

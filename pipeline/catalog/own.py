@@ -1,5 +1,5 @@
 """A user's own GPUs, models and workloads: gpus.csv, models.csv and workloads.csv in the home, with the same
-columns as in the catalogue.
+columns as the catalogue's files.
 
 Upgrades do not change these files. An unusable row is reported with its file, line and column, and skipped.
 If the catalogue contains a row with the same name, now or after an upgrade, the catalogue's row is used.
@@ -183,7 +183,7 @@ class OwnCatalogue:
     problems: list[tuple[Path, str]] = field(default_factory=list)
 
     def rows(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the usable rows by table, without empty tables."""
+        """Return the usable rows, keyed by table, without empty tables."""
         rows = {
             "gpus": [gpu.row() for gpu in self.gpus],
             "models": [model.row() for model in self.models],
@@ -192,7 +192,7 @@ class OwnCatalogue:
         return {table: found for table, found in rows.items() if found}
 
     def labels(self) -> dict[str, str]:
-        """Return the GPU of each label, for offers that match no GPU of the catalogue."""
+        """Return the gpu_id for each label, used for offers that match no GPU in the catalogue."""
         return {label: gpu.gpu_id for gpu in self.gpus for label in gpu.names()}
 
     def state(self) -> str:
@@ -250,7 +250,7 @@ def model_names() -> set[str]:
 
 
 def _columns(kind: type[Row]) -> list[str]:
-    """Return the columns of a file with rows of this kind, starting with the column of names."""
+    """Return the columns of a file with rows of this kind, starting with the name column."""
     return [kind.key, *(name for name in kind.model_fields if name not in {kind.key, *kind.ignored})]
 
 

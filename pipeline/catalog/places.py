@@ -25,7 +25,7 @@ NOWHERE = Place()
 
 
 class Region(BaseModel):
-    """A row of regions.csv: the place of a region of one source, or of any source if ``source`` is ''."""
+    """A row of regions.csv: the place of a region at one source, or at any source if ``source`` is ''."""
 
     source: str = ""
     region: str
@@ -67,7 +67,7 @@ def place_of(source: str, region: str | None, stated_country: str | None = None)
 
 @lru_cache(maxsize=10_000)
 def _place_of_region(source: str, region: str) -> Place | None:
-    """Return the place of the first matching row, the source's own rows first; None if no row matches."""
+    """Return the place in the first matching row (the source's own rows come first); None if none matches."""
     for row in regions():
         found = row.words.fullmatch(region) if row.source in (source, "") else None
         if found and not row.words.groups:
@@ -79,13 +79,13 @@ def _place_of_region(source: str, region: str) -> Place | None:
 
 @cache
 def regions() -> tuple[Region, ...]:
-    """Return the rows of regions.csv, with rows for any source last. Raises CatalogError."""
+    """Return the rows of regions.csv, with the rows for any source last. Raises CatalogError."""
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
 
 
 @cache
 def _countries() -> Mapping[str, Place]:
-    """Return the place of each country by its code and by each of its names, in lower case."""
+    """Return each country's place, keyed by its code and by each of its names, in lower case."""
     found: dict[str, Place] = {}
     for row in catalog_rows("countries.csv"):
         place = Place(row["country"], row["continent"])  # type: ignore[arg-type]

@@ -15,7 +15,7 @@ OPTIONAL = "?"
 """Follows the name of a nullable column in a table's list of columns."""
 
 KEY_OF = "key of "
-"""Prefix of the allowed values of a column that is a key into another table."""
+"""Prefix of a column's allowed values if the column is a key into another table."""
 
 
 class Column(NamedTuple):
@@ -32,8 +32,8 @@ class Column(NamedTuple):
 
 
 class Table(BaseModel):
-    """A table declared in sql/schema. ``columns`` lists names in order. ``types`` override columns.csv; an
-    entry in ``meanings`` or ``allowed`` overrides a column's meaning and its values. ``checks`` are SQL
+    """A table in sql/schema. ``columns`` lists column names in order. ``types`` overrides columns.csv; an
+    entry in ``meanings`` or ``allowed`` overrides a column's meaning and values. ``checks`` are SQL
     conditions, or columns with checked values; ``defaults`` and ``generated`` map columns to expressions."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -62,7 +62,7 @@ class Table(BaseModel):
         return self
 
     def described(self) -> list[Column]:
-        """Return the columns in order; the meaning of each column also names its allowed values."""
+        """Return the columns in order; the meaning of each column also lists its allowed values."""
         return [self._column(name) for name in self.columns.split()]
 
     def _column(self, listed: str) -> Column:
@@ -89,7 +89,7 @@ class Table(BaseModel):
 
 @cache
 def column_rows() -> Mapping[str, Mapping[str, str]]:
-    """Return the rows of sql/schema/columns.csv by column. Raises CatalogError or CsvError."""
+    """Return the rows of sql/schema/columns.csv, keyed by column name. Raises CatalogError or CsvError."""
     path = paths.SQL_DIR / "schema" / "columns.csv"
     rows = {}
     for row in read_csv(path).rows:

@@ -79,9 +79,9 @@ class Rights(_Reading):
 
 
 class Coverage(_Facts):
-    """The part of the provider's offers that can be seen; None if unknown. ``share`` is the estimated share
-    (0 to 1) of all GPU offers that answers show without a key, ``regions`` the number of regions with GPUs,
-    ``with_key`` what a key in ``key_variables`` adds, and ``key_from`` where a user gets such a key."""
+    """The visible part of the provider's offers; fields are None if unknown. ``share`` is the estimated share
+    (0 to 1) of all GPU offers that the answers show without a key, ``regions`` the number of regions with
+    GPUs, ``with_key`` what a key in ``key_variables`` adds, and ``key_from`` where a user gets such a key."""
 
     share: Annotated[Decimal, Field(ge=0, le=1)] | None = None
     regions: int | None = Field(default=None, gt=0)
@@ -91,10 +91,10 @@ class Coverage(_Facts):
 
 
 class RequestFacts(_Facts):
-    """One request. ``json_body`` is sent with the content type of JSON; ``headers`` may contain ``${NAME}``
-    for a key from the environment. ``key_headers`` are sent too if their keys are set; otherwise the request
-    is made without a key. An ``only_with_key`` request is made only if the source's keys are set. A capture
-    without the answer to an ``optional`` request is still complete."""
+    """One request. ``json_body`` is sent with the JSON content type; ``headers`` may contain ``${NAME}`` for
+    a key from the environment. ``key_headers`` are sent too if their keys are set; otherwise the request is
+    made without a key. An ``only_with_key`` request is made only if the source's keys are set. A capture is
+    complete even without an answer to an ``optional`` request."""
 
     url: str
     method: Literal["GET", "POST"] = "GET"
@@ -119,7 +119,7 @@ class NextLinkPaging(_Facts):
 
 
 class CursorPaging(_Facts):
-    """Each answer gives a cursor in ``field``; the next request sends it as the query's ``parameter``."""
+    """Each answer gives a cursor in ``field``; the next request sends it as query parameter ``parameter``."""
 
     kind: Literal["cursor"]
     field: str
@@ -127,7 +127,7 @@ class CursorPaging(_Facts):
 
 
 class PageNumberPaging(_Facts):
-    """The query's ``parameter`` is the page number, counted from 1.
+    """The query parameter named by ``parameter`` is the page number, counted from 1.
 
     The last page is given by ``last_page_field``, or follows from the total number of items in
     ``total_header`` or ``total_field``; otherwise it is the first page with fewer ``items`` than requested.
@@ -155,10 +155,10 @@ class Billing(_Facts):
 
 
 class Attributes(_Facts):
-    """Defaults for every offer of the source. ``country`` is set if the source states that all its machines
+    """Defaults for every offer from the source. ``country`` is set if the source states that all its machines
     are in one country; ``tier_class`` is for tiers that do not imply a class. ``serverless_training`` is True
     if training jobs can run on the source's serverless offers, which are otherwise not ranked.
-    ``max_run_hours`` is the longest time for which a machine runs at a stretch."""
+    ``max_run_hours`` is the longest that a machine can run at a stretch."""
 
     region: str | None = None
     country: Annotated[str, Field(pattern="^[A-Z]{2}$")] | None = None
@@ -178,11 +178,11 @@ class Attributes(_Facts):
 class Expectations(_Facts):
     """Bounds for a day's offers; None stands for the default in catalog/gate_thresholds.csv.
 
-    A breach of ``rows_min`` or ``must_have`` fails the source. More than ``rows_max`` rows give a warning,
-    and more than ``flood_factor`` times as many fail the source. Offers outside ``usd_per_gpu_hour`` or with
-    more than ``max_gpu_count`` GPUs are rejected; with ``known_sizes``, so are prices per GPU if neither the
-    answer nor catalog/machine_sizes.csv gives the machine's size. A price that moves by more than
-    ``max_day_change`` is held."""
+    A source fails if ``rows_min`` or ``must_have`` is not met. More than ``rows_max`` rows cause a warning,
+    and with more than ``flood_factor`` times as many the source fails. Offers outside ``usd_per_gpu_hour`` or
+    with more than ``max_gpu_count`` GPUs are rejected; if ``known_sizes`` is True, so are prices per GPU
+    where neither the answer nor catalog/machine_sizes.csv gives the machine's size. A price that moves by
+    more than ``max_day_change`` is held."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = Field(default=None, ge=1)
@@ -202,8 +202,8 @@ class LabelLookup(_Facts):
 
 
 class ReviewedPrice(_Facts):
-    """A price that a person confirmed on the page, so that no gate holds it. ``offer`` gives the columns that
-    identify the offer: ``raw_label`` and, if needed, other columns in ``REVIEWABLE``."""
+    """A price that a person has checked against the page, so no gate holds it. ``offer`` gives the columns
+    that identify the offer: ``raw_label`` and, if needed, other columns in ``REVIEWABLE``."""
 
     offer: Mapping[str, str | int | float]
     price: Decimal = Field(gt=0)
@@ -226,14 +226,14 @@ class ReviewedPrice(_Facts):
 REVIEWABLE = frozenset(
     {"raw_label", "instance_type", "gpu_count", "price_kind", "term_days", "region", "tier"}
 )
-"""Columns of an offer that a reviewed price may name."""
+"""Columns of an offer that a reviewed price may specify."""
 
 
 class SourceConfig(_Facts):
     """All facts about a source; the code that reads the source's answers is in its reader.
 
     ``hosts`` are further hosts that may be asked or redirected to. ``api_hosts`` offer a documented interface
-    for programs; their robots.txt, meant for crawlers of pages, is not read, unlike the robots.txt of all
+    for programs; their robots.txt, which is meant for crawlers, is not read, unlike the robots.txt of all
     other hosts. Hosts are given as ``name`` (port 443) or ``name:port``. The hosts of ``requests``, with
     their ports, need not be repeated; a leading ``www.`` makes no difference.
     ``ignored_fields`` are fields of JSON answers that the reader skips on purpose, and ``optional_fields``
@@ -323,7 +323,7 @@ class _EachKeyOnce(yaml.SafeLoader):
     """A SafeLoader that rejects duplicate keys; YAML would silently use the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the mapping of a node. Raises ConstructorError naming the line of a duplicate key."""
+        """Return the mapping at a node. Raises ConstructorError naming the line of a duplicate key."""
         names = [self.construct_object(key, deep=True) for key, _ in node.value]
         for (key, _), name in zip(node.value, names, strict=True):
             if names.count(name) > 1 and key.value != "<<":
@@ -351,18 +351,18 @@ def load_config(path: Path) -> SourceConfig:
 
 @cache
 def configs() -> Mapping[str, SourceConfig]:
-    """Return the catalogue's sources by name, sorted."""
+    """Return the catalogue's sources, keyed by name and sorted."""
     files = sorted((paths.CATALOG_DIR / "sources").glob("*.yaml"))
     return {file.stem: load_config(file) for file in files}
 
 
 def asked_configs() -> Mapping[str, SourceConfig]:
-    """Return the sources that a refresh may ask, by name: all but sources imported from files."""
+    """Return the sources that a refresh may ask, keyed by name: all except those imported from files."""
     return {name: config for name, config in configs().items() if config.kind != "imported"}
 
 
 def source_config(name: str) -> SourceConfig:
-    """Return the facts of one source. Raises UnknownSourceError."""
+    """Return the facts about one source. Raises UnknownSourceError."""
     try:
         return configs()[name]
     except KeyError:

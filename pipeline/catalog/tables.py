@@ -1,4 +1,4 @@
-"""Reads and checks the CSV files of the catalogue."""
+"""Reads and checks the catalogue's CSV files."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar

@@ -53,7 +53,7 @@ class Workload(_Entry):
     @model_validator(mode="before")
     @classmethod
     def _count_tokens(cls, given: Any) -> Any:
-        """Compute the number of tokens of a job that is given in examples."""
+        """Compute the number of tokens for a job whose size is given in examples."""
         parts = [amount_in(str(given[name])) for name in _PARTS if name in given]
         if not parts:
             return given
@@ -79,7 +79,7 @@ class Workload(_Entry):
 
 
 class _Block(_Entry):
-    """A part of the grid: all combinations of its models, methods and numbers of tokens."""
+    """A part of the grid: all combinations of its models, methods and token counts."""
 
     models: tuple[str, ...]
     methods: tuple[Method, ...]

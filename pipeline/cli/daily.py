@@ -22,12 +22,12 @@ AHEAD_SECONDS = 60.0
 """Time, in seconds, after which a refresh computes no further plans for the next publication."""
 
 FINDING_INDENT = " " * 16
-"""The indent of a finding's continuation lines, which aligns them with the text after level and check."""
+"""The indent of a finding's continuation lines, which aligns them with the text after its level and check."""
 
 SOURCES = (
     "source", "state", "last_accepted_day", "age_days", "terms", "evidence", "last_attempt_day", "title",
 )  # fmt: skip
-"""The columns of the table of sources for people, most important first."""
+"""The columns of the sources table as printed for people, most important first."""
 
 
 @click.command()
@@ -40,7 +40,7 @@ SOURCES = (
 def refresh(day: datetime | None, sources: tuple[str, ...], pages: str | None) -> None:
     """Capture the price pages, read them, build the tables and publish.
 
-    The exit code is 0 if something was published, even if some sources failed: their last good prices stay,
+    The exit code is 0 if something was published, even if some sources failed: their last good prices remain,
     marked with their age. The exit code is 1 if nothing was published, or if no source answered and the
     prices are unchanged. Days after today (UTC) are refused; files dated in the future are ignored.
     """
@@ -111,7 +111,7 @@ def demo(pages: Path) -> None:
 
 def _command_here() -> str:
     """Return the command that runs gpufare in this folder as this process does: with the same home, and with
-    the program's path unless the shell finds the program by its name."""
+    the program's path unless the shell can find the program by name."""
     this = Path(sys.argv[0])
     found = shutil.which(this.name)
     if this.name == "__main__.py":
@@ -144,11 +144,11 @@ def doctor(
     pages: str | None,
     form: str,
 ) -> None:
-    """Check the home: disk, clock, archive, record, litter. The exit code is 1 if a check fails.
+    """Check the home: disk, clock, archive, record and litter. The exit code is 1 if a check fails.
 
     With --live, check the sources instead, by refreshing into a temporary home. This refresh keeps to the
-    same pauses and terms as any other; its results are judged as those of a first day, without earlier
-    prices. The exit code is 1 if a source that was asked gave no prices.
+    same pauses and terms as any other; its results are judged as if this were the first day, with no earlier
+    prices to compare against. The exit code is 1 if any source that was asked returned no prices.
     """
     if live:
         if every:
@@ -203,9 +203,9 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> 
 @FORMAT
 @click.pass_context
 def sources(context: click.Context, form: str) -> None:
-    """Show each source's state, last capture, last accepted offers and their age, evidence and terms of use.
+    """Show each source's state, last capture, last accepted offers with their age, evidence and terms of use.
 
-    The state shown is the current one, decided by the newest attempt on record (see the table source_health).
+    The state shown is the current one, decided by the newest attempt on record (see the source_health table).
     A source whose terms forbid automated reading is off until you enable it or set your own key.
     """
     if context.invoked_subcommand is None:
@@ -258,7 +258,7 @@ def _show_sources(form: str) -> None:
 
 @click.command()
 def digest() -> None:
-    """Print the morning's digest, and post it once a day to the webhook in GPUFARE_WEBHOOK_URL."""
+    """Print the morning's digest, and post it once a day to the webhook set in GPUFARE_WEBHOOK_URL."""
     from pipeline.health.digest import digest_of
     from pipeline.health.webhook import send_digest
 

@@ -22,8 +22,8 @@ from pipeline.home import paths
 def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     """Run an SQL QUERY on the published file, read-only; if QUERY is -, it is read from stdin.
 
-    Several statements are run in turn, and the result of the last one is printed. A pipe gets every row as
-    soon as it arrives.
+    If there are several statements, they run in turn, and only the last one's result is printed. A pipe
+    receives each row as soon as it arrives.
     """
     from pipeline.cli.printing import show
     from pipeline.warehouse.query import age_note, reader, stream
@@ -52,10 +52,10 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     "form",
     type=click.Choice(["csv", "parquet"]),
     show_default="parquet",
-    help="Format of all files except those in the folder latest, which are CSV.",
+    help="Format of all files except those in latest/, which are CSV.",
 )
 @click.option("--tables", metavar="A,B", help="Only these tables; latest means a small set for spreadsheets.")
-@click.option("--since", type=DAY, help="In tables with a column day, only rows from this day on (UTC).")
+@click.option("--since", type=DAY, help="In tables with a day column, only rows from this day on (UTC).")
 @click.option(
     "--for",
     "tool",
@@ -66,7 +66,7 @@ def sql(query: str | None, file: TextIO | None, form: str, every: bool) -> None:
     "--republishable",
     is_flag=True,
     help="Refuse to export prices from sources whose terms are known to forbid republishing them; "
-    "leave out the column raw of the table rejects.",
+    "leave out the raw column of the rejects table.",
 )
 def export(
     folder: Path,
@@ -79,7 +79,7 @@ def export(
     """Write every published table and a data package descriptor into FOLDER.
 
     FOLDER must be new, empty, or an earlier export, which is replaced once the new one is complete. Tables
-    that grow daily have one file per day; the folder latest is a small set for spreadsheets, under 2 MB.
+    that grow daily have one file per day; the folder latest/ holds a small set for spreadsheets, under 2 MB.
 
     With --for, write the newest offers as a catalogue for skypilot or gpuhunt instead.
     """
@@ -121,10 +121,10 @@ def report(folder: Path) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--day", type=DAY, required=True, help="The day to rebuild (UTC).")
 def rebuild(file: Path, day: datetime) -> None:
-    """Rebuild the database of a past day from the record and write it to FILE, with that day's full rankings.
+    """Rebuild a past day's database from the record, and write it to FILE with that day's full rankings.
 
     The new file contains no later days, and offers only from the 30 days up to that day. The published file
-    is not changed. Today's readers, model and catalogue apply; the table ranking_history contains the best
+    is not changed. Today's readers, model and catalogue are used; the ranking_history table contains the best
     answers that were published on that day.
     """
     from pipeline.warehouse.publish import rebuild as build_again

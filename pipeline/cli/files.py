@@ -24,13 +24,13 @@ SHOWN_REJECTS = 10
 
 @click.command("import")
 @click.argument("file", type=EXISTING_FILE, required=False)
-@click.option("--rejects", "every", is_flag=True, help="Name every skipped row, not just the first few.")
+@click.option("--rejects", "every", is_flag=True, help="List every skipped row, not just the first few.")
 @click.option("--remove-all", is_flag=True, help="Remove every imported price, then import FILE, if given.")
 def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
     """Load dated prices from elsewhere: a CSV FILE with day, gpu, provider, price_kind, price and source.
 
     The prices are read like those of a source named "imported", and published in price_history, never in a
-    ranking. Rows that cannot be read with certainty are skipped and named. Importing a file again changes
+    ranking. Rows that cannot be read with certainty are skipped and listed. Importing a file again changes
     nothing. docs/how-to/import.md describes the layout.
     """
     from pipeline.parsing.printable import printable
@@ -70,7 +70,7 @@ def import_command(file: Path | None, every: bool, remove_all: bool) -> None:
 @click.option("--observed-at", type=moment, help="When the answer was observed (UTC); by default, now.")
 @click.option("--source-url", help="The address that the answer came from; by default, the file's own.")
 @click.option("--region", help="The region, if neither the answer nor its address names one.")
-@click.option("--fx", multiple=True, metavar="EUR=1.17", help="US dollars per unit of a currency.")
+@click.option("--fx", multiple=True, metavar="EUR=1.17", help="USD price of one unit of a currency.")
 def read_command(
     source: str,
     files: tuple[Path, ...],
@@ -79,7 +79,7 @@ def read_command(
     region: str | None,
     fx: tuple[str, ...],
 ) -> None:
-    """Read saved answers of one SOURCE: offers as JSON lines on stdout, warnings and rejects on stderr."""
+    """Read saved answers from one SOURCE: offers as JSON lines to stdout, warnings and rejects to stderr."""
     from pipeline.capture.index import sha256_of
     from pipeline.catalog.source_config import source_config
     from pipeline.contracts.listing import Answer
@@ -143,9 +143,9 @@ ERRORS_SHOWN = 20
 @FORMAT_OF_FILES
 @ALL_ROWS
 def normalize(file: Path, form: str, every: bool) -> None:
-    """Match each GPU label in a CSV file to a GPU, or state why the GPU cannot be settled.
+    """Match each GPU label in a CSV file to a GPU, or say why the GPU cannot be determined.
 
-    The labels are in the column raw_label. Optional columns: provider, kind (gpu_name or instance_type;
+    The labels are in the raw_label column. Optional columns: provider, kind (gpu_name or instance_type;
     gpu_name by default), context (other facts on the page, such as vram_gb=80) and gpu_count. Other columns
     are kept. Cells are separated by commas, semicolons or tabs; --format csv keeps the separator.
 
@@ -165,9 +165,9 @@ def normalize(file: Path, form: str, every: bool) -> None:
 @click.command()
 @click.argument("file", type=EXISTING_FILE)
 @click.option(
-    "--config", type=EXISTING_FILE, help="A config.json: the model for rows whose model is empty or 'config'."
+    "--config", type=EXISTING_FILE, help="A config.json for the rows whose model is empty or 'config'."
 )
-@click.option("--own", is_flag=True, help="Add estimates corrected by runs that you measured yourself.")
+@click.option("--own", is_flag=True, help="Add estimates corrected using runs that you measured yourself.")
 @FORMAT_OF_FILES
 @ALL_ROWS
 def estimate(file: Path, config: Path | None, own: bool, form: str, every: bool) -> None:

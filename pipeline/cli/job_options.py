@@ -24,7 +24,7 @@ def _option(setting: JobSetting) -> Any:
 
 
 def _type(setting: JobSetting) -> dict[str, Any]:
-    """Return the arguments of click.option that a setting of this kind needs."""
+    """Return the arguments that click.option needs for a setting of this kind."""
     match setting.kind:
         case "flag":
             return {"is_flag": True, "default": None}
@@ -72,7 +72,7 @@ def with_options(*options: Any) -> Callable[[Command], Command]:
 
 
 def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job that options describe, the model of a config.json, and notes on its unread parts."""
+    """Return the job that options describe, a config.json's model, and notes on that file's unread parts."""
     from pipeline.questions.job import given_job
 
     model, config = settings["model"], settings["config"]
@@ -85,7 +85,7 @@ def job_of(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]"
 
 
 def job_of_work(settings: dict[str, Any]) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the same as ``job_of``, after checking that the settings state an amount of work."""
+    """Return the same as ``job_of``, after checking that the settings specify an amount of work."""
     job, given, left_out = job_of(settings)
     by_examples = (job["examples"], job["tokens_per_example"])
     if (None in by_examples) if job["tokens"] is None else any(by_examples):

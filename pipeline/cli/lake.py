@@ -30,17 +30,17 @@ SINCE = click.option("--since", type=DAY, help="Only days from this one on (UTC)
 
 @click.group()
 def lake() -> None:
-    """Share the record with other machines through a DuckLake, whose catalogue GPUFARE_LAKE names.
+    """Share the record with other machines through a DuckLake whose catalogue is set in GPUFARE_LAKE.
 
     DuckLake is not yet available for DuckDB 2, so these commands run with DuckDB 1.5.5 and its extensions,
-    which `make .venv/lake/.ready` installs beside gpufare's own packages.
+    which `make .venv/lake/.ready` installs alongside gpufare's own packages.
     """
 
 
 @lake.command()
 @click.option("--data", required=True, help="The lake's folder: an absolute path, or s3://BUCKET/PREFIX.")
 def create(data: str) -> None:
-    """Create the lake whose catalogue GPUFARE_LAKE names."""
+    """Create the lake whose catalogue is set in GPUFARE_LAKE."""
     _need_extensions("create", "--data", data)
     from pipeline.lake.exchange import create as make
 
@@ -51,7 +51,7 @@ def create(data: str) -> None:
 @lake.command()
 @SINCE
 def push(since: datetime | None) -> None:
-    """Copy into the lake the days that are newer in this home's record."""
+    """Copy the days that are newer in this home's record to the lake."""
     _need_extensions("push", *_since(since))
     from pipeline.lake.exchange import push as run
 
@@ -61,7 +61,7 @@ def push(since: datetime | None) -> None:
 @lake.command()
 @SINCE
 def pull(since: datetime | None) -> None:
-    """Copy into the record the days that are newer in the lake; `gpufare refresh` publishes them."""
+    """Copy the days that are newer in the lake to the record; `gpufare refresh` publishes them."""
     _need_extensions("pull", *_since(since))
     from pipeline.lake.exchange import pull as run
 

@@ -120,7 +120,7 @@ def _loaded(plugin: str) -> click.Command:
 
 
 def _package(error: ModuleNotFoundError) -> str | None:
-    """Return the package that is not installed, or None if it is part of gpufare, which is a defect."""
+    """Return the package that is not installed, or None if it is part of gpufare, which would be a bug."""
     package = (error.name or "").partition(".")[0]
     return None if package in ("", "gpufare", "pipeline") else package
 

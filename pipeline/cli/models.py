@@ -24,7 +24,7 @@ def model_group() -> None:
 @click.option("--name", help="Name of the model; by default, that of the file, its folder or the hub id.")
 @click.option("--pages", metavar="URL", hidden=True, help="Ask this server instead of the hub.")
 def add(config: str, name: str | None, pages: str | None) -> None:
-    """Add the model that CONFIG names: the path of a config.json, or a hub id such as organisation/name.
+    """Add the model that CONFIG describes: the path of a config.json, or a hub id such as organisation/name.
 
     For a hub id, one request is sent to huggingface.co; for a path, none is sent.
     """

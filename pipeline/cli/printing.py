@@ -1,4 +1,4 @@
-"""Answers at the command line: tables for people, CSV, JSON and records for programs.
+"""Answers at the command line: tables for people; CSV, JSON and records for programs.
 
 A terminal gets as many of the first columns as fit its width, and the first rows of a long result; a pipe
 gets every column, and every row as it arrives.
@@ -36,11 +36,11 @@ ROWS_SHOWN = 40
 """The number of rows of a long result that a terminal shows."""
 
 ROWS_LAID_OUT = 200
-"""Size of a batch of rows that are laid out together. In a pipe, columns fit the first batch, and a longer
-cell further down shifts the rest of its line; a terminal gets a table with headings for each batch."""
+"""Number of rows in a batch that is laid out together. In a pipe, column widths fit the first batch, and a
+longer cell further down shifts the rest of its line; a terminal gets a table with headings for each batch."""
 
 NAMED = 8
-"""The number of hidden columns that a note names."""
+"""The most hidden columns that a note lists by name."""
 
 LEAST_TEXT = 18
 """Characters that a text column keeps when it is cut to make room for the next column."""
@@ -84,14 +84,14 @@ HEADINGS = {
     "usd_per_gpu_hour": "USD/GPU hour",
     "usd_per_hour": "USD/hour",
 }
-"""The headings, in tables for people, of columns that are not headed by their own name."""
+"""The headings of columns that tables for people do not head with the column's own name."""
 
 CHEAPEST = (
     "rank", "total_usd", "hours", "gpu", "gpu_count", "provider", "fit_probability", "usd_per_hour",
     "price_kind", "country", "tokens_per_second", "tier", "evidence", "price_age_days", "price_day",
     "size_evidence", "memory_gib",
 )  # fmt: skip
-"""The columns of ``cheapest_for`` in a table for people, most important first; csv and json list them all."""
+"""Columns of ``cheapest_for`` in a table for people, most important first; csv and json give all columns."""
 
 
 def columns_of_cheapest(ranking: Result) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def for_people(answer: Result, names: Sequence[str], **texts: Callable[[dict[str
 
 
 def texts(columns: Collection[str], rows: Iterable[Mapping[str, Any]]) -> Result:
-    """Return the ``columns`` of rows as a result; all values are texts."""
+    """Return the ``columns`` of rows as a result; all values are strings."""
     cells = [tuple(row[name] for name in columns) for row in rows]
     return Result(tuple(columns), ("VARCHAR",) * len(columns), cells)
 
@@ -189,7 +189,7 @@ def _show_json(answer: Result | Stream) -> None:
 
 
 def _finite(value: Any) -> Any:
-    """Return a value with infinity and NaN as text, since JSON has no such numbers."""
+    """Return a value with infinity and NaN as strings, since JSON has no such numbers."""
     if isinstance(value, list):
         return [_finite(each) for each in value]
     if isinstance(value, dict):
@@ -198,7 +198,7 @@ def _finite(value: Any) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a type that JSON lacks as a number or text."""
+    """Convert a value whose type JSON lacks to a number or a string."""
     return float(value) if isinstance(value, Decimal) else str(value)
 
 
@@ -244,13 +244,13 @@ class _Column:
 
 
 class _NameWrapper(textwrap.TextWrapper):
-    """Breaks text at blanks, and names after underscores, but never elsewhere within a word."""
+    """Breaks text at spaces, and names after underscores, but never elsewhere within a word."""
 
     wordsep_simple_re = re.compile(r"(?<=_)|(\s+)")
 
 
 class _Broken(Text):
-    """A text whose lines are also broken after underscores."""
+    """Text whose lines are also broken after underscores."""
 
     def wrap(self, console: Console, width: int, **options: Any) -> Lines:
         """Return lines of at most ``width`` cells; a word is broken only if it is longer than that."""

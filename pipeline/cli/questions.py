@@ -64,13 +64,13 @@ def question(settings: dict[str, Any], day: date | None = None) -> "Iterator[tup
 
 @click.command()
 @with_options(*JOB)
-@click.option("--day", type=DAY, help="Use the prices of this day (UTC) instead of the newest.")
+@click.option("--day", type=DAY, help="Use the prices from this day (UTC) instead of the newest.")
 @click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="Rows to show.")
 @FORMAT
 def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> None:
     """Rank the offers for one training job by dollars per finished job.
 
-    Every constraint applies before anything is ranked. Options that take a NAME can be repeated.
+    All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
     from pipeline.questions.own_runs import own_runs_note
@@ -178,11 +178,11 @@ def _all_digits(usd: float) -> Decimal:
     help="The limit, in US dollars for the finished job.",
 )
 def watch(limit_usd: float, **settings: Any) -> None:
-    """Check whether a job's cheapest answer costs less than a limit: for cron and scripts.
+    """Check whether a job's cheapest answer costs less than a limit, for use in cron and scripts.
 
     Prints one JSON object, in which "stale" is true if the price is older than two days; --max-age-days
     excludes such prices. The exit code is 0 if the job costs less than the limit, 3 if it does not, and 4 if
-    nothing can run it with these constraints; "reason" then says why. Codes 1 and 2 mean errors.
+    nothing can run it with these constraints; "reason" then says why. Codes 1 and 2 indicate errors.
     """
     from pipeline.cli.printing import show_object
     from pipeline.questions.why import watched
@@ -287,7 +287,7 @@ def compare(one: str, other: str, form: str, **settings: Any) -> None:
 
 
 def _compared_for_people(found: "Result", one: str, other: str) -> "Result":
-    """Return the facts under the names of the cards, numbers with four digits and P(fits) as a percentage."""
+    """Return the facts under the cards' names, with numbers to four digits and P(fits) as a percentage."""
     from pipeline.questions.reasons import percent_text
 
     def shown(fact: str, value: str | None) -> str | None:

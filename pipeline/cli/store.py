@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def store(context: click.Context, address: str | None) -> None:
     """Keep the published file in a bucket: s3://, gs:// or az://BUCKET/PREFIX, or file:///FOLDER.
 
-    Keys are read from the environment, under each provider's own names:
-    docs/how-to/object-stores.md lists them.
+    Keys are read from the environment, under the variable names that each provider uses;
+    docs/how-to/object-stores.md lists these variables.
     """
     context.obj = address
 

@@ -7,8 +7,8 @@ _SCALES = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 
 
 def amount_in(text: str) -> float:
-    """Return the number in a text, with or without a suffix K, M, B or T (100M is 100,000,000). Raises
-    ValueError unless the text is a number above 0 and at most MAX_TOKENS."""
+    """Return the number in a string, with or without a suffix K, M, B or T (100M is 100,000,000). Raises
+    ValueError unless the string is a number above 0 and at most MAX_TOKENS."""
     digits = text.strip().upper().replace(",", "").replace("_", "")
     scale = _SCALES.get(digits[-1:])
     try:

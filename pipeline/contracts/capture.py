@@ -1,4 +1,4 @@
-"""One visit to a source: the entries of its requests, and the facts derived from these entries.
+"""One visit to a source: the entries for its requests, and the facts derived from those entries.
 
 The record of a capture is derived from its archived entries and status alone, so reading a day again from the
 archive gives the same record.
@@ -22,8 +22,8 @@ class Capture:
     ``status`` is ``captured`` if every request was answered, apart from optional requests; ``partial`` if
     only some were; ``failed`` if none was; ``needs_permission`` if the source was not asked, because of its
     terms or the user's choice; None if the visit was interrupted. ``capture_id`` is the UTC time at which the
-    capture began, and names its folder; None if the archive could not be written. ``replayed_from`` is None
-    for live answers. ``damaged`` is True if the capture's index in the archive cannot be read.
+    capture began, and is the name of its folder; None if the archive could not be written. ``replayed_from``
+    is None for live answers. ``damaged`` is True if the capture's index in the archive cannot be read.
     """
 
     source: str
@@ -54,7 +54,7 @@ class Capture:
     @property
     def lacks_answers(self) -> bool:
         """True if a request that could be sent has no usable answer, even if the request was optional or
-        another replaced it: fewer offers than usual are then no sign of misreading."""
+        another replaced it: in that case, fewer offers than usual do not suggest a misreading."""
         return any(not entry.usable and entry.outcome is not OutcomeCode.NEEDS_KEY for entry in self.entries)
 
     @property
@@ -139,7 +139,7 @@ def first_error(entries: Sequence[Entry]) -> str | None:
 
 
 def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
-    """Return the warnings that the status does not show, each with the number of cases and the first one:
+    """Return the warnings that the status does not show, each with the number of cases and the first case:
     optional requests without an answer, failed requests that others made up for, and odd answers."""
     made_up_for, failed = _unanswered(entries)
     optional, missing = (
@@ -155,7 +155,7 @@ def request_warnings(entries: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def _counted(entries: Sequence[Entry], what: str) -> list[str]:
-    """Return a warning with the number of the requests and the first of them, if there are any."""
+    """Return a warning with the number of requests and the first of them, if there are any."""
     if not entries:
         return []
     first = entries[0]
@@ -164,8 +164,8 @@ def _counted(entries: Sequence[Entry], what: str) -> list[str]:
 
 
 def source_result(capture: Capture, *, accepted: bool, changed: bool) -> SourceResult:
-    """Return the result of an attempt. ``changed`` is True if the answers lack the shape that the reader
-    knows, or nothing was found in them. A failed request explains more than the other answers do."""
+    """Return the result of an attempt. ``changed`` is True if the answers lack the structure that the reader
+    expects, or nothing was found in them. A failed request explains the result better than the answers do."""
     if (not_asked := NOT_ASKED.get(capture.status or "")) is not None:
         return not_asked
     if accepted:

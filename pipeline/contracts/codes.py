@@ -1,4 +1,4 @@
-"""Codes for SQL that carry a sentence for people, and facts for programs."""
+"""Codes for SQL, each with a sentence for people and, in some enums, facts for programs."""
 
 from enum import StrEnum
 

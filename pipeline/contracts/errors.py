@@ -1,4 +1,4 @@
-"""The one kind of error whose text is meant for the person at the command line."""
+"""The one kind of error whose message is meant for the person at the command line."""
 
 
 class GpufareError(Exception):

@@ -1,8 +1,8 @@
-"""Hosts in one spelling, whether they are declared in a source's yaml or named in an address.
+"""Hosts in a single canonical form, whether declared in a source's yaml or taken from an address.
 
 A host is a name and a port, written ``name`` (the usual port) or ``name:port``. A name with ``www.`` and the
-same name without it are one host, since providers redirect from either to the other. Two ports of one name
-are two hosts: another port is another service, which has to be declared.
+same name without it count as one host, since providers redirect from either to the other. The same name with
+a different port is a different host: it is another service, which has to be declared.
 """
 
 import re
@@ -36,7 +36,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def declared_host(text: str) -> str:
-    """Return the host that ``name`` or ``name:port`` declares. Raises ValueError for any other text."""
+    """Return the host that ``name`` or ``name:port`` declares. Raises ValueError for anything else."""
     declared = text.strip().lower()
     host = host_of(f"https://{declared}") if _DECLARED.fullmatch(declared) else ""
     if not host:

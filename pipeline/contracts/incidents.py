@@ -13,8 +13,8 @@ _LASTING = True
 
 
 class IncidentKind(CodeWithSentence):
-    """The kind of an incident. The cause of a ``lasting`` incident remains until a person removes it; the
-    incident is kept only once, and every refresh reports it."""
+    """The kind of incident. The cause of a ``lasting`` incident remains until a person removes it; the
+    incident is recorded only once, and every refresh reports it."""
 
     DAMAGED_FILE = auto(), "A file of the record cannot be read and was moved aside."
     MISSING_FILE = auto(), "A file of the record is gone, though its outcome was accepted.", _LASTING

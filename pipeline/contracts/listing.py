@@ -13,8 +13,8 @@ and, if the yaml's ``requests`` do not suffice,
     def requests(config: SourceConfig, environment: Mapping[str, str]) -> list[Request]
     def next_requests(answer: Answer, config: SourceConfig) -> list[Request]  # unless yaml paging suffices
 
-``environment`` maps each of the yaml's ``key_variables`` that is set to ``${NAME}``: the keys are filled in
-when a request is sent;
+If a variable in the yaml's ``key_variables`` has a value, ``environment`` maps its name to ``${NAME}``: the
+keys themselves are filled in when a request is sent;
 
 if other requests can replace a failed request,
 
@@ -22,8 +22,8 @@ if other requests can replace a failed request,
 
 which is called for each failed request: ``answer`` contains the address, the status (0 if there was no
 answer) and the beginning of the body. The returned requests are sent next, each once. If all returned
-requests are answered, they make up for the failure, which a warning names. A replacement that fails is passed
-in, too, so to try a chain of addresses, request the one after ``answer.url``, and return [] after the last;
+requests are answered, they make up for the failure, which a warning reports. Failed replacements are passed
+in, too: to try a chain of addresses, request the one after ``answer.url``, and return [] after the last;
 
 if an answer contains data that must not be stored, a function that removes the data before archiving
 
@@ -49,7 +49,7 @@ PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
 TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
-"""The kinds of rental, which differ in the owner of the machine and in the party that sets its price."""
+"""The kinds of rental, which differ in who owns the machine and who sets its price."""
 TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 
 LabelKind = Literal["gpu_name", "instance_type"]
@@ -65,7 +65,7 @@ NativeUnit = Literal[
     "instance_month",
     "instance_term",
 ]
-"""The unit of the native price: ``instance_*`` is the whole offer, ``instance_term`` its whole term."""
+"""The unit of the native price: ``instance_*`` means the whole offer, ``instance_term`` its whole term."""
 
 
 class SourceChangedError(GpufareError):
@@ -124,9 +124,9 @@ class Answer:
 
 
 def read_json(text: str, place: str, *, beginning: bool = False) -> Any:
-    """Return a JSON text's value, floats as Decimal; with ``beginning``, the value at the text's beginning.
+    """Return the value of a JSON text, with floats as Decimal; with ``beginning``, the value it begins with.
 
-    Raises ValueError for a text that is not JSON, and SourceChangedError, naming ``place``, for an object
+    Raises ValueError if the text is not JSON, and SourceChangedError, naming ``place``, for an object
     with two different values for one field.
     """
 
@@ -165,9 +165,9 @@ class Listing:
     GPU, if the answer states the sizes; None for the price of a whole machine. ``context`` contains further
     facts that identify the GPU, under the keys that the normalizer reads: ``vram_gb`` / ``gpu_ram_mib`` (per
     GPU), ``gpu_total_ram_mib`` / ``vram_total_gb`` (whole offer), ``form_factor``, ``gpu_name``. Values that
-    the source does not state are None; values that its yaml states for all offers are filled in later. An
-    aggregator names the owner of the machine in ``upstream_provider``, so that the machine is not counted
-    twice. ``country`` is the country that a source states in addition to the region.
+    the source does not state are None; values that its yaml states for all offers are filled in later. For an
+    aggregator, ``upstream_provider`` is the owner of the machine, so that the machine is not counted twice.
+    ``country`` is the country that a source states in addition to the region.
     """
 
     raw_label: str
@@ -208,8 +208,8 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A rejected row: ``detail`` says what is wrong with it, and ``raw`` is the row as it is in the answer
-    (shortened when stored)."""
+    """A rejected row: ``detail`` says what is wrong with it, and ``raw`` is the row as it appears in the
+    answer (shortened when stored)."""
 
     reason: RejectReason
     detail: str

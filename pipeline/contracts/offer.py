@@ -37,7 +37,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Offer(BaseModel):
-    """A published offer. Unstated values are None, as is ``usd_*`` if there is no exchange rate."""
+    """A published offer. Unstated values are None, and so are ``usd_*`` if there is no exchange rate."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -95,7 +95,7 @@ class Offer(BaseModel):
 
 
 class RejectedRow(BaseModel):
-    """A rejected row with its reason; ``raw`` is the row as it is in the source's answer, shortened."""
+    """A rejected row with its reason; ``raw`` is the row as it appears in the source's answer, shortened."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

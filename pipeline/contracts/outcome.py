@@ -1,4 +1,4 @@
-"""Outcomes of requests and of attempts at a source: their codes, and the rows that the record keeps."""
+"""Outcomes of requests and of attempts to read a source: their codes, and the rows stored in the record."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pipeline.contracts.codes import CodeWithSentence
 
 
 class SourceResult(CodeWithSentence):
-    """The result of an attempt at a source, for people. Reports list results in the order given here."""
+    """The result of an attempt to read a source, for people. Reports list results in the order given here."""
 
     FRESH = auto(), "fresh prices"
     PARTIAL = auto(), "fresh prices, but some requests failed"
@@ -85,7 +85,7 @@ class OutcomeCode(CodeWithSentence):
 
     @classmethod
     def of_status(cls, status: int) -> "OutcomeCode":
-        """Return the code of an HTTP status other than 200."""
+        """Return the code for an HTTP status other than 200."""
         exact = {403: cls.HTTP_403, 404: cls.HTTP_404, 429: cls.HTTP_429}
         if status in exact:
             return exact[status]
@@ -99,12 +99,12 @@ NOT_ASKED: Mapping[str, SourceResult] = {
     "needs_key": SourceResult.NEEDS_KEY,
     "needs_permission": SourceResult.NEEDS_PERMISSION,
 }
-"""The results of captures for which nothing was requested, by status; none of these results is a failure."""
+"""The results of captures that requested nothing, keyed by status; none of these results is a failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The outcome of one attempt at a source, from the first request to acceptance: a row of
+    """The outcome of one attempt to read a source, from the first request to acceptance: a row of
     capture_outcomes.
 
     ``attempt`` is the capture's id, the UTC time at which the capture began. ``code`` is the code of the

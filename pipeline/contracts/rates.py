@@ -16,7 +16,7 @@ class ExchangeRates:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The price of one unit of a currency in US dollars, and its publication day (None if given by hand)."""
+    """The price of a unit of a currency in US dollars, and the day it was published (None if set by hand)."""
 
     usd: Decimal
     day: date | None = None

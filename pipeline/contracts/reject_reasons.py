@@ -1,4 +1,4 @@
-"""Reasons for rejecting a row of an answer, and for doubting an offer's price.
+"""Reasons for rejecting a row in an answer, and for doubting an offer's price.
 
 ``RejectReason`` is published with its sentences as the table ``reject_reasons``; each reject also has a
 ``detail``. Reasons marked as ``held`` are for prices that were read but are not yet believed.
@@ -133,5 +133,5 @@ CONTRADICTIONS = frozenset(
         FlagReason.UNEVEN_PRICES,
     }
 )
-"""Flags of prices that contradict others of their source; a person should check such prices. A spot price
-equal to the on-demand price is no contradiction: some sources repeat the latter if they lack the former."""
+"""Flags for prices that contradict others from the same source; a person should check these. A spot price
+equal to the on-demand price is not a contradiction: sources without spot prices may repeat it."""

@@ -1,4 +1,4 @@
-"""One request of a capture and its outcome, as archived."""
+"""One request in a capture and its outcome, as archived."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,12 +13,12 @@ class Entry(BaseModel):
     """One request and its outcome, as archived. ``url`` and ``error`` contain no keys.
 
     ``file`` is relative to the capture's folder, and None if no body was stored; ``sha256`` and ``bytes``
-    describe the stored body, ``body_sha256`` the request's body. ``sent`` is False for a request that was
-    never sent: disallowed by robots.txt, refused, without its key, or given up.
+    describe the stored body, and ``body_sha256`` the request's body. ``sent`` is False for a request that was
+    never sent: it was disallowed by robots.txt, refused or given up, or it lacked its key.
 
     If an ``optional`` request has no answer, the other answers can still be read. ``instead`` contains the
     keys of the requests that replaced this one after it failed; if all of them are answered, they make up for
-    the failure. ``warning`` tells what was odd about a usable answer. ``more_unsent`` is the number of
+    the failure. ``warning`` says what was odd about a usable answer. ``more_unsent`` is the number of
     further requests that, for the same reason, were neither sent nor given an entry.
     """
 

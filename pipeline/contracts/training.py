@@ -13,4 +13,4 @@ STACKS = ("hf", "liger", "foak", "torchtune", "litgpt", "compile", "te", "mosaic
 """Training software."""
 
 EVIDENCES = ("measured", "traced", "interpolated", "extrapolated")
-"""Kinds of evidence for an estimate, the nearest to measured runs first; see ``evidences_from`` in SQL."""
+"""Kinds of evidence for an estimate, those nearest to measured runs first; see ``evidences_from`` in SQL."""

@@ -1,1 +1,1 @@
-"""Exports published data for other tools: each export is a folder, described by a data package."""
+"""Exports published data for other tools: each export is a folder with a data package descriptor."""

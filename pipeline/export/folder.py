@@ -1,4 +1,4 @@
-"""Writes the folder of an export, which is completed beside the target and then swapped into its place."""
+"""Writes an export's folder, which is completed beside the target and then swapped into place."""
 
 import json
 import shutil
@@ -57,7 +57,7 @@ def _beside(target: Path, name: str) -> Path:
 
 
 def _locked(target: Path) -> FileLock:
-    """Take and return the target's lock, which a killed process releases; raise ExportError if it is held."""
+    """Acquire the target's lock, which is freed if the process dies. Raises ExportError if it is held."""
     lock = FileLock(_beside(target, "lock"), timeout=0)
     try:
         lock.acquire()
@@ -70,8 +70,8 @@ def _locked(target: Path) -> FileLock:
 
 
 def _swap(new: Path, target: Path, former: Path) -> None:
-    """Rename the target to ``former``, and the new export to the target. After an OSError the former export
-    is back in its place."""
+    """Rename the target to ``former``, and the new export to the target. After an OSError, the former export
+    is restored."""
     if not target.exists():
         new.rename(target)
         return
@@ -92,8 +92,8 @@ def _swap(new: Path, target: Path, former: Path) -> None:
 
 
 def _finish_earlier(target: Path, unfinished: Path, former: Path) -> None:
-    """Remove leftovers of an interrupted export while holding the lock. If that export ended between the two
-    renames, the former export is renamed back."""
+    """Remove leftovers of an interrupted export while holding the lock. If that export was interrupted
+    between the two renames, the former export is renamed back."""
     if target.exists():
         shutil.rmtree(former, ignore_errors=True)
     elif former.exists():

@@ -35,7 +35,7 @@ def write(
     """Write an export and return lines for the user. Raises ExportError and QueryError.
 
     ``form``, ``tables`` and ``since`` do not apply to a tool's layout. ``republishable`` rejects prices whose
-    source is known to forbid republishing them, and omits rows of the sources' pages.
+    source is known to forbid republishing them, and omits columns that quote the sources' pages.
     """
     if republishable:
         check_republishable(connection)

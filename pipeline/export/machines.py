@@ -44,14 +44,14 @@ Machine = Mapping[str, Any]
 is per GPU."""
 
 Columns = Mapping[str, tuple[str, str, Callable[[Mapping[str, Any]], Any]]]
-"""The columns of a file by name: the type, the description, and a function from a row to its value."""
+"""The columns of a file, by name: the type, the description, and a function from a row to a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """A tool's catalogue and its columns.
 
-    ``file`` is the path of the file with a cloud's machines; it contains {cloud}. Clouds in
+    ``file`` is the path of the file with a cloud's machines; the path contains {cloud}. Clouds in
     ``always_written`` get a file even without machines. With ``row_per_price``, on-demand and spot prices
     have separate rows with ``price`` and ``is_spot``.
     """
@@ -113,7 +113,7 @@ def _tool_names(tool: str, file: str, key: str, column: str) -> dict[str, str]:
 def export_machines(connection: duckdb.DuckDBPyConnection, folder: Path, layout: Layout) -> list[str]:
     """Write a file of machines for each cloud, a file of the omitted offers, and the descriptor.
 
-    Return a summary in lines. Raises ExportError and QueryError.
+    Return a summary, as lines. Raises ExportError and QueryError.
     """
     machines, left_out = _split(connection, layout.tool)
     by_cloud: dict[str, list[Mapping[str, Any]]] = {cloud: [] for cloud in layout.always_written}
@@ -179,8 +179,8 @@ def _reasons(offer: Mapping[str, Any], tool: str) -> list[str]:
 def _write(
     folder: Path, path: str, description: str, columns: Columns, rows: Iterable[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Write rows with a heading and return the file's resource. Text that a spreadsheet would run gets an
-    apostrophe."""
+    """Write rows below a header, and return the file's resource. Text that a spreadsheet would run as a
+    formula gets an apostrophe."""
     file = folder / path
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w", newline="", encoding="utf-8") as opened:

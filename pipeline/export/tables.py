@@ -24,7 +24,7 @@ FIELD_TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A published table or some of its columns, with DuckDB types by column and the Table Schema."""
+    """A published table or some of its columns, with each column's DuckDB type and the Table Schema."""
 
     name: str
     comment: str
@@ -54,9 +54,9 @@ def described(
     only: Collection[str] = (),
     omitted: Collection[str] = (),
 ) -> Table:
-    """Describe a published table: all columns or ``only`` some, without the columns ``omitted``.
+    """Describe a published table: all of its columns or ``only`` some, except those ``omitted``.
 
-    Foreign keys lead only to tables that are ``resources`` of the package. A column is marked as required,
+    Foreign keys refer only to tables that are ``resources`` of the package. A column is marked as required,
     and a foreign key is given, only if the table's rows satisfy that constraint.
     """
     declared = read_table(table)
@@ -118,7 +118,7 @@ def _blank_columns(connection: duckdb.DuckDBPyConnection, table: str, names: lis
 
 
 def _foreign_key(connection: duckdb.DuckDBPyConnection, table: str, column: Column) -> dict[str, Any] | None:
-    """Return a column's foreign key; None unless it leads to a single column that contains all values."""
+    """Return a column's foreign key; None unless it refers to a single column that contains all values."""
     into, name = column.key_into, column.name
     if len(read_table(into).key) != 1:
         return None

@@ -1,4 +1,4 @@
-"""Exports the published tables as CSV or Parquet, large tables by day, and a small set for spreadsheets."""
+"""Exports the published tables as CSV or Parquet, some split by day, and a small set for spreadsheets."""
 
 import json
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ Form = Literal["csv", "parquet"]
 TITLE = "Cloud-GPU prices and the cheapest GPU per training workload"
 
 ROWS_OF_PAGES = {"rejects": ("raw",)}
-"""By table, the columns that quote rows of the sources' pages verbatim; a republished export omits them."""
+"""For each table, the columns that quote the sources' pages verbatim; a republished export omits them."""
 
 LATEST = "latest"
 """The small set's folder, and its name for ``--tables``."""
@@ -78,11 +78,11 @@ def export(
     *,
     republishable: bool = False,
 ) -> list[str]:
-    """Write tables and ``datapackage.json``. Return a line for each table exported by day that has no rows.
+    """Write tables and ``datapackage.json``. Return a line for each daily table without rows.
 
-    ``tables`` may include LATEST, the small set; the default is all tables and LATEST. ``since`` limits
-    tables with a day to rows of that day or later. ``republishable`` omits the columns in ROWS_OF_PAGES.
-    Raises ExportError for unpublished tables and for a folder with other files, and QueryError.
+    ``tables`` may include LATEST, the small set; the default is all tables and LATEST. ``since`` omits
+    earlier rows of tables with a ``day`` column. ``republishable`` omits the columns in ROWS_OF_PAGES. Raises
+    ExportError for unpublished tables and for a folder with other files, and QueryError.
     """
     wanted = _chosen(tables)
     with replaced(folder) as new:
@@ -151,7 +151,7 @@ class _Writer:
     def part(
         self, table: Table, rows: str, path: str, description: str, schema: dict[str, Any] | str
     ) -> dict[str, Any]:
-        """Write some rows of a table to a file in the format of its suffix, and return the resource."""
+        """Write some rows of a table to a file in the format its suffix names; return the resource."""
         file = self.folder / path
         file.parent.mkdir(exist_ok=True)
         csv = file.suffix == ".csv"

@@ -28,7 +28,7 @@ Found = Iterator[tuple[Offer, FlagReason]]
 
 
 def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
-    """Return a source's offers, with a reason on each offer that contradicts another; earlier reasons stay.
+    """Return a source's offers, with a reason on each offer that contradicts another; earlier reasons remain.
 
     A price that a person has confirmed (``reviewed_prices``) is neither flagged nor compared with others.
     Raises CatalogError.
@@ -87,7 +87,7 @@ def _machine(offer: Offer) -> tuple[Any, ...]:
 
 def _spot(conflicting: Sequence[Offer], offers: Sequence[Offer]) -> Found:
     """Flag spot prices that are not below the machine's dearest on-demand price: a source without spot prices
-    repeats its on-demand price."""
+    may repeat on-demand prices."""
     for machine in _groups((*offers, *conflicting), lambda offer: (*_machine(offer), offer.tier)):
         on_demand = [offer.native_price for offer in machine if offer.price_kind == "on_demand"]
         for offer in machine:
@@ -154,8 +154,8 @@ def _spread(offers: Sequence[Offer]) -> Found:
 
 
 def _successors(offers: Sequence[Offer]) -> Found:
-    """Flag the prices of a card and of its successor if the card's median price is the higher, except prices
-    seen at the source before. Spot prices follow demand and are not compared."""
+    """Flag the prices of a card and of its successor if the card's median price is the higher one, except
+    prices seen at the source before. Spot prices follow demand and are not compared."""
     listed = [offer for offer in _known(offers) if offer.price_kind != "spot"]
     for group in _groups(listed, _like):
         cards = [(median(map(usd_of, same)), same) for same in _groups(group, lambda offer: offer.gpu_id)]

@@ -1,8 +1,8 @@
-"""Held prices: the doubt about a price, the reject that keeps the price, and its release.
+"""Held prices: the doubt about a price, the reject that stores the price, and its release.
 
 A defect in a reader repeats every day, so reading a price again does not confirm it. A held price is released
-when the market moves with it, after held_days, or by a person's line in the source's yaml
-(``reviewed_prices``).
+when the market moves with it, after held_days, or when a person adds it to ``reviewed_prices`` in the
+source's yaml.
 """
 
 import math
@@ -21,7 +21,7 @@ from pipeline.gates.prices import is_same_figure, is_same_price, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
-"""Maps a card, a price kind and an earlier day to the logarithms of the price changes at other sources."""
+"""Maps a card, a price kind and an earlier day to the logarithms of price changes elsewhere since then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class HeldPrice:
-    """A price held by earlier readings: how many readings, since when, and the price accepted before it."""
+    """A price held by earlier readings: how often, since when, and the price accepted before it."""
 
     reason: RejectReason
     native_price: Decimal
@@ -59,7 +59,7 @@ class Doubt:
 
 
 def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
-    """Return the reject that keeps a held price."""
+    """Return the reject that stores a held price."""
     is_jump = doubt.reason == RejectReason.PRICE_JUMP and doubt.before is not None
     until_the_market = "until the market moves with it, " if is_jump else ""
     return RejectedRow(
@@ -81,7 +81,7 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
 
 
 def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
-    """Return the held price of a reject on ``day``, given how the same offer was held ``earlier``."""
+    """Return the held price in a reject on ``day``, given the ``earlier`` held price of the same offer."""
     reason, price = HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
     before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
     if earlier and is_same_price(earlier.native_price, price):

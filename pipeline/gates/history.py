@@ -42,7 +42,7 @@ def read_history(records: Records, source: str, day: date) -> History:
 
 
 def accepted_counts(records: Records, source: str, day: date) -> list[int]:
-    """Return the number of offers of the best accepted attempt on each of the last growth_days accepted days
+    """Return the number of offers in the best accepted attempt on each of the last growth_days accepted days
     before ``day``. Raises RecordError."""
     days = [each for each in records.accepted_days(source) if each < day]
     counts = (

@@ -1,4 +1,4 @@
-"""All gates for a reading, in order: the reading is refused as a whole, or accepted without the held prices.
+"""All gates for a reading, in order; the reading is refused as a whole, or accepted without the held prices.
 
 Contradictions within a reading were flagged earlier, when its offers were built (``contradictions``).
 """
@@ -50,7 +50,7 @@ def judge(
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
-    With ``lacks_answers``, the reading's size is compared with the last reading's size for held_days only:
+    With ``lacks_answers``, the reading's size is compared with the last reading's size only for held_days:
     the missing answers may never come back. Imported prices, which are never ranked, are neither held nor
     compared with earlier prices. Raises RecordError and CatalogError.
     """
@@ -121,7 +121,7 @@ def _judge_price(
     """Return whether the price could be compared with anything, and the doubt about it, if any.
 
     A price is compared with the same offer's last accepted price; failing that, with the source's other
-    prices of the card; and failing those, with every price ever seen for the card.
+    prices for the card; and failing those, with every price ever seen for the card.
     """
     before = earlier.price(offer)
     if before is not None:

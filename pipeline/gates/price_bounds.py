@@ -1,8 +1,8 @@
-"""Checks of first prices (prices for a card and price kind that had no accepted price at the source), which
+"""Checks on first prices (prices for a card and price kind that had no accepted price at the source), which
 are compared with dated prices from public files.
 
-catalog/gpu_price_bounds.csv gives the lowest and the highest price of each card and price kind: at one source
-(``source``), and over all sources with list prices (``source`` empty).
+catalog/gpu_price_bounds.csv gives the lowest and the highest price for each card and price kind: at one
+source (``source``), and over all sources with list prices (``source`` empty).
 """
 
 from collections import defaultdict
@@ -78,7 +78,7 @@ class OtherPrices:
                 self._prices[offer.gpu_id, offer.price_kind].append(offer.usd_per_gpu_hour)
 
     def lack_kind(self, kind: str, beside: Offer) -> bool:
-        """True if the card has no price of this kind, or one on the wrong side: on-demand must be dearer."""
+        """True if the card has no price of this kind, or has one out of order: on-demand must be dearer."""
         usd, prices = usd_of(beside), self._prices.get((beside.gpu_id or "", kind), [])
         if beside.price_kind == "on_demand":
             return not prices or max(prices) >= usd
@@ -131,7 +131,7 @@ def _is_market(seen: Seen) -> bool:
 
 
 def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the range of prices seen for a card at a source, or None. Raises CatalogError."""
+    """Return the range of prices seen for a card at a source; None if none were seen. Raises CatalogError."""
     own = _seen().get((source, gpu_id, price_kind))
     return own.widened(THRESHOLDS.seen_margin) if own else None
 
@@ -141,7 +141,7 @@ def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
     kind of the card, or for another card if this card's own price is known.
 
     Equal prices are common, so the reading itself must agree: a price read in the wrong place is missing from
-    its right place.
+    the right one.
     """
     usd, kind = usd_of(offer), offer.price_kind
     seen = prices_seen_at(offer.source, offer.gpu_id or "", kind)

@@ -1,5 +1,5 @@
-"""Checks of a price against its source's past: the same offer's last accepted price, its card's price, and
-other offers' prices."""
+"""Checks a price against its source's earlier prices: the same offer's last accepted price, its card's
+price, and other offers' prices."""
 
 import math
 from bisect import bisect_left, bisect_right
@@ -44,7 +44,7 @@ class EarlierPrices:
             self._by_card[_card(offer)].append(usd_of(offer))
 
     def price(self, offer: Offer) -> Before | None:
-        """Return the accepted price of the same offer: the nearest price in the same currency, else in
+        """Return the accepted price of the same offer: the nearest price in the same currency, or else in
         another. None if several asks on a marketplace share a key, since they belong to several hosts."""
         found = self._prices.get(price_key(offer), [])
         same = [each for each in found if each.native_currency == offer.native_currency]
@@ -56,13 +56,13 @@ class EarlierPrices:
         return min(same or found, key=lambda each: relative_change(each.native_price, offer.native_price))
 
     def range_of_card(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
-        """Return the lowest and highest USD per GPU-hour of the offer's card, price kind and term."""
+        """Return the lowest and highest USD per GPU-hour for the offer's card, price kind and term."""
         found = self._by_card.get(_card(offer))
         return (found[0], found[-1]) if found else None
 
     def still_held(self, offer: Offer) -> Doubt | None:
         """Return an earlier reading's doubt about the same price: the prices with which it was compared may
-        be gone by now. A price that was out of line is compared again instead."""
+        be gone by now. A price held as out of line is compared again instead."""
         held = self._held.get(price_key(offer))
         if held is None or held.reason == RejectReason.PRICE_OUT_OF_LINE:
             return None
@@ -79,7 +79,7 @@ class EarlierPrices:
         self, offer: Offer, before: Before | None = None, now: Container[PriceKey] = ()
     ) -> Doubt | None:
         """Return a doubt if this offer now has the earlier price of another card, kind or term. If ``now``
-        contains the keys of the reading, only offers that are missing from the reading count."""
+        gives the reading's keys, other offers count only if they are missing from the reading."""
         usd, factor = offer.usd_per_gpu_hour, 1 + THRESHOLDS.same_figure_tolerance
         if usd is None:
             return None
@@ -96,7 +96,7 @@ class EarlierPrices:
 
 
 def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: SourceConfig) -> Doubt | None:
-    """Return the doubt about a price, if any, compared with the earlier price of the same offer."""
+    """Return the doubt about a price, if any, after comparing it with the same offer's earlier price."""
     if before.native_currency != offer.native_currency:
         detail = (
             f"{offer.raw_label!r} was {before.native_price} {before.native_currency} and is "
@@ -113,8 +113,8 @@ def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: Sou
 
 
 def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceConfig) -> Doubt | None:
-    """Return the doubt about the price of a new offer, if any, compared with the range of the card's earlier
-    prices, in USD per GPU-hour."""
+    """Return the doubt about a new offer's price, if any, after comparing it with the range of the card's
+    earlier prices, in USD per GPU-hour."""
     (low, high), usd = near, usd_of(offer)
     if not _is_jump(min(max(usd, low), high), usd, config):
         return None
@@ -126,7 +126,7 @@ def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceC
 
 
 def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[int, Doubt]:
-    """Return doubts about all prices that moved, by place in ``offers``, if most prices moved.
+    """Return doubts about all prices that moved, keyed by index in ``offers``, if most prices moved.
 
     Spot prices follow demand: they are suspicious only if most prices moved by the same factor.
     """
@@ -154,7 +154,7 @@ def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[in
 
 
 def _if_most(changes: Mapping[int, float], share: Decimal) -> dict[int, float]:
-    """Return the changes by at least ``share`` of the price if most changes are that large; else none."""
+    """Return the changes of at least ``share`` of the price if most are that large; otherwise, none."""
     least = math.log1p(float(share))
     moved = {place: change for place, change in changes.items() if abs(change) >= least}
     fewest = max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * len(changes))

@@ -11,9 +11,9 @@ PriceKey = tuple[Any, ...]
 
 
 def price_key(offer: Offer) -> PriceKey:
-    """Return the key that identifies an offer across days; all parts survive JSON.
+    """Return the key that identifies an offer across days; all its parts survive conversion to JSON.
 
-    A different term or announced day makes a different offer; a different currency does not. The key of a
+    A different term or effective date makes a different offer; a different currency does not. The key of a
     resold machine ends with the machine's owner.
     """
     source = configs().get(offer.source)
@@ -33,7 +33,7 @@ def price_key(offer: Offer) -> PriceKey:
 
 
 def bounds_of(config: SourceConfig) -> tuple[Decimal, Decimal]:
-    """Return the lowest and highest USD per GPU-hour that a source may ask, both inclusive."""
+    """Return the lowest and highest USD per GPU-hour that a source may charge, both inclusive."""
     return config.expect.usd_per_gpu_hour or (
         THRESHOLDS.min_usd_per_gpu_hour,
         THRESHOLDS.max_usd_per_gpu_hour,
@@ -56,12 +56,12 @@ def is_same_figure(one: Decimal, other: Decimal) -> bool:
 
 
 def usd_of(offer: Offer) -> Decimal:
-    """Return the USD per GPU-hour of an offer. Raises ValueError if the price in dollars is unknown."""
+    """Return an offer's price in USD per GPU-hour. Raises ValueError if the price in dollars is unknown."""
     if offer.usd_per_gpu_hour is None:
         raise ValueError(f"{offer.raw_label!r} has no price in dollars")
     return offer.usd_per_gpu_hour
 
 
 def usd_text(amount: Decimal | None) -> str:
-    """Return an amount as the details of rejects show it."""
+    """Return an amount in the form used in the details of rejects."""
     return "unknown USD" if amount is None else f"{amount.normalize():f} USD"

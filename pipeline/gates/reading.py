@@ -1,7 +1,7 @@
-"""Checks of a whole reading: its size, its completeness and its currency.
+"""Checks on a whole reading: its size, its completeness and its currency.
 
-The decision is kept with its reason in the outcome row. A source that fails keeps its last accepted
-offers, which no stored price list replaces.
+The decision is recorded with its reason in the outcome row. A source that fails keeps its last accepted
+offers, which are never replaced by a stored price list.
 """
 
 import re
@@ -29,13 +29,13 @@ _MARKS = {
     code: re.compile(rf'{sign}|"{code}"|\({code}\)|\b{code}\s?\d|\d\s?{code}\b'.encode())
     for code, sign in _SIGNS.items()
 }
-"""Marks of money amounts on pages. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
+"""Marks of monetary amounts on pages. A quoted ``"$1"`` is a reference in the data of Next.js pages."""
 
 _HINTS = {
     code: [text.encode() for text in (*re.findall(r"[$€£₹¥]|&[a-z]+;", sign), code)]
     for code, sign in _SIGNS.items()
 }
-"""Every mark contains one of these texts, which can be found faster than the mark itself."""
+"""Every mark contains one of these strings, which can be found faster than the mark itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def check_reading(
     """Compare a reading with the expectations in the source's yaml and with the last accepted reading's size.
 
     Every bound is inclusive: ``rows_min`` offers and the least share of filled values pass, and ``rows_max``
-    offers give no warning.
+    offers cause no warning.
     """
     expect = config.expect
     reason = (
@@ -146,7 +146,7 @@ def _marks(body: bytes, currency: str) -> int:
 
 def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
     """Return why a reading has too many offers compared with the last accepted days (``earlier``), or None.
-    If the source has been refused for held_days, its list has really grown, and None is returned."""
+    If the source has been refused for held_days, its list is assumed to have grown; None is returned."""
     if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
         return None
     usual = median(earlier)

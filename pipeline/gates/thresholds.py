@@ -2,7 +2,7 @@
 
 Each row gives a value and its unit, what the value decides, why it was chosen, and where the evidence was
 seen, if anywhere. `make docs` writes docs/explanation/price-gates.md from this file. The thresholds for
-comparing all sources with each other are the rows ``market_*`` of catalog/cost_parameters.csv, used in SQL.
+comparing all sources with each other are the ``market_*`` rows of catalog/cost_parameters.csv, used in SQL.
 """
 
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""From a seller's label, such as "8x NVIDIA H100 SXM5 80GB", to a GPU of the catalogue.
+"""From a seller's label, such as "8x NVIDIA H100 SXM5 80GB", to a GPU in the catalogue.
 
 1. ``catalogue``: the cards (catalog/gpus.csv), the spellings of their names (gpu_aliases.csv), and what each
    provider's ambiguous names mean (provider_gpus.csv).

@@ -46,9 +46,9 @@ class Evidence:
 
 
 def by_form_factor(cards: list[Card], stated: Iterable[str]) -> tuple[list[Card], bool]:
-    """Return the cards with a stated form factor, and whether a form factor decided. Form factors that do not
-    tell the model's cards apart ("PCIe" on a consumer card) are ignored; if none is left, cards that sellers
-    always name in full are skipped. No card is returned if the model lacks the stated form factor."""
+    """Return the cards with a stated form factor, and whether a form factor was decisive. Form factors that
+    do not tell the model's cards apart ("PCIe" on a consumer card) are ignored; if none is left, cards that
+    sellers always name in full are skipped. No card is returned if the model lacks the stated form factor."""
     existing = frozenset(card.form_factor for card in cards)
     wanted = _wanted_form_factors(stated, existing, has_one_model=len({card.model for card in cards}) == 1)
     if wanted & existing:

@@ -19,7 +19,7 @@ EXPLICIT_FORM_FACTORS = frozenset({"Laptop", "SFF", "Server", "MXM"})
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One GPU of catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB."""
+    """One GPU in catalog/gpus.csv. ``memory_gb`` is the nominal memory per GPU in GB."""
 
     gpu_id: str
     vendor: str
@@ -57,7 +57,7 @@ class Accelerator:
 
 @cache
 def cards() -> tuple[Card, ...]:
-    """Return every GPU of the catalogue, without the accelerators that are not GPUs."""
+    """Return every GPU in the catalogue, without the accelerators that are not GPUs."""
     return tuple(card for card in catalog_table("gpus.csv", Card) if card.segment != "accelerator")
 
 
@@ -73,20 +73,20 @@ def cards_of_model() -> Mapping[str, list[Card]]:
 
 @cache
 def generic_cards() -> Mapping[tuple[str, float], Card]:
-    """Return the generic card of each model and memory size in GB."""
+    """Return the generic card for each model and memory size in GB."""
     return {(card.model, card.memory_gb): card for card in cards() if card.generic}
 
 
 @cache
 def card_by_id() -> Mapping[str, Card]:
-    """Return every card by its gpu_id."""
+    """Return every card, keyed by gpu_id."""
     return {card.gpu_id: card for card in cards()}
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
     """The models that a sequence of words can mean. A weak spelling is also an ordinary word or number ("A2",
-    "4090", "Grace Hopper"), and counts only in a label without a strong spelling."""
+    "4090", "Grace Hopper"), and is used only if a label has no strong spelling."""
 
     models: tuple[str, ...]
     weak: bool
@@ -149,7 +149,7 @@ def spellings() -> Mapping[tuple[str, ...], Spelling]:
 
 @cache
 def accelerators() -> Mapping[tuple[str, ...], Accelerator]:
-    """Return the accelerators that are not GPUs, by the words of their names."""
+    """Return the accelerators that are not GPUs, keyed by the words of their names."""
     return {tuple(row.name.split()): row for row in catalog_table("other_accelerators.csv", Accelerator)}
 
 
@@ -167,7 +167,7 @@ class ProviderRule:
 
 @lru_cache(maxsize=1_000)
 def provider_key(name: str) -> str:
-    """Return a provider's name as it is in the tables: only letters and digits, in lower case."""
+    """Return a provider's name as it appears in the tables: only letters and digits, in lower case."""
     return "".join(char for char in name.lower() if char.isalnum())
 
 
@@ -184,7 +184,7 @@ def providers_with_rules() -> frozenset[str]:
 
 @cache
 def provider_rules(provider: str, upstream: str | None = None) -> tuple[ProviderRule, ...]:
-    """Return the rules for a label of ``provider``, in order of precedence. For a machine resold from
+    """Return the rules for a label from ``provider``, in order of precedence. For a machine resold from
     ``upstream``, the rules based on the upstream's offers come first; rules based on the upstream's naming do
     not apply, because the reseller named the machine."""
     own = tuple(rule for rule in _provider_rules() if provider in rule.provider)

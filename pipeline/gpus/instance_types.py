@@ -2,8 +2,8 @@
 
 ``pattern`` is a regular expression for the lower-case name with a single dash for every separator except
 dots. ``gpu`` is the equivalent GPU label, in which ``{gpu}`` is a group of the pattern. ``gpu_count`` is a
-number, a group's name, a group divided by a number (``cpus/24``; a result like 2.5 is no count), or ``size``,
-which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
+number, a group's name, a group divided by a number (``cpus/24``; a result like 2.5 is not a count), or
+``size``, which is looked up in ``sizes`` ("xlarge:1 48xlarge:8 large:1/8"; a fraction is a share of one GPU).
 """
 
 import re
@@ -80,7 +80,7 @@ def _rows() -> list[Family]:
 
 @cache
 def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return a pattern that matches any name in a provider's families, so that one match rejects most labels,
+    """Return a pattern that matches any name in a provider's families, so that one test rejects most labels,
     and the families themselves. The provider "" stands for every provider."""
     families = [row for row in _rows() if provider in row.provider.split("|")]
     return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families

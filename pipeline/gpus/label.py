@@ -205,7 +205,7 @@ def _accelerator(words: Sequence[str]) -> Accelerator | None:
 
 
 def _decisive_names(names: Sequence[_Name]) -> tuple[Sequence[_Name], bool]:
-    """Return the strong names, or else the weak names, and whether these names have no model in common."""
+    """Return the strong names (or else the weak names), and whether they have no model in common."""
     chosen = [name for name in names if not name.spelling.weak] or names
     models = [frozenset(name.spelling.models) for name in chosen]
     return chosen, bool(models) and not frozenset.intersection(*models)
@@ -278,7 +278,7 @@ def parse_label(label: str) -> tuple[ParsedLabel, frozenset[float]]:
 class Columns:
     """What a seller's other columns state. Memory sizes are in GB (GiB if the unit is MiB): ``memory_gb`` per
     GPU, ``total_memory_gb`` for all GPUs, ``unassigned_memory_gb`` for either the GPU or the host.
-    ``names`` are other labels of the GPU."""
+    ``names`` are other labels for the GPU."""
 
     memory_gb: float | None = None
     total_memory_gb: float | None = None

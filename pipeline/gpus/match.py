@@ -92,7 +92,7 @@ def _identify(
             cards = _cards_of(*of_machine.models, *parsed.models)
             return _ambiguous(cards, "instance_type_contradicts")
         if of_machine.models or not named_beside:
-            # The two counts of "4x H100 (p5.48xlarge)" leave the number of GPUs open; "2x p5.48xlarge" counts
+            # The two counts in "4x H100 (p5.48xlarge)" leave the number of GPUs open; "2x p5.48xlarge" counts
             # machines; "1x A10" beside a machine that has a fraction of an A10 means that fraction.
             stated = counts if named_beside else frozenset[float]()
             if machine.gpu_count is not None:
@@ -106,7 +106,7 @@ def _identify(
 
 
 def _provider_rules(raw_label: str, provider: str) -> tuple[ProviderRule, ...]:
-    """Return the rules of the provider. Resellers name the upstream cloud before an underscore:
+    """Return the rules for the provider. Resellers put the upstream cloud's name before an underscore:
     "hyperstack__8xH100_80GB"."""
     upstream, underscore, _ = raw_label.partition("_")
     if underscore and (key := catalogue.provider_key(upstream)) in catalogue.providers_with_rules():
@@ -248,7 +248,7 @@ def _choose(evidence: Evidence, rules: tuple[ProviderRule, ...]) -> Identity:
 def _single_card(
     cards: list[Card], steps: list[str], evidence: Evidence, rules: Iterable[ProviderRule]
 ) -> Identity:
-    """Return the one card left, decided if necessary by what the provider means or by the usual memory;
+    """Return the one card left, chosen if necessary by what the provider means or by the usual memory;
     otherwise an ambiguous identity."""
     confidence: MatchConfidence = "certain"
     if len(cards) > 1:
@@ -296,7 +296,7 @@ def _meant_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list
 
 
 def _renamed_by_provider(cards: list[Card], rules: Iterable[ProviderRule]) -> list[Card]:
-    """Return the cards, replacing each card whose name the provider uses for another ("NVLink" for SXM)."""
+    """Return the cards, replacing any whose name the provider uses for another card ("NVLink" for SXM)."""
     meant = {rule.applies_to: rule.gpu_id for rule in rules}
     if not any(card.gpu_id in meant for card in cards):
         return cards
@@ -349,7 +349,7 @@ def _with_name_columns(
     and a contradiction makes the identity ambiguous."""
     without_names = replace(columns, names=())
     for name in columns.names:
-        # Beside a settled label, a column often states only the model ("Nvidia A100"): what the provider
+        # A column beside a settled label often states only the model ("Nvidia A100"): what the provider
         # usually means by such a name does not contradict the label.
         named_by = "" if identity.status == "matched" else provider
         other = _identify(name, named_by, "gpu_name", without_names, gpu_count)
@@ -363,7 +363,7 @@ def _with_name_columns(
 
 
 def _agreed(identity: Identity, other: Identity) -> Identity:
-    """Return the identity that two names of one GPU have in common."""
+    """Return the identity that two names for one GPU have in common."""
     common = _with_siblings(identity.candidates) & _with_siblings(other.candidates)
     cards = [card for card in catalogue.cards() if card.gpu_id in common]
     if not cards:

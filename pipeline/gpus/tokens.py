@@ -12,13 +12,13 @@ from pipeline.gpus import catalogue
 from pipeline.parsing.units import MIB_PER_GIB
 
 CACHE_SIZE = 200_000
-"""Number of labels or words per cache: sellers repeat themselves, so most look-ups are hits."""
+"""Maximum number of labels or words per cache: sellers repeat themselves, so most look-ups are hits."""
 
 _MAX_WORD_LENGTH = 40
 
 
 class Kind(Enum):
-    """The kind of a token."""
+    """The kind of token."""
 
     WORD = auto()  # part of the name of a model, or of an accelerator that is not a GPU
     NUMBER = auto()

@@ -1,6 +1,6 @@
 """The morning's digest, about ten lines: the publication, price moves, failed sources and held prices.
 
-Text from price pages is made harmless first, since a chat may show a line as Markdown or HTML.
+Text from price pages is made harmless first, since a chat may render a line as Markdown or HTML.
 """
 
 import html
@@ -24,12 +24,12 @@ from pipeline.record.incidents import kept_incidents
 from pipeline.warehouse.query import DamagedError, NotPublishedError, QueryError, ask, reader
 
 SHOWN = 5
-"""Number of sources, prices or incidents that a line names; the rest are only counted."""
+"""The maximum number of sources, prices or incidents listed on one line; the others are only counted."""
 
 MAX_QUOTED_CHARACTERS = 160
 
 FINE = frozenset({"current", "disabled", "needs_key", "needs_permission"})
-"""States of a source that need no action."""
+"""Source states that need no action."""
 
 NEVER_ASKED = "not_asked"
 
@@ -38,7 +38,7 @@ _UNMARKED = str.maketrans({"[": "(", "]": ")", "`": "'", "*": "∗", "~": "∼",
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """The state on a morning (UTC) in lines for people, without markup; each line begins with a heading."""
+    """One morning's digest (the day is in UTC) as lines of plain text; each line begins with a heading."""
 
     day: date
     lines: tuple[str, ...]
@@ -49,15 +49,15 @@ class Digest:
 
 
 def harmless(text: object, characters: int = MAX_QUOTED_CHARACTERS) -> str:
-    """Return a text from a page or an error, shortened and without line breaks, markup, HTML, links or
-    mentions."""
+    """Return text from a page or an error, shortened, with line breaks, markup, HTML, links and mentions made
+    harmless."""
     shown = printable(str(text))
     cut = shown if len(shown) <= characters else shown[: characters - 1] + "…"
     return html.escape(cut.replace("://", ":∕∕").translate(_UNMARKED), quote=False)
 
 
 def digest_of(home: Home, now: datetime) -> Digest:
-    """Return the digest of the morning of ``now`` (UTC), from the published file and the record.
+    """Return the digest for the morning of ``now`` (UTC), from the published file and the record.
 
     Never raises: a part that fails becomes a line with its error.
     """
@@ -150,7 +150,7 @@ def _moved(connection: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def _largest(changes: Sequence[tuple[int, str]], things: str) -> str:
-    """Return the largest changes, preceded by the number of all changes if more exist."""
+    """Return the largest changes, preceded by the total number of changes if there are more."""
     of = f"{changes[0][0]} {things}, the largest changes: " if changes and changes[0][0] > SHOWN else ""
     return of + "; ".join(text for _, text in changes)
 
@@ -205,7 +205,7 @@ def _names(sources: Sequence[str]) -> str:
 
 
 def _broke(home: Home, now: datetime) -> list[str]:
-    """Return lines on sources, based on the record: after a failed publication, it is newer than the file."""
+    """Return lines on sources, from the record, which is newer than the file after a failed publication."""
     rows = [row for row in source_states(home, now.date()).dicts() if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]

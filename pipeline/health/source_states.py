@@ -41,8 +41,8 @@ ORDER BY h.source
 def source_states(home: Home, today: date, environment: Mapping[str, str] = os.environ) -> Result:
     """Return one row per source, with columns of ``source_health``. ``evidence`` is the kind and day of the
     pages on which the source's reader is based, not proof that the reader works live. ``terms`` is what the
-    provider's terms of use say on automated reading. ``result`` is the result of the newest attempt (see
-    ``capture_outcomes``). ``why`` is in words. ``today`` is in UTC.
+    provider's terms of use say about automated reading. ``result`` is the result of the newest attempt (see
+    ``capture_outcomes``). ``why`` gives the reason in words. ``today`` is in UTC.
 
     Raises GpufareError if the home is a file.
     """
@@ -81,7 +81,7 @@ def _in_words(states: Result, found: Sequence[Replay]) -> Result:
 
 
 def why_text(row: Mapping[str, Any]) -> str | None:
-    """Return the reason for a source's state, and for how long its last prices count; None if all is well."""
+    """Return why a source is in its state and how long its last prices stay ranked; None if all is well."""
     state, reason, day = row["state"], row["why"], row["last_accepted_day"]
     if state in {"disabled", "needs_key", "not_asked", "current"}:
         named = {"needs_key": f"needs a key in {reason}", "not_asked": "not asked yet"}

@@ -1,6 +1,6 @@
 """Posts the morning's digest once a day to a chat's incoming webhook.
 
-The webhook's address is a secret: no error and no log shows it.
+The webhook's URL is a secret: no error message or log shows it.
 """
 
 import logging
@@ -19,18 +19,18 @@ from pipeline.record.incidents import report_incident
 WEBHOOK_VARIABLE = "GPUFARE_WEBHOOK_URL"
 TIMEOUT_SECONDS = 10.0
 MAX_CHARACTERS = 4_000
-"""Chats cut or reject longer texts."""
+"""Chat services truncate or reject longer messages."""
 
-# These loggers record whole addresses.
+# These loggers log full URLs.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
 
 
 def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> str:
-    """Post a morning's digest unless one of that day has been posted, and return a line on the outcome.
+    """Post a morning's digest unless it has already been posted, and return a line on the outcome.
 
-    Never raises because of the webhook or the disk: a failure is an incident. If the home cannot be written
-    to, the digest is posted each time, since that is when the digest is most needed.
+    Never raises because of the webhook or the disk: a failure is recorded as an incident. If the home cannot
+    be written to, the digest is posted each time, since that is when the digest is most needed.
     """
     posted = home.digests / f"{digest.day}.txt"
     if posted.exists():
@@ -51,7 +51,7 @@ def send_digest(home: Home, digest: Digest, environment: Mapping[str, str]) -> s
 
 
 def _post(address: str, text: str) -> str | None:
-    """Post ``{"text": text}`` without reading the answer's body; return why posting failed, or None."""
+    """Post ``{"text": text}`` without reading the response body; return why posting failed, or None."""
     try:
         url = httpx.URL(address)
         if url.scheme != "https" and (url.scheme != "http" or url.host not in ("127.0.0.1", "localhost")):

@@ -17,10 +17,10 @@ from pipeline.home.disk import replacing
 MAX_FILE_BYTES = 50_000_000
 
 SEPARATORS = (",", ";", "\t", "|")
-"""Possible separators; a file uses the one that divides its heading into the most columns."""
+"""Possible separators; a file uses the one that divides its header into the most columns."""
 
 _REPLACED = "\ufffd"
-"""The character that stands for a byte that is not UTF-8."""
+"""The character that stands for a byte that is not valid UTF-8."""
 
 
 class CsvError(GpufareError):
@@ -40,8 +40,8 @@ class CsvRow:
 
 @dataclass(frozen=True, slots=True)
 class CsvTable:
-    """A file's columns, in order and without blanks around their names; its separator; the text of its
-    heading; and its rows, without blank lines."""
+    """A file's columns, in order and without spaces around their names; its separator; the text of its
+    header; and its rows, without blank lines."""
 
     columns: list[str]
     separator: str
@@ -52,9 +52,9 @@ class CsvTable:
 def read_csv(path: Path, *, max_bytes: int = MAX_FILE_BYTES, lower_case: bool = False) -> CsvTable:
     """Read a CSV file in UTF-8; if ``lower_case`` is set, convert its column names to lower case.
 
-    A row has a problem if a quote is not closed, a byte is not UTF-8, or there are more or fewer values than
-    columns. Raises CsvError if the file cannot be read, is larger than ``max_bytes``, is in another encoding,
-    or names a column twice.
+    A row has a problem if a quote is not closed, a byte is not valid UTF-8, or there are more or fewer values
+    than columns. Raises CsvError if the file cannot be read, is larger than ``max_bytes``, is in another
+    encoding, or names a column twice.
     """
     try:
         with path.open("rb") as file:
@@ -98,7 +98,7 @@ def append_row(path: Path, row: Mapping[str, Any], columns: Sequence[str]) -> No
 
 
 def row_text(values: Iterable[Any], separator: str = ",") -> str:
-    """Return one line of CSV; within a value, each run of whitespace or line breaks becomes one blank."""
+    """Return one line of CSV; within a value, each run of whitespace or line breaks becomes one space."""
     text = io.StringIO()
     csv.writer(text, delimiter=separator, lineterminator="\n").writerow(
         [" ".join(str(value).split()) for value in values]

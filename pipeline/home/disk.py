@@ -36,7 +36,7 @@ def stamp_of(path: Path) -> Stamp | None:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Add the path to any OSError without a path that is raised within the block."""
+    """Add the path to any OSError that is raised within the block without a path."""
     try:
         yield
     except OSError as error:
@@ -46,7 +46,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Flush a file, or a folder's list of names, to the disk. Raises an OSError that names the path."""
+    """Flush a file, or a folder's list of entries, to disk. Raises an OSError that names the path."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         with naming(path):

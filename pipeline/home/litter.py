@@ -13,7 +13,7 @@ OLD_SECONDS = 3600.0
 """No write takes this long: an older half-written file is litter, even if its process id is in use again."""
 
 DAYS_LOOKED_AT = 31
-"""The number of newest days searched for each source in the archive; older days were swept when new."""
+"""How many of each source's newest days in the archive are searched; older days were swept while new."""
 
 _HALF_WRITTEN = re.compile(r"\..+\.(?P<pid>\d{1,10})\.(?:tmp|writing)|.+\.writing")
 

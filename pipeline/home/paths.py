@@ -47,9 +47,9 @@ class Home:
     digests = _Place("digests")
     """The digests that were posted, one each morning, as one text file per day."""
     damaged = _Place("damaged")
-    """Files of the other folders that could not be read, under the same relative paths."""
+    """Files from the other folders that could not be read, under the same relative paths."""
     cache = _Place("cache")
-    """Results that depend only on the catalogue and the model, named by the hash of their inputs."""
+    """Results that depend only on the catalogue and the model, named after the hash of their inputs."""
     models = _Place("models.csv")
     """The user's own models, with the columns of catalog/models.csv."""
     gpus = _Place("gpus.csv")
@@ -74,7 +74,7 @@ class Home:
     """The read-only database that users query."""
 
     def places(self) -> list[Path]:
-        """Return every file and folder of a home; the names of files have a suffix."""
+        """Return every file and folder of a home; only the files' names have a suffix."""
         return [getattr(self, name) for name, place in vars(Home).items() if isinstance(place, _Place)]
 
 

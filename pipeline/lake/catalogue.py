@@ -45,7 +45,7 @@ def catalogue_and_password(environment: Mapping[str, str] = os.environ) -> tuple
 
 @contextmanager
 def attached(data: str | None = None) -> Iterator[Lake]:
-    """Attach the lake that GPUFARE_LAKE names; a new lake stores its files in ``data``. Raises LakeError."""
+    """Attach the lake set in GPUFARE_LAKE; a new lake stores its files in ``data``. Raises LakeError."""
     catalogue, password = catalogue_and_password()
     if password:
         os.environ["PGPASSWORD"] = password  # for libpq, so that no statement contains the password
@@ -75,5 +75,5 @@ def _load_extensions(lake: Lake) -> None:
 
 
 def quoted(text: str) -> str:
-    """Return a text as an SQL literal."""
+    """Return a string as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"

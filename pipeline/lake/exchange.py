@@ -1,7 +1,7 @@
-"""Pushes days of a home's record into a lake, and pulls days that the home lacks or has in an older form.
+"""Pushes days of a home's record into a lake, and pulls days that the home lacks or holds in an older form.
 
 A source's day is replaced as a whole, in one transaction. The lake keeps the hashes of a day's earlier
-contents, which tell a day read again here from a day read again elsewhere.
+contents, which distinguish a day read again here from a day read again elsewhere.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ _PLACE = {"source": "VARCHAR", "day": "DATE", "position": "INTEGER"}
 
 
 class Content(NamedTuple):
-    """A row of the lake's table ``days``: a day's tables, its newest attempt ('' if it has none), the hash of
+    """A row of the lake's ``days`` table: a day's tables, its newest attempt ('' if it has none), the hash of
     its values, and the hashes of its earlier contents."""
 
     tables: Sequence[str]
@@ -49,7 +49,7 @@ class Content(NamedTuple):
 
 
 def content_of(rows: Rows) -> Content:
-    """Return the content of a day's rows, for comparison with another content of the same day."""
+    """Return the content of a day's rows, for comparison with other content of the same day."""
     attempt = max((row["attempt"] for row in rows.get("outcomes", ())), default="")
     digest = hashlib.sha256(json.dumps(rows, default=str, sort_keys=True).encode()).hexdigest()
     return Content(sorted(rows), attempt, digest)
@@ -58,8 +58,8 @@ def content_of(rows: Rows) -> Content:
 def stands(content: Content, other: Content | None) -> bool:
     """True if a home's content for a day replaces the lake's, ``other`` (None if the lake lacks the day).
 
-    Content with prices is preferred to content without, a newer attempt to an older one, and a later reading
-    of the same attempt to an earlier one.
+    Content with prices is preferred to content without them, a newer attempt to an older one, and a later
+    reading of the same attempt to an earlier one.
     """
     if other is None:
         return True

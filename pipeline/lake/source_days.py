@@ -22,7 +22,7 @@ Rows = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
 def _columns(table: str) -> dict[str, str]:
-    """Return the types of a published table's columns, by name and in order, except the column ``day``."""
+    """Return the types of a published table's columns, by name and in order, without the ``day`` column."""
     return {column.name: column.type for column in read_table(table).described() if column.name != "day"}
 
 
@@ -32,7 +32,7 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "exchange_rates": dict.fromkeys(("currency", "usd_per_unit", "rate_date"), "VARCHAR"),
     "outcomes": dict.fromkeys(("attempt", "outcome"), "VARCHAR"),
 }
-"""The columns and types of each table. Rates are texts, to keep every digit; an outcome is JSON."""
+"""The columns and types of each table. Rates are strings, to keep every digit; an outcome is JSON."""
 
 _OUTCOME = TypeAdapter(Outcome)
 _ATTEMPT = re.compile(r"\d{8}T\d{6}\.\d{6}Z")

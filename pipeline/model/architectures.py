@@ -32,7 +32,7 @@ EXPERTS_ACTIVE = ("num_experts_per_tok", "top_k_experts", "num_experts_per_token
 
 
 class ConfigError(GpufareError):
-    """A config.json cannot be fetched or describes no model; the message gives the file and the reason."""
+    """A config.json cannot be fetched or is not a model's; the message gives the file and the reason."""
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def _layout_of(config: Config) -> tuple[str, Config]:
 
 
 def _reject_missing(kind: str, text: Config, is_part: bool) -> None:
-    """Raise ValueError if sizes are neither given nor implied by other sizes, and name the missing sizes."""
+    """Raise ValueError naming any sizes that are neither given nor implied by other sizes."""
     needed = [HIDDEN, HEADS, (*LAYERS, "hybrid_override_pattern", "layers_block_type"), ("vocab_size",)]
     if kind not in layouts().not_gated:
         needed += [(*INTERMEDIATE, "moe_intermediate_size"), *([KV_HEADS] if is_part else [])]
@@ -213,7 +213,7 @@ def _kinds_of_layers(kind: str, text: Config, base: Shape) -> Config:
 
 
 def _full_among_linear(text: Config, layers: int) -> int | None:
-    """Return the number of attention layers among linear-time layers; None if the config lacks it."""
+    """Return the number of attention layers among linear-time layers; None if the config does not give it."""
     if isinstance(text.get("full_attn_idxs"), list):
         return len(text["full_attn_idxs"])
     interval = first(text, "full_attention_interval", default=0, least=0)
@@ -221,7 +221,7 @@ def _full_among_linear(text: Config, layers: int) -> int | None:
 
 
 def _window(kind: str, text: Config, layers: int) -> Config:
-    """Return the columns of the attention window, for a config that does not list the kinds of its layers."""
+    """Return the columns of the attention window, for a config that does not list its layer types."""
     if kind == "llama4_text":
         full = layers // first(text, "no_rope_layer_interval", default=4)
         return {"sliding_window": first(text, "attention_chunk_size"), "full_attention_layers": full}
@@ -273,7 +273,7 @@ def _mamba_params(text: Config, hidden: int) -> int:
 
 
 def _extras(kind: str, text: Config, base: Shape) -> Config:
-    """Return the numbers of parameters that the other columns do not include."""
+    """Return the parameter counts that the other columns do not include."""
     linear, embedding = _gemma_4_extras(text, base) if kind == "gemma4_text" else (0, 0)
     h = base.hidden
     if text.get("attn_output_gate") or kind == "afmoe":
@@ -303,7 +303,7 @@ def _gemma_4_extras(text: Config, base: Shape) -> tuple[int, int]:
     of_local = 2 * base.heads * local + 2 * base.kv_heads * local
     extra = full * h * (of_full - of_local)
     if shared := first(text, "num_kv_shared_layers", default=0, least=0):
-        # Layers with shared keys and values compute neither; full layers are as frequent there as elsewhere.
+        # Layers that share keys and values compute neither; full layers are as frequent there as elsewhere.
         wide_shared = shared * full // base.layers
         own = wide_shared * (of_full - 2 * base.heads * wide)
         extra -= h * (own + (shared - wide_shared) * 2 * base.kv_heads * local)
@@ -369,15 +369,15 @@ def _encoder_decoder(kind: str, text: Config, sizes: Config) -> Shape:
 
 
 def language_model_of(config: Config) -> Config:
-    """Return the language model's fields, including the sizes that a part leaves to its class."""
+    """Return the language model's fields, including the sizes that a part leaves to its class's defaults."""
     part, whole = _language_part(config)
     tied = {"tie_word_embeddings": whole.get("tie_word_embeddings")}
     return part if part is whole else {**tied, **_given(part), **_class_defaults(part)}
 
 
 def _language_part(config: Config) -> tuple[Config, Config]:
-    """Return the part of a config that describes the language model, perhaps next to vision and audio towers,
-    and the whole config that contains the part; without towers, the two are the same."""
+    """Return the part of a config that describes the language model (other parts may describe vision and
+    audio towers), and the whole config that contains it; without towers, the two are the same."""
     whole = config["thinker_config"] if isinstance(config.get("thinker_config"), dict) else config
     for name in ("text_config", "language_config", "llm_config"):
         for around in (config, whole):
@@ -387,8 +387,8 @@ def _language_part(config: Config) -> tuple[Config, Config]:
 
 
 def _class_defaults(part: Config) -> Config:
-    """Return the sizes that a part leaves to its class: transformers saves a part, unlike a whole config,
-    without the values that equal the defaults of its class."""
+    """Return the sizes that a part leaves to its class's defaults: transformers saves a part (but not a whole
+    config) without the values that equal those defaults."""
     known = dict(layouts().class_defaults.get(str(part.get("model_type")), {}))
     if part.get("model_type") == "llama":  # the default of its class is the number of heads
         known["num_key_value_heads"] = part.get("num_attention_heads", known["num_attention_heads"])
@@ -433,7 +433,7 @@ def sizes_of(text: Config) -> Config:
 
 
 def check_config(config: Config) -> None:
-    """Raise ValueError naming a field of the wrong type, since a config.json is not to be trusted."""
+    """Raise ValueError naming a field of the wrong type, since a config.json cannot be trusted."""
     for part in (config, language_model_of(config)):
         for name in ("model_type", "text_config", "quantization_config"):
             kind, words = (str, "text") if name == "model_type" else (dict, "an object")
@@ -447,7 +447,7 @@ def check_config(config: Config) -> None:
 def first(
     config: Mapping[str, Any], *names: str, default: int | None = None, least: int = 1, most: int = MAX_SIZE
 ) -> int:
-    """Return the first given field of ``names``. Raises ValueError if the field is missing or not a size."""
+    """Return the first given field among ``names``. Raises ValueError if it is missing or not a size."""
     for name in names:
         if config.get(name) is not None:
             return whole_number(name, _of_all_layers(name, config), least, most)
@@ -474,6 +474,6 @@ def whole_number(name: str, value: Any, least: int = 1, most: int = MAX_SIZE) ->
 
 
 def shown(value: Any) -> str:
-    """Return a value from an untrusted file as a short, printable text."""
+    """Return a value from an untrusted file as a short, printable string."""
     text = printable(repr(value))
     return text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…"

@@ -25,12 +25,12 @@ COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ra
 _EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
-"""The band, as logarithms, that is mixed into the widest group's band: the parent of all groups."""
+"""The prior band, as logarithms of ratios: the parent of all groups, mixed into the widest group's band."""
 PARENT_FAMILIES = 4
-"""Weight of the parent group, where a group of n families weighs n. At a weight of 2, the bands of groups
+"""The weight of the parent group; a group of n families has weight n. With a weight of 2, the bands of groups
 with few families were too narrow for unseen families."""
 LEAST_FAMILIES = 3
-"""If an evidence level has fewer families than this, the widening of all levels together is used."""
+"""If an evidence level has fewer families than this, the widening fitted to all levels together is used."""
 WIDENINGS = np.round(np.arange(0.5, 4.001, 0.05), 2)
 
 Names = npt.NDArray[np.str_]
@@ -57,14 +57,14 @@ def weighted_quantile(values: Array, weights: Array, share: float) -> float:
 
 
 def family_weights(families: Names) -> Array:
-    """Return one weight per run; the weights of each family have the same sum."""
+    """Return one weight per run; each family's weights add up to the same sum."""
     return group_weights(families, 1)
 
 
 def residuals_of(
     connection: duckdb.DuckDBPyConnection, quantity: str, calibrations: Calibrations
 ) -> Residuals:
-    """Return the held-out residuals, with the groups for which the band of an unseen run is looked up."""
+    """Return the held-out residuals, with the groups under which an unseen run's band would be looked up."""
     fitter = calibrations.fitter
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
@@ -124,7 +124,7 @@ def coverage(inside: Mask, families: Names) -> float:
 
 
 def _with_bands(runs: Residuals, seen: Residuals) -> Residuals:
-    """Return the runs with ``low`` and ``high``, the ends of each group's band according to the seen runs."""
+    """Return the runs with ``low`` and ``high``, the ends of their groups' bands, computed from ``seen``."""
     groups = runs.select(COLUMNS_OF_GROUP).rows()
     found = {group: band(seen, group) for group in set(groups)}
     return runs.with_columns(
@@ -188,10 +188,10 @@ def calibrate_bands(
 ) -> tuple[list[list[Any]], dict[str, Any]]:
     """Return the rows of model_bands.csv for every group, and the record of the bands' coverage.
 
-    A calibration without a family gets bands that do not use the family's residuals, and the share of the
-    family's runs inside these bands is recorded. The residuals of any other family come from constants for
-    which only that other family was held out. ``others`` are the calibrations other than ``all``; if such a
-    calibration holds out no runs of a quantity, it uses the bands of ``all``.
+    A calibration that leaves a family out gets bands that do not use the family's residuals, and the share of
+    the family's runs inside these bands is recorded. The residuals of any other family come from constants
+    for which only that other family was held out. ``others`` are the calibrations other than ``all``; if such
+    a calibration holds out no runs of a quantity, it uses the bands of ``all``.
     """
     rows: list[list[Any]] = []
     record: dict[str, Any] = {}

@@ -129,7 +129,7 @@ def calibrate(today: date, output: Path | None = None) -> dict[str, Any]:
 def _constant_sets(
     connection: duckdb.DuckDBPyConnection, calibrations: dict[str, Calibrations]
 ) -> ConstantSets:
-    """Return the constants of each calibration; for a family without runs, the constants of all runs."""
+    """Return the constants of each calibration; for a family without runs, those fitted to all runs."""
     families = connection.execute(
         "SELECT DISTINCT family FROM main.measured_sources s JOIN main.measured_runs r USING (source)"
     ).fetchall()

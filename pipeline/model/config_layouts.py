@@ -1,4 +1,4 @@
-"""Rules for reading the config.json of each model type of transformers, from catalog/config_layouts.yaml."""
+"""Rules for reading the config.json of each transformers model type, from catalog/config_layouts.yaml."""
 
 from functools import cache
 from typing import Any

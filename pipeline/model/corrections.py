@@ -1,4 +1,4 @@
-"""Corrects the model's estimates by a user's measured runs, with one factor per card, method and software.
+"""Corrects the model's estimates using a user's measured runs, with one factor per card, method and software.
 
 A correction is applied only on request and always shown beside the estimate, never in a published table.
 """
@@ -21,7 +21,7 @@ PRIOR_RUNS = 2
 """Weight of the model's own estimate, expressed as a number of the user's runs.
 
 In held-out runs, the sources' mean errors differ by 12% in memory and 14% in speed, and the runs of one
-source scatter by 12% and 17% around its mean: the best weight of the estimate is the ratio of the variances,
+source scatter by 12% and 17% around its mean: the best weight for the estimate is the ratio of the variances,
 1 to 1.5 runs. The weight is rounded up, since a user's runs come from one machine and often from one day.
 """
 
@@ -66,7 +66,7 @@ def shrunken(ratios: Sequence[float]) -> Correction:
 
 
 def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
-    """Return the GPU, method and stack of each row of the last estimate, by the row's number."""
+    """Return the GPU, method and stack of each row of the last estimate, keyed by row number."""
     found = estimator.connection.execute(
         "SELECT job::INTEGER, gpu, method, stack FROM assumed_settings('estimate_rows') WHERE job IS NOT NULL"
     ).fetchall()
@@ -76,8 +76,8 @@ def kinds_of(estimator: Estimator) -> dict[int, tuple[str, str, str]]:
 def learn(estimator: Estimator, own: OwnRuns) -> Corrections:
     """Learn the factors from the user's runs, except runs with a reason in ``not_ready``.
 
-    Runs with the same settings count as one run, with their geometric mean, since repetitions add no
-    evidence. Runs that died for lack of memory give no ratio.
+    Runs with the same settings count as one run with their geometric mean, since repetitions add no evidence.
+    Runs that ran out of memory give no ratio.
     """
     found = Corrections(problems=list(own.problems))
     ready = [run for run in own.runs if not run.values.get("not_ready")]
@@ -138,7 +138,7 @@ def corrected(
 
 
 def with_own_runs(home: Home, estimator: Estimator, answers: Answers) -> tuple[Answers, list[str]]:
-    """Return the estimator's last answers, corrected by the user's own runs, and problems with these runs."""
+    """Return the estimator's last answers, corrected using the user's own runs, and any problems."""
     kinds = kinds_of(estimator)
     found = learn(estimator, read_own_runs(home))
     return corrected(answers, kinds, found), found.problems

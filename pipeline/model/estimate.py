@@ -1,7 +1,7 @@
 """Estimates each row of a file of runs, for ``gpufare estimate``: peak memory, fit and tokens per second.
 
 The file has the layout of catalog/measured_runs.csv or of the published compilation; a row that cannot be
-estimated is answered with the reason, and does not stop other rows.
+estimated gets the reason as its answer, and does not stop other rows.
 """
 
 import json
@@ -50,7 +50,7 @@ OUTPUT_COLUMNS = (
 Answers = list[dict[str, Any]]
 
 _PROBLEM = "_problem"
-"""The key under which a row carries its problem with the CSV format."""
+"""The key under which a row's problem with the CSV format is stored."""
 
 # The form factor used in training servers, for cards whose form factor a published run leaves open.
 USUAL_FORM_FACTORS = {
@@ -127,8 +127,8 @@ JOIN main.models AS m USING (model)
 WHERE reason IS NOT NULL
 """
 
-# A row whose model has the shape of a likeness, or whose framework is unknown, gets the wider of its own band
-# and the band of extrapolated evidence.
+# A row whose model borrows the shape of a similar known model, or whose framework is unknown, gets the wider
+# of its own band and the band for extrapolated evidence.
 _ESTIMATES = """
 WITH _classes AS (
     SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
@@ -169,7 +169,7 @@ class Estimator:
     """Estimates rows, using a throwaway database with the catalogue and the model."""
 
     def __init__(self, given: OwnModel | None = None) -> None:
-        """``given`` is the model of rows that name no model. Problems with the user's models go to stderr."""
+        """``given`` is the model for rows without one. Problems with the user's models go to stderr."""
         self.connection = in_memory("memory_of", "speed_of")
         self.given = given
         own = read_own_catalogue(paths.home())
@@ -188,7 +188,7 @@ class Estimator:
             "SELECT column_name FROM (DESCRIBE main.measured_runs)"
         ).fetchall()
         self.columns = {row[0] for row in described} | {*SETTINGS, *MODEL_COLUMNS, *OUTPUT_COLUMNS}
-        """The columns of a file of runs, and of answers, since a file of answers may be estimated again."""
+        """The columns of a file of runs and of a file of answers, which may itself be estimated again."""
 
     def close(self) -> None:
         """Close the database."""
@@ -223,7 +223,7 @@ class Estimator:
             read.assumptions.append(("gpu", f"{capped} is not modelled, estimated at {at}"))
 
     def _check_precision(self, read: RunRow) -> None:
-        """Raise RunError for number formats that the card cannot multiply; note emulated bf16."""
+        """Raise RunError for number formats that the card does not support; note emulated bf16."""
         gpu, settings = str(read.settings["gpu"]), read.settings
         card = self.gpus.get(gpu)
         if card is None:
@@ -260,7 +260,7 @@ class Estimator:
                 answer["error"] = str(error)
                 continue
             except (ArithmeticError, ValueError) as error:
-                # Unforeseen free text is an error of the row, not of the file.
+                # Unforeseen free text is an error in the row, not in the file.
                 answer["error"] = f"the row cannot be read: {printable(str(error))[:200]}"
                 continue
             answer["assumptions"] = read.assumptions
@@ -273,7 +273,7 @@ class Estimator:
                 answer["error"] = "the settings give no estimate"
             texts = (f"{name}: {what}" if name else what for name, what in answer["assumptions"] + ignored)
             answer["assumptions"] = "; ".join(texts)
-        # Texts from the user's file are shown in terminals and spreadsheets.
+        # Text from the user's file is shown in terminals and spreadsheets.
         return [{column: safe_text(printable(text)) for column, text in each.items()} for each in answers]
 
     def _read(self, row: Mapping[str, str], reader: Callable[..., RunRow]) -> RunRow:
@@ -304,7 +304,7 @@ class Estimator:
     def _fill(self, answers: Answers, settings: Sequence[Mapping[str, Any]]) -> None:
         """Write the estimates of each row, or its error, into the row's answer.
 
-        If the model fails, the rows are halved until the failing row is alone and stops no other row.
+        If the model fails, the rows are split in half until the failing row is alone and stops no other row.
         """
         try:
             self._evaluate(answers, settings)
@@ -380,7 +380,7 @@ def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, 
 
 
 def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
-    """Return the wider of a band and the band of extrapolated evidence, doubled on a logarithmic scale."""
+    """Double, on a logarithmic scale, the wider of a band and the band for extrapolated evidence."""
     return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 

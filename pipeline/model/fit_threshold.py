@@ -1,7 +1,7 @@
 """The threshold at which a predicted peak counts as fitting, chosen on runs whose family was held out.
 
 Few published runs exhausted their memory, so a measured peak also counts as a verdict on other cards: the run
-is taken to die on the next smaller card and to fit on the next larger one.
+is assumed to die on the next smaller card and to fit on the next larger one.
 """
 
 import itertools
@@ -20,7 +20,7 @@ THRESHOLD_GRID: dict[str, tuple[float, ...]] = {
     "fit_transient": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8),
     "fit_margin_gib": (0.0, 0.5),
 }
-"""The values tried for each of those constants of memory_terms that decide whether a run fits."""
+"""The values tried for each constant of memory_terms that helps to decide whether a run fits."""
 
 PLATEAU = 0.002
 """Thresholds whose balanced accuracy is within this distance of the best are considered equally good."""
@@ -80,7 +80,7 @@ SELECT needed_gib FROM memory_terms_of('_trials') ORDER BY right(calibration, 4)
 
 @dataclass(frozen=True, slots=True)
 class _Verdicts:
-    """Verdicts on runs, on their own (real) or on other cards; the shape of ``fits`` is trials x verdicts."""
+    """Verdicts on runs, on their own (real) or other cards; the shape of ``fits`` is trials x verdicts."""
 
     fits: Mask
     died: Mask
@@ -111,8 +111,8 @@ def calibrate_threshold(
     chosen constants, and a record of how well they decide.
 
     Each trial threshold is a set of constants, so the macro itself computes the memory needed. A calibration
-    without a family gets the threshold that is best for the other families, and the record is built from such
-    thresholds: no run in the record helped to choose the threshold that judged it.
+    that leaves a family out gets the threshold that is best for the other families, and the record is built
+    from such thresholds: no run in the record helped to choose the threshold that judged it.
     """
     trials = list(itertools.product(*THRESHOLD_GRID.values()))
     held_out = {name: constants for name, constants in sets.items() if name.startswith("without ")}
@@ -155,9 +155,9 @@ def _verdicts(
 
 
 def _best(verdicts: _Verdicts, trials: list[tuple[float, ...]]) -> int:
-    """Return the trial that is most accurate, on own and other cards, among those that let few runs die."""
+    """Return the trial that is most accurate, on own and other cards, among those with few deaths."""
     real, others = verdicts.where(verdicts.is_real), verdicts.where(~verdicts.is_real)
-    # As in the fit of the constants, a family of n runs weighs sqrt(n), so that two runs decide nothing.
+    # As when fitting constants, a family of n runs gets weight sqrt(n), so two runs alone decide nothing.
     scores = (real.balanced_accuracy(source_weights) + others.balanced_accuracy(source_weights)) / 2
     deaths = real.deaths()
     allowed = deaths <= max(MOST_DEATHS, float(deaths.min()))

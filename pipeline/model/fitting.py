@@ -76,12 +76,12 @@ QUANTITIES = (
 
 
 def read_parameters() -> list[Parameter]:
-    """Return the reviewed expectations of all constants. Raises CatalogError."""
+    """Return the reviewed expectations for all constants. Raises CatalogError."""
     return catalog_table(PARAMETERS_FILE, Parameter)
 
 
 ConstantSets = dict[str, dict[str, float]]
-"""The constants of each calibration, by the names of the calibration and of the constant."""
+"""The constants of each calibration, keyed by the names of the calibration and the constant."""
 
 
 def insert_constants(connection: duckdb.DuckDBPyConnection, sets: ConstantSets) -> None:
@@ -113,7 +113,7 @@ def source_weights(sources: npt.NDArray[np.str_]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Linearization:
-    """The predictions of all runs at a point, as logarithms, and their slopes (runs x constants)."""
+    """The predictions for all runs at a point, as logarithms, and their slopes (runs x constants)."""
 
     point: Array
     predicted: Array
@@ -247,7 +247,7 @@ def _soft_slope(scaled: Array) -> Array:
 
 
 def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """Fit, by watts per datasheet TFLOP, the share of the dense 16-bit peak that measured products reach."""
+    """Fit the share of dense 16-bit peak that measured GEMMs reach, as a function of watts per peak TFLOP."""
     rows = connection.execute(
         "SELECT ln(gemm_bf16_measured_tflops / bf16_dense_tflops), ln(tdp_w / bf16_dense_tflops) "
         "FROM main.gpus WHERE gemm_bf16_measured_tflops IS NOT NULL AND bf16_dense_tflops IS NOT NULL "
@@ -261,7 +261,7 @@ def gemm_ratio(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
 
 @dataclass
 class Calibrations:
-    """All calibrations of one quantity: the fitted points by name, and the held-out predictions."""
+    """All calibrations of one quantity: the fitted points, keyed by name, and the held-out predictions."""
 
     fitter: Fitter
     points: dict[str, Array]

@@ -19,7 +19,7 @@ class Framework(BaseModel):
 
     name: str = Field(min_length=1)
     pattern: re.Pattern[str]
-    """The pattern to find in a text (in lower case) that names the framework."""
+    """The pattern that identifies the framework in (lower-case) text."""
     stack: str = Field(min_length=1)
     source: str = Field(min_length=1)
     """The place where the defaults are documented."""
@@ -38,7 +38,7 @@ class Framework(BaseModel):
 
 @cache
 def frameworks() -> list[Framework]:
-    """Return the frameworks in the order of matching. Raises CatalogError naming the row and the value."""
+    """Return the frameworks in matching order. Raises CatalogError naming the row and the value."""
     return read_yaml(paths.CATALOG_DIR / "frameworks.yaml", list[Framework])
 
 
@@ -60,8 +60,8 @@ _LOSS_KERNELS = (
 
 
 def reject_other_methods(*texts: str) -> None:
-    """Raise RunError for preference and reinforcement learning, distillation and the training of encoders: no
-    formula describes these methods."""
+    """Raise RunError for preference and reinforcement learning, distillation and encoder training: no formula
+    describes these methods."""
     for text in texts:
         found = _NOT_FINE_TUNING.search(text.lower())
         if found:
@@ -72,7 +72,7 @@ def reject_other_methods(*texts: str) -> None:
 
 
 def find_framework(text: str, source: str = "") -> Framework | None:
-    """Return the framework that a text names, if known; unknown (fused) MLPerf engines count as Megatron."""
+    """Return the framework named in the text, if known; unknown (fused) MLPerf engines count as Megatron."""
     lowered = text.lower()
     for framework in frameworks():
         if framework.pattern.search(lowered):
@@ -83,7 +83,7 @@ def find_framework(text: str, source: str = "") -> Framework | None:
 
 
 def set_framework(read: RunRow, text: str, source: str) -> Framework | None:
-    """Set stack and loss kernel from free text, and return the framework; if unknown, note an assumption."""
+    """Set the stack and loss kernel from free text. Return the framework; if unknown, note an assumption."""
     framework = find_framework(text, source)
     read.settings["stack"] = framework.stack if framework else "hf"
     kernel = framework.loss_kernel if framework else None

@@ -1,4 +1,4 @@
-"""Turns a config.json that a user gives into a model with the columns of the home's models.csv."""
+"""Turns a config.json supplied by a user into a model with the columns of the home's models.csv."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from pipeline.model.model_names import canonical
 from pipeline.parsing.printable import printable
 
 MAX_BYTES = 1 << 20
-"""The size limit of a config.json; the longest published ones are about 100 kB."""
+"""The size limit of a config.json; the largest published ones are about 100 kB."""
 
 
 def model_of_config(
@@ -33,7 +33,7 @@ def model_of_config(
         problem = first_problem(error)
     else:
         return model, notes_on(config)
-    # Not in the except: a kept ValidationError keeps DuckDB's types alive at exit, which prints an error.
+    # Raised outside except: a chained ValidationError keeps DuckDB's types alive, and exit prints an error.
     raise ConfigError(f"{printable(name)}: {problem}")
 
 

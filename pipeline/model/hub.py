@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}/[A-Za-z0-9][\w.-]{0,95}")
 
 
 def is_hub_id(text: str) -> bool:
-    """True if a text has the form organisation/name."""
+    """True if a string has the form organisation/name."""
     return bool(_ID.fullmatch(text)) and ".." not in text
 
 

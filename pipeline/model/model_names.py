@@ -1,4 +1,4 @@
-"""Identifies a model named in free text: a model of known shape, or else the size that the name states."""
+"""Identifies a model named in free text: as a model of known shape, or else by its stated size."""
 
 import math
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 SAME_SIZE = math.log(1.12)
-"""Two stated sizes of one model differ by less than this, since they are rounded or omit the embeddings."""
+"""Stated sizes of the same model differ by less than this: they are rounded or omit the embeddings."""
 SMALLEST_B, LARGEST_B = 0.001, 10_000.0
 """The smallest and the largest size that a language model may have, in 10^9 parameters."""
 
@@ -95,11 +95,11 @@ _NO_LIKENESS = re.compile(
 _MADE_OF = (("deepseek-r1-distill-qwen", "qwen2.5"), ("deepseek-r1-distill-llama", "llama-3.1"))
 _FAMILY_WORD = re.compile(r"(?<![a-z])([a-z]+)-?v?(\d+(?:\.\d+)?)?(?![\d.]|[bmt](?![a-z]))")
 _ANY_SIZE_OF_A_VERSION, _ANY_SIZE_OF_A_FAMILY = math.log(3), math.log(2)
-"""Within these log distances in size, models of one version or family are similar: only depth is scaled."""
+"""Models of one version or family within these log distances in size are similar: only depth is scaled."""
 
 
 def _family_words(name: str) -> list[tuple[str, float | None]]:
-    """Return the words of a name such as ``qwen2.5-vl``, each with its version, without any sizes."""
+    """Return the words in a name such as ``qwen2.5-vl``, each with its version; sizes are left out."""
     return [
         (word, float(version) if version else None) for word, version in _FAMILY_WORD.findall(_stem(name))
     ]
@@ -119,8 +119,8 @@ def find_model(
     """Return (model id, None) for a known model named in free text, else (the likeness's id, model size).
 
     The likeness is the known model nearest in size, of the named family or else a plain decoder; a mixture of
-    experts has another mixture as its likeness. Raises RunError if neither name nor size suffices, and for
-    models that are not text decoders.
+    experts has another mixture as its likeness. Raises RunError if neither the name nor the size suffices,
+    and for models that are not text decoders.
     """
     wanted, last = canonical(name), canonical(name.rpartition("/")[2])
     if same := _same_model(name, wanted, params_b, known):
@@ -222,7 +222,7 @@ def _size_of(
 
 
 def _size_by_experts(experts: int, expert_b: float, known: Iterable[Architecture]) -> tuple[float, float]:
-    """Return the sizes of ``8x7b``; the shared part (attention, embeddings) is as in the nearest mixture."""
+    """Return the sizes of an ``8x7b``; the share of attention and embeddings is as in the nearest mixture."""
     named = [each for each in known if each.experts > 1 and _TIMES.search(each.model)]
     if not named:
         raise RunError("no mixture of experts is known to take the shares of its parts from")

@@ -1,4 +1,4 @@
-"""Reads rows of the published compilation of runs as settings of a run.
+"""Reads rows of the published compilation of runs as run settings.
 
 The compilation names GPUs, models, frameworks and parallelism in free text. Settings that a row leaves open
 are listed in its assumptions.
@@ -42,7 +42,7 @@ _PARALLEL_SIZES = {
 
 
 def _parallelism(text: str, notes: str) -> dict[str, float]:
-    """Return the sizes of tensor, pipeline, context, data and expert groups, by their usual two letters."""
+    """Return the sizes of tensor, pipeline, context, data and expert groups, keyed by two-letter names."""
     config = re.search(r"config (\S+)", notes)
     # Ulysses and ring attention split the sequence, as context parallelism does.
     stated = f"{text} | {notes}" if re.search(r"sequence parallel \d|ulysses", notes) else text
@@ -76,7 +76,7 @@ _NOT_ESTIMATED = (
 
 
 def _meant(meanings: Iterable[tuple[str, Meaning]], text: str) -> Meaning | None:
-    """Return the meaning of the first pattern found in a text; None if no pattern is found."""
+    """Return the meaning of the first pattern found in the text; None if none is found."""
     return next((meaning for pattern, meaning in meanings if re.search(pattern, text)), None)
 
 
@@ -97,7 +97,7 @@ def _sharding(text: str, framework: str, gpus: float, nodes: float | None) -> st
 
 
 def _network_gbps(text: str) -> float | None:
-    """Return a node's network in Gbit/s from '8x ConnectX-7 IB NDR 400Gb/s', '1600 Gbps/node' or the like."""
+    """Return a node's network Gbit/s from text such as '8x ConnectX-7 IB NDR 400Gb/s' or '1600 Gbps/node'."""
     lanes = re.findall(
         r"(\d+)\s*x\s*(?:[A-Za-z][\w\- ]*?\s)?(?:IB |NDR |InfiniBand )*(\d+)\s*G(?:bE|b/s|bps|be)", text
     )
@@ -190,7 +190,7 @@ def _memory_metric(kind: str) -> str:
 
 
 _OPTIMIZERS = (
-    # Optimizers whose states are not AdamW's: row and column sums, one or no moment, or a preconditioner.
+    # Optimizers whose state is not AdamW's: row and column sums, one moment or none, or a preconditioner.
     (r"adafactor|sgd|lion|muon|soap|shampoo|sophia|adagrad|rmsprop|galore|lomo|schedule|apollo|came", ""),
     (r"paged.*8.*(in bwd|in backward)", "paged8bit_inbwd"),
     (r"paged.*(in bwd|in backward)", "paged32_inbwd"),
@@ -258,7 +258,7 @@ def _gpu_count(row: Row, read: RunRow) -> float:
 def read_published(
     row: Row, known: Mapping[str, Architecture], gpu_of: Callable[[str, RunRow], str]
 ) -> RunRow:
-    """Read one row of the published compilation as settings of a run.
+    """Read one row of the published compilation as the settings of a run.
 
     Raises RunError if the model, method or GPU is missing or unknown, and for a run that the settings cannot
     describe: another method, another optimizer's state, or layers spread over GPUs that wait for each other.
@@ -285,7 +285,7 @@ def read_published(
     settings["seq_len"] = number(row, "seq_len")
     settings["micro_batch"] = number(row, "micro_batch_per_gpu")
     framework = set_framework(read, named, source)
-    # Within one rack of GB200 or GB300, NVLink joins the nodes, so the network that a row names is unused.
+    # Within one rack of GB200 or GB300, NVLink connects the nodes, so the network named in a row is unused.
     if not (str(settings["gpu"]).startswith(("gb200", "gb300")) and gpus <= 72):
         settings["node_network_gbps"] = _network_gbps(f"{row.get('interconnect') or ''} | {notes}")
     _precision(row.get("precision") or "", method, framework, settings)
@@ -354,7 +354,7 @@ def _read_adapters(row: Row, read: RunRow, method: str, framework: Framework | N
 
 
 def _read_deepspeed(read: RunRow) -> None:
-    """Set the precision of DeepSpeed, which casts the module with adapters and norms, and keeps fp32 copies.
+    """Set DeepSpeed's precision: it casts the module, including adapters and norms, and keeps fp32 copies.
 
     See deepspeed/runtime/engine.py, _configure_distributed_model.
     """

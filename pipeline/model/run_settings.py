@@ -1,4 +1,4 @@
-"""Reads a row of a run file as the settings of a run, named as the columns of catalog/measured_runs.csv."""
+"""Reads a row of a run file as the settings of a run, named like the columns of catalog/measured_runs.csv."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -35,7 +35,7 @@ TEXTS: Mapping[str, Collection[str]] = {
     "offload": ("act", "cpu", "cpu+act"),
     "memory_metric": ("alloc", "reserved", "smi"),
 }
-"""The settings of a run whose values are words in memory_of and speed_of, with the words allowed for each."""
+"""The settings of a run that memory_of and speed_of take as strings, with the values allowed (empty: any)."""
 _WHOLE = (
     "gpu_count", "node_count", "lora_rank", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "micro_batch", "seq_len", "grad_accum",
@@ -55,10 +55,10 @@ MOST = 1e9
 
 @dataclass(slots=True)
 class RunRow:
-    """Settings in the model's layout, and the assumptions made, each as a setting's name and a text.
+    """Settings in the model's layout, and the assumptions made, each as a setting's name and a description.
 
     ``scaled_to`` is set if the model's shape is unknown and ``settings['model']`` is its likeness;
-    ``extrapolated`` is True if something else is unknown, for which no published run gives evidence.
+    ``extrapolated`` is True if anything else is unknown, so that no published run gives evidence for it.
     """
 
     settings: Settings
@@ -68,7 +68,7 @@ class RunRow:
 
 
 def number(row: Row, column: str) -> float | None:
-    """Return a positive number; None if the column is empty or absent. Raises RunError for any other text."""
+    """Return a positive number; None if the column is empty or absent. Raises RunError for anything else."""
     text = (row.get(column) or "").strip()
     if not text:
         return None

@@ -38,7 +38,7 @@ from pipeline.parsing.prices import RowError
 from pipeline.parsing.printable import MAX_CHARACTERS, printable, printable_json
 
 MAX_RAW_CHARACTERS = 2_000
-"""The most characters that a reject keeps of a row's text."""
+"""The most characters of a row's text that a reject keeps."""
 
 MAX_REJECTS = 10_000
 """The most rejects kept per reading; a warning counts the rest. Azure's list, the longest, has fewer rows."""
@@ -59,8 +59,8 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     """Return a reader's rows as offers, rejects and warnings.
 
     ``rates`` gives dollars per unit of a foreign currency; if a currency has no rate, ``usd_*`` is None and
-    ``native_price`` is kept. Errors of the reader pass through. Raises SourceChangedError, and stops reading,
-    if there are many more offers than expected.
+    ``native_price`` is kept. Errors raised by the reader are not caught. Raises SourceChangedError, and stops
+    reading, if there are many more offers than expected.
     """
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
@@ -210,8 +210,8 @@ def _stated_columns(row: Listing, config: SourceConfig) -> dict[str, Any]:
 
 
 def tier_class(tier: str | None, price_kind: str, of_source: TierClass) -> TierClass:
-    """Return the class of an offer's tier: the class that its price kind implies, or with whose name the tier
-    begins, as in ``marketplace_verified``; else the source's class."""
+    """Return the class of an offer's tier: the class that its price kind implies, the class whose name the
+    tier starts with (as in ``marketplace_verified``), or else the source's class."""
     if price_kind == "serverless":
         return "serverless"
     return next((each for each in TIER_CLASSES if tier and tier.startswith(each)), of_source)

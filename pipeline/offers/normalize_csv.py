@@ -51,10 +51,10 @@ def _answer(identity: Identity) -> dict[str, str | None]:
 
 
 def normalized(path: Path) -> tuple[list[str], list[dict[str, str | None]], str]:
-    """Return the columns of ``path`` and the answer, the rows with all of them, and the file's separator.
+    """Return the columns of ``path`` and of the answer, the rows with all these columns, and the separator.
 
-    The column ``raw_label`` is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
-    An input column that has the name of an answer column is overwritten. Raises CsvError.
+    The ``raw_label`` column is required; ``provider``, ``kind``, ``context`` and ``gpu_count`` are optional.
+    An input column with the same name as an answer column is overwritten. Raises CsvError.
     """
     table = read_csv(path)
     if LABEL not in table.columns:

@@ -1,1 +1,1 @@
-"""Dagster's view of the daily job. Only this room imports dagster; the other rooms do the work."""
+"""Dagster's view of the daily job. Only this package imports dagster; the other packages do the work."""

@@ -29,7 +29,7 @@ def failed_runs(context: dg.RunFailureSensorContext, home: GpufareHome) -> None:
     errors = [str((data.error.cause or data.error).message).strip() for data in failed if data.error]
     ended = f"it was ended from outside, killed, out of memory or too slow ({context.failure_event.message})"
     reason = "; ".join(errors) or ended
-    # If gpufare itself raised the Failure, publish_day has kept the incident.
+    # If gpufare itself raised the Failure, publish_day has already recorded the incident.
     is_kept = bool(failed) and all(data.user_failure_data for data in failed)
     _record_failure(context, home.folders(), reason, is_kept)
 
@@ -45,7 +45,7 @@ def _record_failure(
 ) -> None:
     """Record the outcomes that the run did not record, and one incident.
 
-    ``is_kept`` is True if a run without sources has kept its incident itself.
+    ``is_kept`` is True if a run without sources has already recorded its incident.
     """
     run = context.dagster_run
     began = _began(context)

@@ -34,7 +34,7 @@ def table_key(table: str) -> dg.AssetKey:
 
 
 def code_version(definition: Iterable[str]) -> str:
-    """Return a version for source texts: Dagster marks assets made with an earlier version as outdated."""
+    """Return a version for source code: Dagster marks assets made with an earlier version as outdated."""
     digest = hashlib.sha256()
     for text in definition:
         digest.update(text.encode() + b"\0")

@@ -105,7 +105,7 @@ def _failed(config: SourceConfig, day: date, home: Home) -> bool:
 
 
 def schedules() -> list[dg.ScheduleDefinition]:
-    """Return every schedule, running by default."""
+    """Return all schedules, which run by default."""
     return [
         capture,
         capture_again,

@@ -39,7 +39,7 @@ EXPECTATIONS = "expectations"
 MAX_DESCRIPTION_CHARACTERS = 1_000
 
 CAPTURE_POOL = "capture"
-"""The pool in which no two runs ask the sources' hosts, or write the sources' record, at the same time.
+"""The pool that keeps two runs from asking the sources' hosts, or writing their record, at the same time.
 Within a run, sources that share a host are asked one after the other."""
 
 _Events = Iterator[dg.MaterializeResult[None] | dg.AssetCheckResult]
@@ -144,7 +144,7 @@ def _day_of(context: dg.AssetExecutionContext) -> date:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run, with its day and the reasons why sources failed, by source."""
+    """A run, with its day and, for each source that failed, the reason."""
 
     context: dg.AssetExecutionContext
     resource: GpufareHome
@@ -249,7 +249,7 @@ def _raw_metadata(capture: Capture, home: Home) -> dict[str, str | int | dg.Meta
 
 
 def _has_live_prices(config: SourceConfig, archive: Archive) -> bool:
-    """True if the newest captured day has an answer of the source itself."""
+    """True if the newest captured day has an answer from the source itself."""
     return any(
         capture.replayed_from is None and any(entry.usable for entry in capture.entries)
         for day in archive.days(config.name)[-1:]
@@ -278,7 +278,7 @@ def markdown_of(reason: str) -> str:
 
 def _evidence(config: SourceConfig, captures: Sequence[Capture], home: Home) -> dict[str, Any]:
     """Return the last accepted day, the newest capture's folder, and the first of the capture's addresses
-    that gave no usable answer, or else its first address."""
+    that gave no usable answer, or else the first one."""
     records = Records(home)
     accepted = records.rate_days() if config.kind == "exchange_rates" else records.accepted_days(config.name)
     entries = captures[-1].entries if captures else ()

@@ -70,8 +70,8 @@ def _table_spec(table: PublishedTable) -> dg.AssetSpec:
 
 
 def _checked_tables() -> dict[str, dg.AssetKey]:
-    """Return the table of each check: the last table that the check reads, which is the closest to users'
-    questions."""
+    """Return the table that each check belongs to: the last one that the check reads, which is the closest to
+    users' questions."""
     order = [table.name for table in lineage]
     with connect() as connection:
         reader = Lineage(connection)

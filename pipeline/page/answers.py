@@ -170,7 +170,7 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
 
 
 def _ways(grid: Grid) -> dict[str, list[Any]]:
-    """Return the columns of the ways, workload by workload; totals are differences from the total before."""
+    """Return the columns of the ways, by workload; each total is the difference from the previous one."""
     columns: dict[str, list[Any]] = {
         name: [] for name in ("count", "machine", "offer", "total", "low", "high", "hours")
     }
@@ -186,7 +186,7 @@ def _ways(grid: Grid) -> dict[str, list[Any]]:
 
 
 def differences(numbers: list[int]) -> list[int]:
-    """Return each number minus the number before it."""
+    """Return each number minus the previous one."""
     return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
 
 

@@ -71,7 +71,7 @@ def _workloads(connection: duckdb.DuckDBPyConnection) -> dict[str, list[Any]]:
 
 
 def tokens_text(tokens: float) -> str:
-    """Return a number of tokens as people write it, but exactly, such as 100M or 1.5M."""
+    """Return an exact number of tokens as people write it, such as 100M or 1.5M."""
     for unit, size in (("B", 10**9), ("M", 10**6)):
         text = f"{tokens / size:.15g}"
         if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:

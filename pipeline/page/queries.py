@@ -37,7 +37,7 @@ def rows(connection: duckdb.DuckDBPyConnection, name: str) -> Iterator[dict[str,
 
 
 def exact(value: Any) -> Any:
-    """Return a value for JSON: decimals as numbers, days as text, whole numbers without a fraction."""
+    """Return a value for JSON: decimals as numbers, days as strings, and whole numbers as integers."""
     if isinstance(value, Decimal):
         value = float(value)
     if isinstance(value, float):

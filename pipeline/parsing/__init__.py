@@ -1,1 +1,1 @@
-"""Parts shared by readers: HTML, text, prices, units, tables and JSON lists."""
+"""Code shared by readers: HTML, text, prices, units, tables and JSON lists."""

@@ -13,13 +13,13 @@ from pipeline.parsing.json_objects import FieldAudit
 _T = TypeVar("_T")
 
 Answers = Sequence[Answer]
-"""Argument of a reader: the answers to one visit's requests."""
+"""The argument of a reader: the answers to one visit's requests."""
 
 Reading = Iterator[Row]
-"""Result of ``read``: listings and rejects, then warnings."""
+"""The result of ``read``: listings and rejects, then warnings."""
 
 Rows = Iterator[Listing | Reject]
-"""Result of a function that is part of a reader."""
+"""The result of a function that is part of a reader."""
 
 Listings = Iterator[Listing]
 
@@ -76,7 +76,7 @@ def _at_least_one(rows: Iterable[Row], complaint: str) -> Reading:
 def each_answer(
     answers: Answers, read: Callable[[Answer], _T]
 ) -> tuple[list[tuple[Answer, _T]], list[Reject]]:
-    """Return each answer with the result of ``read``, for independent answers such as one per region.
+    """Read independent answers, such as one per region; return each answer with the result of ``read``.
 
     An answer that ``read`` refuses becomes a reject. Raises SourceChangedError if every answer is refused.
     """

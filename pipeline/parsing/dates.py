@@ -27,8 +27,8 @@ _LAST = re.compile(r"\b(?:until|through)\b", re.IGNORECASE)
 
 
 def date_of(text: str) -> date | None:
-    """Return the date in a text such as ``2026-10-01`` (with or without a time), ``October 1, 2026`` or
-    ``1 Oct 2026``; None for any other text."""
+    """Return the date in a string such as ``2026-10-01`` (with or without a time), ``October 1, 2026`` or ``1
+    Oct 2026``; None for any other string."""
     text = text.strip()
     iso = _ISO.fullmatch(text)
     for form in ("%Y-%m-%d",) if iso else _FORMATS:
@@ -60,8 +60,8 @@ class Validity:
 def validity(header: str, answer: Answer) -> Validity:
     """Return the period in which a column's prices are valid, according to its header.
 
-    A date without a year is taken as the nearest such date, because price pages announce changes weeks ahead.
-    Raises UnreadableError for a date, or a phrase with "effective", in an unknown form.
+    A date without a year is taken to be the nearest such date, because price pages announce changes weeks
+    ahead. Raises UnreadableError for a date, or a phrase with "effective", in an unknown form.
     """
     text = _ORDINAL.sub("", header)
     found = list(_STATED.finditer(text))

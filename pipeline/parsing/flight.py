@@ -16,8 +16,8 @@ _PIECE = re.compile(r'self\.__next_f\.push\(\[1,"((?:[^"\\]|\\.)*)"\]\)', re.DOT
 def flight_text(answer: Answer) -> str:
     """Return the pieces of a page's stream, joined and unescaped; a piece may end inside a word.
 
-    An answer without pieces counts as part of a stream that was saved without its page. Raises
-    SourceChangedError when the text cannot be read.
+    An answer without pieces is taken to be part of a stream that was saved without its page. Raises
+    SourceChangedError if the text cannot be read.
     """
     body = answer.text()
     escaped = "".join(_PIECE.findall(body)) or body.replace("\r", "").replace("\n", r"\n")
@@ -31,7 +31,7 @@ def flight_text(answer: Answer) -> str:
 
 def objects_after(text: str, beginning: re.Pattern[str], answer: Answer) -> Iterator[Any]:
     """Yield the JSON value at each match of ``beginning`` in the text of a stream. Raises SourceChangedError
-    if a value is not JSON, and for too many values."""
+    if a value is not JSON, or if there are too many values."""
     for number, found in enumerate(beginning.finditer(text)):
         if number == MAX_VALUES:
             raise answer.changed(f"more than {MAX_VALUES} values in the page's data")

@@ -1,4 +1,4 @@
-"""HTML pages: refused if truncated, read as a visitor sees them, searched for tags that must be unique."""
+"""HTML pages: refused if truncated, read as visitors see them, and searched for tags that must be unique."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -19,8 +19,8 @@ _DISPLAY_NONE = re.compile(r"display\s*:\s*none", re.IGNORECASE)
 def page(answer: Answer) -> BeautifulSoup:
     """Parse an answer as a page.
 
-    Raises SourceChangedError for a page that ends inside a text or a tag, because a truncated price still
-    looks like a price.
+    Raises SourceChangedError for a page that ends inside text or inside a tag, because a truncated price
+    still looks like a price.
     """
     text = answer.text().rstrip()
     if "<" in text and not text.endswith(">"):
@@ -34,10 +34,10 @@ def text_of(tag: Tag) -> str:
 
 
 def strings_in(root: Tag, is_excluded: Callable[[Tag], bool]) -> list[str]:
-    """Return the non-empty texts inside a tag, without comments, superscripts and excluded tags.
+    """Return the non-empty strings inside a tag, without comments, superscripts or excluded tags.
 
     Two digits in a superscript may be cents (``$1<sup>39</sup>``) or a footnote: they are joined to the
-    amount before them in a way that is not a price (``$1~39``).
+    amount before them in a form that is not a price (``$1~39``).
     """
     found: list[str] = []
     in_sup: set[int] = set()

@@ -30,7 +30,7 @@ LEAST_COLUMNS_TO_COMPARE = 3
 
 @dataclass(slots=True)
 class _Fields:
-    """Names of the fields of the objects at one path: fields that were seen, read or peeked at."""
+    """Names of the fields in the objects at one path: those that were seen, read or peeked at."""
 
     path: str
     seen: set[str] = field(default_factory=set)
@@ -42,7 +42,7 @@ class FieldAudit:
     """Compares the fields in one reading's answers with the fields that are read, and the columns in its
     tables with the columns in the yaml.
 
-    A field is named by its path within the item, such as ``gpu_info.count``, and a column by its caption.
+    A field is identified by its path within the item, such as ``gpu_info.count``; a column, by its caption.
     """
 
     def __init__(self, config: SourceConfig) -> None:
@@ -78,7 +78,7 @@ class FieldAudit:
     def items(self, answer: Answer, *names: str) -> list["JsonObject"]:
         """Return the objects in the answer's list: the list under one of ``names``, or the answer itself.
 
-        Raises SourceChangedError if there is no such list, or if it contains items but no object.
+        Raises SourceChangedError if there is no such list, or if it contains items but no objects.
         """
         return self.envelope(answer, names[0]).items(*names)
 
@@ -109,7 +109,7 @@ class FieldAudit:
         yield from map(ReaderWarning, found)
 
     def _column_warnings(self) -> Iterator[str]:
-        """Yield column changes in a page that can still be read: a renamed column is both new and missing.
+        """Yield column changes on a page that can still be read: a renamed column is both new and missing.
         Unless a table was read (an API may have answered instead), no column counts as missing."""
         known = {name.casefold() for name in self.config.columns}
         for key in sorted(self._columns.keys() - known):
@@ -126,7 +126,7 @@ class FieldAudit:
 
 
 def _by_spelling(captions: Iterable[str]) -> dict[str, str]:
-    """Return the captions that are not empty, keyed by their lower-case spelling."""
+    """Return the non-empty captions, keyed by their lower-case spelling."""
     return {name.casefold(): name for caption in captions if (name := clean_text(caption))}
 
 
@@ -149,7 +149,7 @@ class JsonObject:
         return self._audit.config
 
     def peek(self, *path: str) -> Any:
-        """Return the value of a field, possibly of a nested object, to decide whether the object is wanted.
+        """Return the value of a field, possibly in a nested object, to decide whether the object is wanted.
 
         The fields of an object that is only peeked at are not audited.
         """
@@ -162,7 +162,7 @@ class JsonObject:
         return value
 
     def get(self, name: str, *others: str) -> Any:
-        """Return the value of a field as it is in the answer; None if the field is missing."""
+        """Return the value of a field as it appears in the answer; None if the field is missing."""
         if not self._is_counted:
             self._fields.seen.update(self.raw)
             self._is_counted = True
@@ -180,7 +180,7 @@ class JsonObject:
         return present
 
     def text(self, *names: str) -> str:
-        """Return a text that is not empty. Raises RowError if there is none."""
+        """Return a non-empty string. Raises RowError if there is none."""
         value = self.get(*names)
         if not isinstance(value, str) or not value:
             raise RowError(
@@ -189,7 +189,7 @@ class JsonObject:
         return value
 
     def optional_text(self, *names: str) -> str | None:
-        """Return a text that is not empty; None for any other value."""
+        """Return a non-empty string; None for any other value."""
         value = self.get(*names)
         return value if isinstance(value, str) and value else None
 
@@ -259,7 +259,7 @@ class JsonObject:
     def items(self, *names: str) -> list["JsonObject"]:
         """Return the items of an envelope: the objects in its list under one of ``names``.
 
-        Raises SourceChangedError if there is no such list, or if it contains items but no object.
+        Raises SourceChangedError if there is no such list, or if it contains items but no objects.
         """
         lists = [self.get(name) for name in names if name in self]
         if len(lists) != 1 or not isinstance(lists[0], list):
@@ -270,16 +270,16 @@ class JsonObject:
         return objects
 
     def listing(self, label: str, gpu_count: float | None, price: Decimal, **columns: Any) -> Listing:
-        """Return the listing of a price. Unless ``columns`` say otherwise, the price is per hour of the whole
-        machine, on demand and in the source's currency."""
+        """Return the listing for a price. Unless ``columns`` say otherwise, the price is per hour of the
+        whole machine, on demand and in the source's currency."""
         return prices.CellPrice(price, self.config.currency).listing(label, gpu_count, self.answer, **columns)
 
     def name(self, *names: str) -> str:
-        """Return the object's name for rejects, made of the values of these fields."""
+        """Return the object's name for rejects, made up of the values of these fields."""
         return ", ".join(str(self.peek(name)) for name in names)
 
     def reject(self, error: RowError, name: str, raw: Any = None) -> Reject:
-        """Return a reject for this object; ``raw``, if given, is kept in place of the whole object."""
+        """Return a reject for this object; ``raw``, if given, is stored instead of the whole object."""
         return Reject(error.reason, f"{name}: {error}", raw or self.raw, self.answer)
 
 
@@ -287,7 +287,7 @@ def read_rows(
     items: Iterable[JsonObject], read: Callable[[JsonObject], Iterator[Listing | Reject]], *named_by: str
 ) -> Iterator[Listing | Reject]:
     """Yield the rows that ``read`` yields for each item. An item that raises RowError becomes a reject, named
-    by the item's fields ``named_by``."""
+    after the item's ``named_by`` fields."""
     for item in items:
         try:
             yield from read(item)

@@ -15,7 +15,7 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
     """Return the request for the page after ``answer``; None after the last page.
 
     An answer that is not a JSON object has no next page. The caller checks whether an address may be
-    requested, and how often. Raises SourceChangedError when the pages cannot be counted.
+    requested, and how often. Raises SourceChangedError if the pages cannot be counted.
     """
     body = answer.json() if answer.is_json else None
     if not isinstance(body, dict):
@@ -32,7 +32,7 @@ def next_page(request: Request, answer: Answer, paging: Paging) -> Request | Non
 
 
 def _linked(request: Request, link: str) -> Request:
-    """Return the request for a linked page; this request's headers are kept only within the same origin."""
+    """Return the request for a linked page; this request's headers are reused only for the same origin."""
     return replace(request, url=link) if same_origin(link, request.url) else Request(link)
 
 

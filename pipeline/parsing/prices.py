@@ -44,7 +44,7 @@ class CellPrice(NamedTuple):
     flag_reason: FlagReason | None = None
 
     def listing(self, label: str, gpu_count: float | None, answer: Answer, **columns: Any) -> Listing:
-        """Return the listing of the price: per hour of the whole machine, on demand and in its own currency
+        """Return the listing for the price: per hour of the whole machine, on demand and in its own currency
         unless ``columns`` say otherwise. A ``flag_reason`` in ``columns`` overrides that of the price."""
         usual = {
             "native_unit": "instance_hour",
@@ -64,7 +64,7 @@ class CellPrice(NamedTuple):
 def cell_price(
     text: str, units: Collection[str] = HOURLY, currencies: Iterable[str] = CURRENCIES
 ) -> CellPrice:
-    """Return the price in a cell and its currency, which the cell must name. Raises RowError otherwise."""
+    """Return the price in a cell and its currency, which the cell must state. Raises RowError otherwise."""
     if is_not_offered(text):
         raise RowError(RejectReason.NOT_OFFERED, f"no price is given: {text!r}")
     refusals = []

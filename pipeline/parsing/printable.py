@@ -1,4 +1,4 @@
-"""Makes text from price pages safe to store, and safe to show in terminals, files and SQL."""
+"""Makes text from price pages safe to store and to show in terminals, files and SQL."""
 
 import re
 from typing import Any
@@ -10,7 +10,7 @@ LONGEST_ADDRESS = 80
 
 _ADDRESS = re.compile(r"https?://\S+")
 _SPACES = re.compile(r"[\t\n\x0b\f\r\x85\u2028\u2029]")
-# Zero-width and direction marks, which can make one text look like another.
+# Zero-width and direction marks, which can make one string look like another.
 _INVISIBLE = re.compile(
     r"[\xad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\U000e0000-\U000e007f]"
 )
@@ -19,14 +19,14 @@ _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
-    """Return a text without invisible marks; line breaks become spaces, and control characters U+FFFD."""
+    """Return the text without invisible marks; line breaks become spaces, and control characters U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
     return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", _INVISIBLE.sub("", _SPACES.sub(" ", text)))
 
 
 def short_addresses(text: str) -> str:
-    """Return a text in which every long address loses its query, and its end if still too long."""
+    """Return the text with every long URL cut: its query is dropped, then its end if still too long."""
     return _ADDRESS.sub(lambda found: _short_address(found[0]), text)
 
 
@@ -37,7 +37,7 @@ def _short_address(address: str) -> str:
 
 
 def printable_json(value: Any) -> Any:
-    """Return the value with every text in it made printable, including keys."""
+    """Return the value with every string in it made printable, including keys."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, dict):

@@ -82,7 +82,7 @@ def with_validity(prices: Sequence[PriceColumn], answer: Answer) -> list[PriceCo
 
 
 def require_on_demand(prices: Sequence[PriceColumn], headers: Sequence[str], answer: Answer) -> None:
-    """Raise SourceChangedError unless there are on-demand columns, and no two of them take effect on the same
+    """Raise SourceChangedError unless there are on-demand columns and no two of them take effect on the same
     day."""
     days = [price.effective_from for price in prices if price.kind == "on_demand"]
     if not days or len(set(days)) < len(days):
@@ -112,7 +112,7 @@ class Table:
     rows: list[list[Tag]]
 
     def full_rows(self) -> list[tuple[list[Tag], list[str]]]:
-        """Return the rows with one cell under each header, and the texts of their cells."""
+        """Return the rows with one cell under each header, and the text of each cell."""
         return [(row, texts_of(row)) for row in self.rows if len(row) == len(self.headers)]
 
     def other_rows(self, answer: Answer) -> Iterator[Reject]:
@@ -123,7 +123,7 @@ class Table:
                 yield Reject(RejectReason.UNREADABLE_ROW, detail, texts_of(row), answer)
 
     def text(self, texts: Sequence[str], pattern: str) -> str | None:
-        """Return a row's text in the only column whose header matches; None if none or several match."""
+        """Return a row's text in the one column whose header matches; None if none or several match."""
         found = columns(self.headers, pattern)
         return texts[found[0]] if len(found) == 1 else None
 
@@ -137,8 +137,8 @@ def table(tag: Tag) -> Table:
     """Return a ``<table>`` as a grid; the rows of a header are joined from top to bottom ("Reserved 7-30
     days").
 
-    Header rows are those in ``<thead>``, or else the leading rows made of ``<th>`` only. Works on the invalid
-    tables that site builders produce (``<div>`` between ``<tbody>`` and ``<tr>``).
+    Header rows are those in ``<thead>``, or else the leading rows that consist only of ``<th>`` cells. Works
+    even on the invalid tables that site builders produce (``<div>`` between ``<tbody>`` and ``<tr>``).
     """
     trs = [tr for tr in tag.find_all("tr") if tr.find_parent("table") is tag]
     grid = _grid(trs)
@@ -146,7 +146,7 @@ def table(tag: Tag) -> Table:
     above, rows = grid[:height], [row for row in grid[height:] if row]
     widths = {len(row) for row in above}
     if len(widths) > 1:
-        # Header rows of different widths are not aligned with the columns, so no column is named.
+        # Header rows of different widths are not aligned with the columns, so no column gets a name.
         return Table([""] * max(widths), rows)
     headers = [" ".join(dict.fromkeys(filter(None, texts_of(cells)))) for cells in zip(*above, strict=True)]
     return Table(headers, rows)

@@ -1,4 +1,4 @@
-"""Kind and committed term of a price, as stated in a header, title or label."""
+"""The kind and committed term of a price, as stated in a header, title or label."""
 
 import re
 
@@ -20,14 +20,14 @@ _KINDS: tuple[tuple[re.Pattern[str], PriceKind], ...] = (
 
 
 def price_kind(text: str) -> PriceKind | None:
-    """Return the kind of price that a text names; None if it names none."""
+    """Return the kind of price that the text names; None if it names none."""
     return next((kind for pattern, kind in _KINDS if pattern.search(text)), None)
 
 
 def term_days(text: str) -> int | None:
-    """Return the first term in a text ("12-month commitment"), in days; None if there is none.
+    """Return the first term in the text ("12-month commitment"), in days; None if there is none.
 
-    A range ("7-30 days", "2 weeks - 1 year") gives its shortest term.
+    For a range ("7-30 days", "2 weeks - 1 year"), this is the shortest term.
     """
     found = _TERM.search(text)
     return int(found["count"]) * DAYS_PER[found["unit"].lower()] if found else None

@@ -1,6 +1,6 @@
-"""Strict reading of text, marks of absence, numbers and money as price pages write them.
+"""Strict reading of text, marks of absence, numbers and money as they appear on price pages.
 
-Nothing is guessed. A text that is not exactly one readable number raises UnreadableError, which the reader
+Nothing is guessed. Text that is not exactly one readable number raises UnreadableError, which the reader
 turns into a reject.
 """
 
@@ -28,7 +28,7 @@ _DASHES = re.compile(r"[‐-―−]")
 _INVISIBLE = re.compile(r"[\u200b-\u200f\u2060\ufeff\u00ad]")
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,15})(?:\.[0-9]{1,15})?"
 STARTING_AT = r"(?:(?:start(?:s|ing)\s)?from|start(?:s|ing)\sat|as\slow\sas)"
-"""Words before an amount that make it the lowest of several prices."""
+"""Words before an amount that mark it as the lowest of several prices."""
 AMOUNT = r"[0-9][0-9,]*(?:\s?\.[0-9]+)?"
 """An amount of money, with or without a space before the decimal point ("$2 .0000")."""
 
@@ -40,7 +40,7 @@ MONEY_IN_TEXT = (
     rf"(?>(?:\b(?i:{STARTING_AT})\s)?"
     rf"{_SIGN}(?:\s?(?=\d)(?:{AMOUNT})?|(?={_GLUED}))(?:{_CONTINUED}|{_GLUED})*)"
 )
-"""Money in running text, up to its unambiguous end, with any words that make it a starting price.
+"""Money in running text, up to its unambiguous end, with any words that mark it as a starting price.
 
 Characters glued to the amount are part of the match (``$1.3O``, ``$1.39x``, ``$1.39-2.49``, ``A$1.39``), so
 that ``money`` refuses the whole text instead of reading a smaller price or another country's dollars.
@@ -56,7 +56,7 @@ class UnreadableError(ValueError):
 
 
 def clean_text(text: str) -> str:
-    """Return a text in one Unicode form, with single spaces and without invisible characters or footnote
+    """Return the text in one Unicode form, with single spaces and without invisible characters or footnote
     marks."""
     text = _MARKDOWN_LINK.sub(r"\1", _FOOTNOTE.sub("", _INVISIBLE.sub("", text)))
     return " ".join(_DASHES.sub("-", unicodedata.normalize("NFKC", text)).split())
@@ -76,7 +76,7 @@ def is_starting_price(text: str) -> bool:
 def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> Decimal:
     """Return the amount in a cell such as ``$ 3.49 /hr``, ``from $1.55`` or ``$2 .0000/ 1 hour``.
 
-    ``units`` are the spellings of a unit allowed after the amount (in lower case, without spaces or slash).
+    ``units`` are the spellings of a unit allowed after the amount (in lower case, without spaces or slashes).
     Raises UnreadableError for another currency, another unit, several numbers or no number.
     """
     sign = _SIGNS[currency]
@@ -100,7 +100,7 @@ def money(text: str, currency: str = "USD", units: Collection[str] = HOURLY) -> 
 
 
 def number(value: Any) -> Decimal:
-    """Return a JSON number or a plain numeric text (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
+    """Return a JSON number or a plain numeric string (``26.00``, ``1,940.00``, ``0E-9``) as Decimal.
 
     Raises UnreadableError for anything else, including NaN and infinities.
     """

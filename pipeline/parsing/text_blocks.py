@@ -62,10 +62,10 @@ _LEADING_PRICE = re.compile(
 def cards(soup: BeautifulSoup, mark: re.Pattern[str], end: re.Pattern[str]) -> Iterator[tuple[Tag, str]]:
     """Yield the element and the text of every card.
 
-    A card is the smallest element with one ``mark`` (a text with a memory size in GB that occurs once in
-    every card, such as ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying
-    inside the element keeps the next card's price out. If one element contains several cards as running text,
-    that text is cut after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
+    A card is the smallest element with one ``mark`` (text with a memory size in GB that occurs once in every
+    card, such as ``Hopper · 80 GB``) and at least one ``end`` (a price, or "Contact sales"). Staying inside
+    the element keeps the next card's price out. If one element contains several cards as running text, that
+    text is cut after each ``end``. A mark without an end is yielded as it is, for the reader to reject.
     """
     done: dict[int, Tag] = {}
     for string in soup.find_all(string=_MEMORY_UNIT):
@@ -100,7 +100,7 @@ def card_around(heading: Tag, is_whole: Callable[[str], bool]) -> Tag | None:
 
 
 def label_before(text: str, mark: re.Pattern[str], price: re.Pattern[str]) -> tuple[str, re.Match[str]]:
-    """Return a card's label (all its text before the mark) and the mark. Raises RowError for other texts."""
+    """Return a card's label (all its text before the mark) and the mark. Raises RowError for other text."""
     found = mark.search(text)
     label = text[: found.start()].strip() if found else ""
     if found is None or not label or len(label) > MAX_LABEL_CHARACTERS or price.search(label):
@@ -132,7 +132,7 @@ def _grow(element: Tag, mark: re.Pattern[str], end: re.Pattern[str]) -> Tag:
 
 
 def _is_long(element: Tag) -> bool:
-    """True if the element has more text than a card. Counting stops at that length: a page may be big."""
+    """True if the element has more text than a card. Counting stops at that length: a page can be long."""
     counted = 0
     for string in element.strings:
         counted += len(string)
@@ -174,7 +174,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class LeadingPrice:
-    """A price at the start of a text: amount and unit as written, and the text after them."""
+    """A price at the start of a string: the amount and unit as written, and the text after them."""
 
     amount: str
     unit: str
@@ -187,7 +187,7 @@ class LeadingPrice:
 
 
 def visible_texts(page: BeautifulSoup) -> list[str]:
-    """Return the texts that a visitor to the page sees, cleaned, in order; each price starts a new text."""
+    """Return the pieces of text that a visitor to the page sees, cleaned; each price starts a new piece."""
     strings = strings_in(page, lambda part: part.name in _NOT_ROWS or hides(part))
     return [
         piece.strip()
@@ -198,15 +198,15 @@ def visible_texts(page: BeautifulSoup) -> list[str]:
 
 
 def items(texts: list[str], starts: list[int], max_texts: int = MAX_ITEM_TEXTS) -> Iterator[Item]:
-    """Yield the items whose labels are at ``starts``, each with at most ``max_texts`` texts up to the next
-    label."""
+    """Yield the items whose labels are at ``starts``, each with at most ``max_texts`` pieces of text up to
+    the next label."""
     for start, following in pairwise([*starts, len(texts)]):
         rest = texts[start + 1 : min(following, start + 1 + max_texts)]
         yield Item(texts[start], " ".join(rest))
 
 
 def leading_price(text: str) -> LeadingPrice | None:
-    """Return the price that a text begins with, in any currency and unit; None if there is none."""
+    """Return the price that the text begins with, in any currency and unit; None if there is none."""
     found = _LEADING_PRICE.match(text)
     return found and LeadingPrice(found["amount"], found["unit"] or "", text[found.end() :])
 

@@ -32,7 +32,7 @@ def usd_per_gb_month(usd_per_hour: Any, gb: Decimal = Decimal(1)) -> Decimal | N
 
 
 def gigabytes(text: str | None) -> float | None:
-    """Return the amount in a text such as ``80 GB``, ``80G`` or ``1.5 GiB``; None for any other text."""
+    """Return the amount in a string such as ``80 GB``, ``80G`` or ``1.5 GiB``; None for any other string."""
     found = _GIGABYTES.fullmatch(text or "")
     return float(found[1]) if found else None
 

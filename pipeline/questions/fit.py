@@ -1,4 +1,4 @@
-"""The fit of a job on a card, the largest micro-batch, the models that fit a card, and two cards compared."""
+"""The fit of a job on a card, the largest micro-batch, the models that fit a card, and card comparisons."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Fit:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """The plan's values by column."""
+        """The plan's values, keyed by column."""
         return next(self.plans.dicts())
 
     @property
@@ -65,8 +65,8 @@ _MICRO_BATCHES = "SELECT * EXCLUDE (job, gpu_id, gpu_count) FROM largest_micro_b
 
 
 def fit(session: Session, job: Job) -> Fit:
-    """Return the fit of a job on the number ``gpus`` (by default 1) of the card ``gpu``. Raises JobError if
-    such a run cannot be planned."""
+    """Return the fit of a job on the card ``gpu``, of which it uses ``gpus`` (1 by default). Raises JobError
+    if such a run cannot be planned."""
     if job["gpu"] is None:
         raise JobError("name the GPU on which the job should fit")
     gpu_id, gpus = one_gpu(session, job["gpu"]), _planned(session, 1 if job["gpus"] is None else job["gpus"])
@@ -115,7 +115,7 @@ COMPARED_OF_A_JOB = {
 
 def compare(session: Session, one: str, other: str, job: Job | None = None) -> Result:
     """Return the facts of two cards side by side: the rows of the macro ``compare_gpus``. With a ``job``,
-    facts on the cheapest way to run it on each card come first, null if there is none. Raises JobError."""
+    facts about the cheapest way to run it on each card come first, null if there is none. Raises JobError."""
     cards = [one_gpu(session, one), one_gpu(session, other)]
     facts = session.ask("FROM compare_gpus(?, ?)", cards)
     if job is None:
@@ -131,5 +131,5 @@ def compare(session: Session, one: str, other: str, job: Job | None = None) -> R
 
 def one_gpu(session: Session, name: str) -> str:
     """Return the gpu_id of a card, given any name that a job may use for it. Raises JobError with the nearest
-    names for an unknown name, and with the cards for a name that means several cards."""
+    names for an unknown name, and with the cards for a name that could mean several cards."""
     return str(session.ask("SELECT one_gpu(?)", [name]).rows[0][0])

@@ -45,9 +45,9 @@ class Job:
 def given_job(
     model: str | None, config: Path | None, settings: dict[str, Any]
 ) -> "tuple[Job, OwnModel | None, list[str]]":
-    """Return the job for a model of the catalogue; or, for a config.json, the job, the file's model, and
-    notes on parts of the file that are not read. Raises JobError, and GivenModelError for a config.json that
-    is not understood.
+    """Return the job, the model read from a config.json (None for a model in the catalogue), and notes on
+    parts of the file that are not read. Raises JobError, and GivenModelError for a config.json that is not
+    understood.
     """
     if config is None:
         return Job(model=model, **settings), None, []
@@ -65,8 +65,8 @@ def _hint(name: str) -> str:
 
 
 def _given(setting: JobSetting, value: Any) -> Any:
-    """Return a value in the form that the macros take and check: several names as one text, 100M as a number.
-    Raises JobError."""
+    """Return a value in the form that the macros take and check: several names as one string, 100M as a
+    number. Raises JobError."""
     if setting.kind == "amount" and isinstance(value, str):
         try:
             return amount_in(value)

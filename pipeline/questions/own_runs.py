@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def own_runs_note(home: Home, rows: Iterable[Mapping[str, Any]]) -> str | None:
-    """Return a line with the speed that the user's runs imply for ``rows`` of ``cheapest_for`` with the same
-    GPU and method, for the first row of each kind; None if there are no such runs."""
+    """Return a line with the speeds that the user's runs imply for ``rows`` of ``cheapest_for`` with the same
+    GPU and method, the first row of each kind; None if there are no such runs."""
     try:
         changed_ns = home.own_runs.stat().st_mtime_ns
     except FileNotFoundError:
@@ -59,7 +59,7 @@ def _sentence(found: "Corrections", kind: tuple[str, str, str], row: Mapping[str
 
 @lru_cache(maxsize=4)
 def _learned(home: Home, changed_ns: int) -> "Corrections":
-    """Return the corrections from the user's runs, cached by the file's time: estimating takes a second."""
+    """Return the corrections from the user's runs, cached by modification time: estimating takes a second."""
     from pipeline.model.corrections import learn
     from pipeline.model.estimate import Estimator
     from pipeline.model.own_runs import read_own_runs

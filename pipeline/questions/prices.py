@@ -1,6 +1,6 @@
 """The database behind a question: the published file, another day's prices, or a copy with another model.
 
-Heavy packages are imported on demand: a question to the published file does not need such imports.
+Heavy packages are imported on demand: a question answered from the published file does not need them.
 """
 
 import shutil
@@ -51,7 +51,7 @@ def prices_of(
 
 
 def _add_model(copy: duckdb.DuckDBPyConnection, given: "OwnModel") -> None:
-    """Add a model to the copy, replacing any model of the same name and deleting the plans of that model."""
+    """Add a model to the copy, replacing any model of the same name and deleting that model's plans."""
     from pipeline.catalog.own import OwnCatalogue
     from pipeline.warehouse.load import load_own
 

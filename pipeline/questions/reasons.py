@@ -11,7 +11,7 @@ INFEASIBLE = {
     "no_4bit_kernels": "no 4-bit kernels for this vendor",
     "too_little_memory": "needs at least {needed_gib:.1f} GiB per GPU, {usable_memory_gib:.1f} usable",
 }
-"""Reasons why a plan does not fit, by ``infeasible_reason``."""
+"""Reasons why a plan does not fit, keyed by ``infeasible_reason``."""
 
 _UNRANKED_MACHINES = {
     "gpu": "the job leaves this GPU out",
@@ -27,7 +27,7 @@ _UNRANKED_MACHINES = {
     "too_many_gpus": "it has {gpus} GPUs, but the job allows at most {max_gpus}",
     "not_planned": "there is no plan for this number of these GPUs, or their specifications are incomplete",
 }
-"""Reasons why a machine that a job names is not ranked, by ``reason`` and ``missed`` of ``machine_ranks``."""
+"""Why a machine that a job names is not ranked, keyed by ``reason`` or ``missed`` of ``machine_ranks``."""
 
 _WHY_NOT = {
     "ranked": "{gpu_count} of it at {provider}",
@@ -46,7 +46,7 @@ _WHY_NOT = {
     "too_late_or_too_expensive": "every offer of it misses the deadline, costs more than the budget, "
     "stops before the job is done, or is a reservation of which too little would be used",
 }
-"""The place of a GPU in a ranking, or why it has no place, by ``reason`` of ``why_not_for``."""
+"""The place of a GPU in a ranking, or why it has no place, keyed by ``reason`` of ``why_not_for``."""
 
 
 def infeasible_text(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Questions to one open database: a job is checked, planned once, and ranked for every question."""
+"""Questions asked of one open database: a job is checked, planned once, and ranked for every question."""
 
 from collections import OrderedDict
 from functools import cached_property
@@ -48,8 +48,8 @@ _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
 
 class Session:
-    """Answers questions on one open database. Plans are kept in temporary tables: a job with other tokens,
-    another deadline or other filters is not planned again."""
+    """Answers questions on one open database. Plans are kept in temporary tables: a job that differs only in
+    tokens, deadline or filters is not planned again."""
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
@@ -81,11 +81,11 @@ class Session:
 
     def plans(self, most_gpus: int = 0, *, every_gpu: bool = False, complete: bool = False) -> str:
         """Return the name of the temporary table with the plans of the job that was completed last, up to the
-        number of GPUs that the job asks for, or up to ``most_gpus`` if that is more. These plans were kept
-        from before, are published, or are made now.
+        number of GPUs that the job asks for, or up to ``most_gpus`` if that is more. The plans are kept from
+        an earlier question, taken from the published file, or made now.
 
-        Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. Published
-        plans, which do not include plans that do not fit, are not used with ``complete``."""
+        Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. With
+        ``complete``, published plans are not used, since they leave out plans that do not fit."""
         wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
@@ -108,7 +108,7 @@ class Session:
 
     @cached_property
     def _most_gpus(self) -> int:
-        """The largest number of GPUs that is planned."""
+        """The largest number of GPUs for which plans are made."""
         return int(self.ask("SELECT max_gpus FROM plan_defaults()").rows[0][0])
 
     @cached_property
@@ -144,7 +144,7 @@ class Session:
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:
-        """Return where the machines that a job names rank: the rows of ``machine_ranks``. Raises JobError."""
+        """Return the ranks of a job's machines: the rows of ``machine_ranks``. Raises JobError."""
         self.rank(job)
         query = f"FROM machine_ranks('{JOBS}', '{{}}', '{RANKED}')"
         rows = list(self.ask(query.format(self.plans())).dicts())

@@ -27,11 +27,11 @@ def replayed_sources(connection: duckdb.DuckDBPyConnection) -> frozenset[str]:
 def not_asked_note(
     connection: duckdb.DuckDBPyConnection, home: Home, environment: Mapping[str, str]
 ) -> str | None:
-    """Name the sources that rankings lack, or will soon lack, because their terms turn them off, or because
-    the user disabled them although they had prices. Return None if all sources are asked. Prices from saved
-    pages need no permission, so the sources of such prices are not named.
+    """List the sources that are missing from rankings, or soon will be, because their terms turn them off or
+    because the user disabled them although they had prices. Return None if all sources are asked. Prices from
+    saved pages need no permission, so the sources of such prices are not listed.
 
-    Facts about sources are read from the published file: 45 yaml files take longer to read than the answer.
+    Facts about sources are read from the published file: reading 45 yaml files takes longer than answering.
     """
     asked: dict[str, bool] = {}
     if home.permissions.exists():

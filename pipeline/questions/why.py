@@ -13,7 +13,7 @@ from pipeline.warehouse.query import Result
 
 _PARTS = f"SELECT part, usd FROM why_total('{RANKED}') WHERE rank = ? ORDER BY place"  # noqa: S608
 
-# A family is judged by its best card: the card ranked first, else the card that came closest.
+# A family is judged by its best card: the card ranked first, or else the card that came closest.
 _WHY_NOT = """
 SELECT n.* EXCLUDE (job)
 FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
@@ -30,7 +30,7 @@ ORDER BY n.rank NULLS LAST, list_position([
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """One answer for a job and its cost: the answer's ``row`` of ``cheapest_for``, the ``parts`` of its total
-    (part, usd, how), the number ``of`` answers, and in words where the job's quotes and own ``machines``
+    (part, usd, how), the number ``of`` answers, and, in words, where the job's quotes and own ``machines``
     rank. ``why_not`` contains the rows of ``why_not_for`` for the GPU that was asked about, with the reason
     in words (detail)."""
 

@@ -14,7 +14,7 @@ from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.replays import observed_day
 
 MIN_HOURS_IN_DAYS = 72
-"""A run of at least this many hours is also given in days."""
+"""A duration of at least this many hours is also given in days."""
 
 LEAST_SHOWN_HOURS = 0.005
 """Unused hours below this number are not shown."""
@@ -24,8 +24,8 @@ OLD_PRICE_DAYS = 2
 
 
 def nothing_fits(job: Job, session: Session, more: Sequence[str] = ()) -> str:
-    """Explain why the ranking of a job is empty and what would have to change, with the command for the
-    easiest such change, followed by the words ``more``."""
+    """Explain why the ranking of a job is empty and what would have to change, and give the command for the
+    easiest such change, with ``more`` appended."""
     ((day, newest, ranked),) = session.ask(
         "SELECT as_of_day, newest_price_day, offers_ranked FROM main.publication"
     ).rows
@@ -113,7 +113,7 @@ def _machine_hours(row: Mapping[str, Any]) -> str:
 
 
 def machine_lines(job: Job, session: Session, shown: int | None = None) -> list[str]:
-    """Return where the quotes and own machines of a job rank, or why they are not ranked; machines among the
+    """Return the ranks of a job's quotes and own machines, or why they are not ranked; machines among the
     first ``shown`` answers are skipped. Raises JobError."""
     if job["quote"] is None and job["own"] is None:
         return []
@@ -183,7 +183,7 @@ def _word(value: Any) -> str:
 
 
 def _unused_terms(session: Session) -> str:
-    """Explain why a short job has no reserved answer."""
+    """Explain why a short job gets no answer with a reserved price."""
     least = "SELECT value FROM main.cost_parameters WHERE name = 'least_term_share'"
     ((share,),) = session.ask(least).rows
     return (
@@ -238,7 +238,7 @@ def _hours(row: Mapping[str, Any]) -> str:
 
 
 def _wait(row: Mapping[str, Any]) -> list[str]:
-    """Return notes on a deadline that is missed or costs money."""
+    """Return notes on a deadline that is missed or that costs extra to meet."""
     lines = []
     if not row["meets_deadline"]:
         deadline = _duration(row["max_hours"])
@@ -275,8 +275,8 @@ _IN_WORDS = {
 
 
 def assumptions(row: Mapping[str, Any]) -> list[str]:
-    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe, the offers without
-    a known place, and sequences longer than the model supports."""
+    """Return lines with the assumptions of a row of ``cheapest_for``: the training recipe, the offers whose
+    place is unknown, and sequences longer than the model supports."""
     taken = json.loads(row["assumptions"])
     lines = [assumed(taken, row["method"])]
     if "offers_without_place" in taken:

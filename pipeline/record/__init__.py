@@ -1,4 +1,4 @@
-"""Days on disk: offers and rejects of each source and day, the outcome of each attempt, and incidents.
+"""Days on disk: offers and rejects for each source and day, the outcome of each attempt, and incidents.
 
 ``months``: offers, rejects and rankings, one Parquet file per source and month.
 ``journal``: outcomes, exchange rates and incidents, one SQLite file.

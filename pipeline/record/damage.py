@@ -19,7 +19,7 @@ class Damage:
     """A file of the record that cannot be read, and why.
 
     ``table`` is offers, rejects, rankings or journal; ``source`` is empty if the file is not for one source;
-    ``stamp`` is the file's stamp at the time when it could not be read. If ``day`` is set, only that day is
+    ``stamp`` is the file's stamp when reading it failed. If ``day`` is set, only that day is
     missing, and the file itself is whole or gone.
     """
 
@@ -32,7 +32,7 @@ class Damage:
 
 
 class RecordError(GpufareError):
-    """A file of the record cannot be read; the text gives the path, the reason and the remedy."""
+    """A file of the record cannot be read; the message gives the path, the reason and the remedy."""
 
     def __init__(self, damage: Damage) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class RecordError(GpufareError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the first line of an error's text, or the error's name if it has no text."""
+    """Return the first line of an error's message, or the error's type if it has no message."""
     lines = str(error).splitlines()
     return lines[0][:MAX_REASON_CHARACTERS] if lines else type(error).__name__
 
@@ -57,7 +57,7 @@ def damage_by(error: BaseException, path: Path, table: str, source: str) -> Dama
 def readable(path: Path, table: str, source: str) -> Iterator[None]:
     """Raise RecordError for any error that a damaged file makes its reader raise.
 
-    Disk errors pass through, and so do errors for a lack of memory, disk space or file handles.
+    Disk errors pass through, and so do errors caused by a lack of memory, disk space or file handles.
     """
     try:
         yield

@@ -22,9 +22,9 @@ _log = logging.getLogger("gpufare")
 
 
 def report_incident(home: Home, incident: Incident) -> bool:
-    """Keep an incident; return True if it is new. Never raises: an incident that cannot be kept is logged.
+    """Record an incident; return True if it is new. Never raises: if recording fails, the incident is logged.
 
-    A lasting cause (see IncidentKind.lasting) is kept once per path and reason. The log is stderr by default.
+    A lasting cause (IncidentKind.lasting) is recorded once per path and reason. The log is stderr by default.
     """
     row = {
         "noticed_at": incident.at,  # AT is an SQL keyword
@@ -48,7 +48,7 @@ def report_incident(home: Home, incident: Incident) -> bool:
 
 
 def kept_incidents(home: Home) -> list[Incident]:
-    """Return the kept incidents, oldest first. Raises RecordError."""
+    """Return the recorded incidents, oldest first. Raises RecordError."""
     journal = Journal(home)
     entries = journal.entries(_KIND)
     with readable(journal.path, "journal", ""):
@@ -56,7 +56,7 @@ def kept_incidents(home: Home) -> list[Incident]:
 
 
 def incident_of(entry: Entry) -> Incident:
-    """Return the incident of an entry. Raises ValueError, KeyError or TypeError if it is invalid."""
+    """Return the incident in an entry. Raises ValueError, KeyError or TypeError if it is invalid."""
     row: Mapping[str, Any] = json.loads(entry.content)
     kinds = {kind.value: kind for kind in IncidentKind}
     return Incident(
@@ -71,7 +71,7 @@ def incident_of(entry: Entry) -> Incident:
 
 
 def cause_of(incident: Incident) -> tuple[Any, ...]:
-    """Return the values that distinguish the causes of incidents, in the form in which incidents are kept."""
+    """Return the values that distinguish the causes of incidents, in the form in which they are stored."""
     path = None if incident.path is None else printable(incident.path)
     reason = printable(incident.reason)[:MAX_TEXT_CHARACTERS]
     return incident.kind, path, incident.source, incident.day, reason

@@ -22,13 +22,13 @@ from pipeline.record.damage import Damage, RecordError, readable, reason_of
 from pipeline.record.months import JOURNAL, TABLES, SourceDay, months
 
 LAYOUT = 2
-"""The home layout that this version reads and writes, kept as the journal's user_version."""
+"""The home layout that this version reads and writes, stored as the journal's user_version."""
 
 BUSY_SECONDS = 60.0
-"""Time limit for waiting for writes of other processes; each write takes milliseconds."""
+"""Time limit for waiting for writes by other processes; each write takes milliseconds."""
 
 LEAST_ENTRY_BYTES = 32
-"""Lower bound for the size of an entry in the file."""
+"""Lower bound on the size of an entry in the file."""
 
 _SCHEMA = """
 CREATE TABLE entries (
@@ -43,7 +43,7 @@ CREATE TABLE entries (
 
 
 class HomeLayoutError(GpufareError):
-    """The home belongs to another version; the text says where the home is and what to set."""
+    """The home belongs to another version; the message says where the home is and what to set."""
 
 
 class Entry(NamedTuple):
@@ -60,7 +60,7 @@ class Entry(NamedTuple):
 
 
 _MENDING = Entry("mending", "", date.min, "", "{}")
-"""Marks a file that lacks entries of the damaged file that it replaced."""
+"""Marks a file that lacks entries from the damaged file that it replaced."""
 
 
 class Journal:
@@ -97,11 +97,11 @@ class Journal:
             connection.execute("DELETE FROM entries WHERE kind = ?", [_MENDING.kind])
 
     def write(self, kind: str, source: str, day: date, name: str, content: str) -> None:
-        """Keep an entry, replacing an earlier entry of that name. Raises UnwritableError."""
+        """Store an entry, replacing any earlier entry with that name. Raises UnwritableError."""
         self.write_all([Entry(kind, source, day, name, content)])
 
     def write_all(self, entries: Iterable[Entry]) -> None:
-        """Keep the entries, either all or none of them. Raises UnwritableError."""
+        """Store the entries, either all or none of them. Raises UnwritableError."""
         with self._writing() as connection:
             _insert(connection, entries)
 
@@ -111,7 +111,7 @@ class Journal:
             connection.execute("DELETE FROM entries WHERE source = ?", [source])
 
     def entries(self, kind: str, source: str | None = None, day: date | None = None) -> list[Entry]:
-        """Return the entries of a kind (optionally of one source or day), by source, day and name."""
+        """Return the entries of a kind (optionally for one source or day), sorted by source, day and name."""
         query, values = "SELECT * FROM entries WHERE kind = ?", [kind]
         for column, value in (("source", source), ("day", day)):
             if value is not None:
@@ -122,7 +122,7 @@ class Journal:
             return [_entry(row) for row in rows]
 
     def days(self, kind: str, source: str | None = None) -> list[date]:
-        """Return the days with entries of a kind (optionally of one source), oldest first."""
+        """Return the days with entries of a kind (optionally for one source), oldest first."""
         query = (
             "SELECT DISTINCT day FROM entries WHERE kind = ? AND source = coalesce(?, source) ORDER BY day"
         )
@@ -196,7 +196,7 @@ class Journal:
             raise RecordError(self._damage(reason_of(error))) from error
 
     def _has_layout(self, connection: sqlite3.Connection) -> bool:
-        """Return False for a file without tables. Raises HomeLayoutError for a file of another version."""
+        """Return False for a file without tables. Raises HomeLayoutError if another version wrote it."""
         ((layout,),) = connection.execute("PRAGMA user_version")
         if layout not in (0, LAYOUT):
             raise HomeLayoutError(
@@ -263,11 +263,11 @@ _DISK_ERRORS = {
     sqlite3.SQLITE_CANTOPEN: EIO,
     sqlite3.SQLITE_IOERR: EIO,
 }
-"""SQLite errors that say nothing about the file's content, each with the system's code for it."""
+"""SQLite errors that say nothing about the file's content, each with the matching system error code."""
 
 
 def _disk_error(error: Exception) -> OSError | None:
     """Return the disk error behind an SQLite error, if any. The lowest byte of an extended error code is the
-    basic code."""
+    primary code."""
     code = _DISK_ERRORS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     return None if code is None else OSError(code, str(error) if code == EIO else os.strerror(code))

@@ -41,7 +41,7 @@ def damages(home: Home) -> list[Damage]:
 def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Incident]:
     """Set damaged files aside and read their days again, exchange rates before prices and older days first.
 
-    Keep the incidents and return them. A file that cannot be moved gets no incident, and neither does a day
+    Record the incidents and return them. A file that cannot be moved gets no incident, and neither does a day
     that has been reported missing before.
     """
     moved = [(damage, done) for damage in found if (done := _set_aside(home, damage)) is not None]
@@ -56,7 +56,7 @@ def mend(home: Home, found: Sequence[Damage], read_again: ReadAgain) -> list[Inc
 
 
 def report_strays(home: Home) -> list[Incident]:
-    """Keep an incident for each file in the record that does not belong there. Return the new incidents."""
+    """Record an incident for each file in the record that does not belong there. Return the new incidents."""
     found = [
         Incident(
             kind=IncidentKind.STRAY_FILE,
@@ -74,7 +74,7 @@ def _rate_sources() -> list[str]:
 
 
 def _set_aside(home: Home, damage: Damage) -> str | None:
-    """Move a damaged file and return a text about what was done; None if the file cannot be moved or was
+    """Move a damaged file and return a description of what was done; None if the file cannot be moved or was
     replaced meanwhile."""
     if damage.day is not None:
         return "there was nothing to set aside"
@@ -115,7 +115,7 @@ def _is_whole(entry: Entry) -> bool:
 
 
 def _days_to_read(home: Home, damage: Damage) -> list[SourceDay]:
-    """Return the sources' days that may be in the archive and belong in a damaged file."""
+    """Return the (source, day) pairs that may be in the archive and belong in a damaged file."""
     if damage.table == "journal":
         return _days_without_entry(home)
     if damage.day is not None:
@@ -153,7 +153,7 @@ def _incident(home: Home, damage: Damage, done: str, read: Sequence[SourceDay]) 
 
 
 def _result(home: Home, damage: Damage, read: Sequence[SourceDay]) -> str:
-    """Return a text about the days that were read again and the days that are lost."""
+    """Describe the days that were read again and the days that are lost."""
     if damage.table == "rankings":
         return f"lost: the rankings kept in {damage.path.stem}, as those of past days are not computed again"
     if damage.table == "journal":

@@ -36,7 +36,7 @@ _PARQUET_TYPES: Mapping[str, Any] = {
     "DATE": pl.Date,
     "TIMESTAMP WITH TIME ZONE": pl.Datetime("us", "UTC"),
 }
-"""The polars type of each DuckDB type in the record."""
+"""The polars type for each DuckDB type in the record."""
 
 
 def _schema(table: str) -> dict[str, Any]:
@@ -56,15 +56,15 @@ BY_SOURCE = ("offers", "rejects")
 TABLES = tuple(SCHEMAS)
 
 DAYS_KEY = "gpufare:days"
-"""Metadata key of a file's days, which are JSON of the form {day: [rows, hash]}."""
+"""Metadata key for a file's days, which are JSON of the form {day: [rows, hash]}."""
 
 JOURNAL = "journal.sqlite"
 BESIDE = (JOURNAL, f"{JOURNAL}-journal", "lock")
-"""Files beside the tables' folders in the folder of the record: the journal, SQLite's second file for the
+"""Files beside the tables' folders in the record's folder: the journal, SQLite's second file for the
 journal, and the lock."""
 
 SEAL_KEY = "gpufare:sha256"
-"""Metadata key of the hash of all bytes of the file, computed with ``_UNSEALED`` in place of the hash
+"""Metadata key for the hash of all the file's bytes, computed with ``_UNSEALED`` in place of the hash
 itself."""
 
 _UNSEALED = b"unsealed".ljust(64, b"-")

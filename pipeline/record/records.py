@@ -38,7 +38,7 @@ class Records:
     """Reads and writes the record of one home.
 
     Reading raises RecordError for a damaged file, writing raises UnwritableError, and both raise
-    HomeLayoutError for a home of another version.
+    HomeLayoutError for a home written by another version.
     """
 
     def __init__(self, home: Home) -> None:
@@ -46,12 +46,12 @@ class Records:
         self._journal = Journal(home)
 
     def write_accepted(self, day: date, source: str, offers: Sequence[Offer]) -> None:
-        """Keep a day's accepted offers of one source, replacing those of an earlier reading of that day."""
+        """Store a source's accepted offers for a day, replacing those of an earlier reading of that day."""
         rows = [offer.model_dump() for offer in offers]
         self._write_rows("offers", source, day, pl.DataFrame(rows, SCHEMAS["offers"], orient="row"))
 
     def write_rejects(self, day: date, source: str, rejects: Sequence[RejectedRow]) -> None:
-        """Keep a day's rejects of one source, replacing those of an earlier reading of that day."""
+        """Store a source's rejects for a day, replacing those of an earlier reading of that day."""
         rows = [
             reject.model_dump() | {"raw": json.dumps(reject.raw, default=str, ensure_ascii=False)}
             for reject in rejects
@@ -59,17 +59,17 @@ class Records:
         self._write_rows("rejects", source, day, pl.DataFrame(rows, SCHEMAS["rejects"], orient="row"))
 
     def write_ranking(self, day: date, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Keep the best rows of a day's ranking, with the columns that SCHEMAS gives."""
+        """Store the best rows of a day's ranking, with the columns listed in SCHEMAS."""
         self._write_rows("rankings", "", day, pl.DataFrame(rows, SCHEMAS["rankings"], orient="row"))
 
     def write_outcome(self, outcome: Outcome) -> None:
-        """Keep the outcome of one attempt at a source."""
+        """Store the outcome of one attempt to read a source."""
         row = asdict(outcome) | {"warnings": "; ".join(outcome.warnings) or None}
         content = json.dumps(row, default=str)
         self._journal.write("outcome", outcome.source, outcome.day, outcome.attempt, content)
 
     def write_exchange_rates(self, day: date, rows: Sequence[dict[str, Any]]) -> None:
-        """Keep the exchange rates used to convert a day's prices, with one row per currency."""
+        """Store the exchange rates used to convert a day's prices, with one row per currency."""
         self._journal.write("exchange_rates", "", day, "", json.dumps(list(rows), default=str))
 
     def remove(self, source: str) -> None:
@@ -78,7 +78,7 @@ class Records:
         self._journal.remove(source)
 
     def outcomes(self, source: str, day: date | None = None) -> list[dict[str, Any]]:
-        """Return the outcome rows of the attempts at a source (optionally of one day), oldest first."""
+        """Return the outcome rows of the attempts to read a source (optionally on one day), oldest first."""
         entries = self._journal.entries("outcome", source, day)
         with readable(self._journal.path, "journal", ""):
             return [outcome_row(entry) for entry in entries]
@@ -97,7 +97,7 @@ class Records:
 
     def exchange_rates(self, day: date) -> list[dict[str, Any]]:
         """Return the rows of a day's exchange rates: day, currency, usd_per_unit, rate_date; an empty list if
-        no rates were kept."""
+        no rates are kept."""
         entries = self._journal.entries("exchange_rates", day=day)
         with readable(self._journal.path, "journal", ""):
             return [row for entry in entries for row in rate_rows(entry)]
@@ -119,11 +119,11 @@ class Records:
         return (days[-1], self.offers(source, days[-1])) if days else None
 
     def accepted_days(self, source: str) -> list[date]:
-        """Return the days with accepted offers of a source, oldest first."""
+        """Return the days with accepted offers from a source, oldest first."""
         return self._days("offers", source)
 
     def days_with_offers(self, source: str | None = None) -> set[date]:
-        """Return the days with accepted offers of a source, or of any source; damaged months are skipped."""
+        """Return the days with accepted offers from a source, or any source; damaged months are skipped."""
         found: set[date] = set()
         for month in months(self._home, "offers", source):
             with suppress(RecordError):
@@ -135,15 +135,15 @@ class Records:
         return day in days_of(self._home, Month.of("offers", source, day))
 
     def rejected_days(self, source: str) -> list[date]:
-        """Return the days on which a source's rejects were kept, even if there were none, oldest first."""
+        """Return the days for which a source's rejects are stored, even if there were none, oldest first."""
         return self._days("rejects", source)
 
     def rate_days(self) -> list[date]:
-        """Return the days with kept exchange rates, oldest first."""
+        """Return the days for which exchange rates are kept, oldest first."""
         return self._journal.days("exchange_rates")
 
     def offers(self, source: str, day: date) -> list[Offer]:
-        """Return the accepted offers of one source and day. Raises FileNotFoundError if none exist."""
+        """Return a source's accepted offers for a day. Raises FileNotFoundError if none exist."""
         month = Month.of("offers", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:
@@ -152,7 +152,7 @@ class Records:
             return [Offer.model_validate(row) for row in rows.iter_rows(named=True)]
 
     def rejects(self, source: str, day: date) -> list[dict[str, Any]]:
-        """Return the rejects of one source and day, with ``raw`` decoded."""
+        """Return a source's rejects for a day, with ``raw`` decoded."""
         month = Month.of("rejects", source, day)
         rows = rows_of(self._home, month).get(day)
         if rows is None:
@@ -170,7 +170,7 @@ class Records:
 
 
 def outcome_row(entry: Entry) -> dict[str, Any]:
-    """Return the row of an outcome. Raises ValueError if the row is invalid or is another attempt's."""
+    """Return the row of an outcome. Raises ValueError if the row is invalid or belongs to another attempt."""
     row = dict(json.loads(entry.content))
     place = {"source": entry.source, "day": f"{entry.day}", "attempt": entry.name}
     if any(row.get(name) != value for name, value in place.items()):

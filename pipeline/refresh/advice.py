@@ -12,7 +12,7 @@ from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 CERTIFICATES = "SSL_CERT_FILE"
 
 FEWEST_ALIKE = 3
-"""If fewer sources than this fail alike, it may be by chance."""
+"""If fewer sources than this fail alike, it may be chance."""
 
 _NOT_NOW = re.compile(r"certificate (?:is not yet valid|has expired)")
 _PATH = re.compile(r"/\S+")

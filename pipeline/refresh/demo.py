@@ -52,7 +52,7 @@ def _require_unused_home(home: Home, day: date) -> None:
 
 
 def _mark(home: Home, day: date) -> None:
-    """Mark the home before the first sample price, so that no refresh adds the providers' prices to it."""
+    """Mark the home before it gets sample prices, so that no refresh adds the providers' prices to it."""
     about = {"about": f"gpufare's demo: sample prices of {day}. No refresh asks the providers into it."}
     with replacing(home.demo) as temporary:
         temporary.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """A CSV file of dated prices, archived day by day and read into the record as the source ``imported``.
 
-A day's capture contains the answers of every file with prices of that day, so that no file replaces another;
-a file that was imported before adds no answer, and its days are read again.
+A day's capture contains the answers from every file with prices for that day, so that no file replaces
+another; a file that was imported before adds no answer, and its days are read again.
 """
 
 import shutil

@@ -175,8 +175,8 @@ def _missing(config: SourceConfig, day: date, captures: Sequence[Capture]) -> Ca
 
 
 def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, _Write | None]:
-    """Read one capture; return its outcome, and the function that writes its rows, if any. Bad content raises
-    no error, but is reported in the outcome. Raises RecordError."""
+    """Read one capture; return its outcome, and the function that writes its rows, if any. Bad content is not
+    raised as an error, but reported in the outcome. Raises RecordError."""
     capture, answers = _answers(capture, home)
     error = capture.error
     if not answers:
@@ -313,7 +313,7 @@ def bounded_warnings(warnings: Sequence[str]) -> tuple[str, ...]:
 
 
 def _printable(text: str | None) -> str | None:
-    """Return a text made safe for terminals, since an error may quote a page."""
+    """Return text made safe for terminals, since an error may quote a page."""
     return None if text is None else printable(text)[:MAX_ERROR_CHARACTERS]
 
 
@@ -363,7 +363,7 @@ def _read_offers(
     }
 
     def write() -> None:
-        """Write the rejects first: without recorded rejects, no new price is believed."""
+        """Write the rejects first: no new price is trusted unless the rejects are recorded."""
         records.write_rejects(capture.day, config.name, built.rejects)
         if acceptance.accepted:
             records.write_accepted(capture.day, config.name, built.offers)

@@ -84,7 +84,7 @@ def captures_of(
     progress: Progress = no_progress,
     limits: Limits | None = None,
 ) -> dict[str, list[Capture]]:
-    """Return the captures to read, by source: those just made, or all captures of the day in the archive.
+    """Return each source's captures to read: those just made, or all captures of the day in the archive.
 
     When the archive is read, sources without a capture are skipped unless they were ``named``, so that the
     outcomes of these sources are kept. Raises GpufareError.
@@ -100,7 +100,7 @@ def captures_of(
 
 
 def _capture_pages(folder: Path, config: SourceConfig, day: date, archive: Archive) -> Capture:
-    """Capture a folder of pages. A capture that cannot be archived has failed, but does not stop others."""
+    """Capture a folder of pages. A capture that cannot be archived counts as failed, but stops no others."""
     try:
         return capture_pages(folder, config, day=day, archive=archive)
     except OSError as error:

@@ -24,7 +24,7 @@ LOCK_SECONDS = 30
 
 def enable(names: Sequence[str], home: Home, today: date, environment: Mapping[str, str]) -> list[str]:
     """Allow the sources to be asked, regardless of their terms; ``today`` is in UTC. Return lines for the
-    user on the terms, the address of the terms, and how to undo this.
+    user on the terms, the URL of the terms, and how to undo this.
 
     A source that is asked by default needs no permission: only an earlier "never" is deleted.
     Raises GpufareError for an unknown or retired source, without changing anything.
@@ -68,7 +68,7 @@ def is_asked(config: SourceConfig, choices: Choices, environment: Mapping[str, s
 
 
 def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[str, str]) -> list[str]:
-    """Return the sources that a live refresh does not ask, why it does not, and how to turn them on, in one
+    """Return the sources that a live refresh does not ask, with the reason and how to turn them on, in one
     line per reason."""
     choices = read_choices(home)
     if choices.problem:
@@ -91,14 +91,14 @@ def off_lines(chosen: Sequence[SourceConfig], home: Home, environment: Mapping[s
 def off_sources(
     configs: Iterable[SourceConfig], home: Home, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Return, by name, why each source that is off is not asked."""
+    """Return why each source that is off is not asked, keyed by name."""
     choices = read_choices(home)
     reasons = {config.name: why_off(config, choices, environment) for config in configs}
     return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
-    """Replace choices by source; None deletes a choice. Return a line if the file was damaged."""
+    """Replace the given sources' choices; None deletes a choice. Return a line if the file was damaged."""
     lines: list[str] = []
     home.root.mkdir(parents=True, exist_ok=True)
     with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):

@@ -26,7 +26,7 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
     """Publish as of ``day``, with ``now`` (UTC) as the time of the build.
 
     Damaged files of the record are set aside, and their days are read again from the archive; damaged and
-    stray files are incidents. Raises BuildError, after keeping the error as an incident.
+    stray files are recorded as incidents. Raises BuildError, after recording the error as an incident.
     """
     mend_journal(home)
     strays = report_strays(home)
@@ -44,10 +44,10 @@ def publish_day(home: Home, day: date, now: datetime, progress: Progress = no_pr
 def store_published(
     home: Home, environment: Mapping[str, str], progress: Progress = no_progress
 ) -> str | None:
-    """Send the published file to the bucket in GPUFARE_STORE and return a line for people; return None if
+    """Send the published file to the bucket in GPUFARE_STORE and return a line on the outcome; return None if
     there is no bucket or no published file.
 
-    Never raises: a failure is an incident, and the next refresh sends the file.
+    Never raises: a failure is recorded as an incident, and the next refresh sends the file.
     """
     try:
         address = store_address(environment)

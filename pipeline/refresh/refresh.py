@@ -82,7 +82,7 @@ def refresh(
     report.stored = store_published(home, environment, progress)
     found += report.published.incidents if report.published else []
     new = [incident for incident in kept_incidents(home) if incident not in known]
-    # A lasting cause is kept once, but every report names it.
+    # A lasting cause is recorded once, but every report names it.
     reported = {cause_of(incident) for incident in new}
     again = [each for each in found if cause_of(each) not in reported]
     report.incidents = [*new, *again]

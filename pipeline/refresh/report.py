@@ -22,7 +22,7 @@ from pipeline.refresh.permissions import is_asked
 from pipeline.warehouse.build import Report
 
 MAX_SHOWN = 20
-"""Largest number of held prices per source, and of incidents, that are listed."""
+"""The maximum number of held prices per source, and of incidents, that is listed."""
 
 
 # ---------------------------------------------------------------- before the first request
@@ -61,8 +61,8 @@ class RefreshReport:
     """The outcome of each source, and what was published.
 
     ``replay_url`` is the server that was asked instead of the providers. ``off`` contains lines on the
-    sources that were not asked, which are then not listed separately. ``stored`` is a line on the bucket with
-    the published file, or None if no bucket is set.
+    sources that were not asked, which are then not listed separately. ``stored`` is a line about the bucket
+    with the published file, or None if no bucket is set.
     """
 
     day: date
@@ -81,8 +81,8 @@ class RefreshReport:
 
     @property
     def asked(self) -> list[Outcome]:
-        """The outcomes of sources that were asked, which excludes retired sources and sources that lack a key
-        or permission."""
+        """The outcomes of sources that were asked: those not retired, and with any key and permission that
+        they need."""
         return [each for each in self.outcomes if each.result.asked]
 
     @property
@@ -92,16 +92,16 @@ class RefreshReport:
 
     @property
     def no_answers(self) -> bool:
-        """True if sources were asked, but none of them gave an answer that can be read."""
+        """True if sources were asked, but none of them gave an answer that could be read."""
         return bool(self.asked) and all(each.requests <= each.failed_requests for each in self.asked)
 
     @property
     def diagnosis(self) -> Diagnosis | None:
-        """The cause, if any, for which most of the asked sources failed."""
+        """The cause, if any, that explains why most of the asked sources failed."""
         return diagnosis(self.outcomes, self.replay_url)
 
     def lines(self) -> list[str]:
-        """Return the report: the sources by their result, then problems and the publication."""
+        """Return the report: the sources grouped by result, then problems and the publication."""
         lines = [*self.source_lines(), *self.off]
         if self.swept_files:
             lines.append(f"deleted {self.swept_files} half-written files of killed runs")
@@ -123,8 +123,8 @@ class RefreshReport:
         return [*lines, *filter(None, [self.stored])]
 
     def source_lines(self, *, recorded: bool = True) -> list[str]:
-        """Return the sources by their result, each in one line, or several in a shared diagnosis. Lines on
-        outcomes that are not ``recorded`` also give the number of requests, the bytes and the seconds."""
+        """Return the sources grouped by result, each in one line, or several in a shared diagnosis. Unless
+        the outcomes are ``recorded``, lines also give the number of requests, the bytes and the seconds."""
         shared = self.diagnosis
         where = "`gpufare sources` has each error" if recorded else "--format json has each error"
         lines = [shared.line(len(self.asked), where)] if shared else []

@@ -1,7 +1,7 @@
 """AWS EC2: on-demand price lists, one per region, and the spot prices for all regions.
 
-Only GPU instance types (settings.gpu_instance_types) under Linux are read; the GPU follows from the instance
-type. Other instance types and operating systems are skipped.
+Only Linux prices of GPU instance types (settings.gpu_instance_types) are read; the GPU follows from the
+instance type. Other instance types and operating systems are skipped.
 """
 
 import re
@@ -29,7 +29,7 @@ def requests(config: kit.SourceConfig, environment: Mapping[str, str]) -> list[k
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return a region's request under the next spelling of its name: some addresses use EU for Europe."""
+    """Return a region's request with the next spelling of its name, since some URLs use EU for Europe."""
     regions = config.settings["regions"]
     failed = _region_of_url(answer)
     spellings = [name for name, code in regions.items() if code == regions.get(failed)]
@@ -127,7 +127,7 @@ def _on_demand(row: kit.JsonObject) -> kit.Listings:
 
 
 def _region_of_url(answer: kit.Answer) -> str:
-    """Return the region's name in the address of an on-demand list, or "" if there is none."""
+    """Return the region's name in the URL of an on-demand list, or "" if there is none."""
     found = re.search(r"/([^/]+)/Linux/index\.json$", unquote(answer.url))
     return found[1] if found else ""
 

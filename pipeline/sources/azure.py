@@ -24,7 +24,7 @@ _SKIP = re.compile(r"&\$skip=(\d+)")
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """Return the request for the linked page. If a full page has no link, the rest of the list is requested
-    by its position."""
+    by offset."""
     linked = kit.next_page(kit.Request(answer.url), answer, _NEXT_LINK)
     if linked is not None:
         return [linked]
@@ -39,8 +39,8 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 
 @kit.joint_reader("no item of a GPU size")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every Linux price of a GPU size, and one reject per size and ordinary reason: meters of other products
-    outnumber the offers and would crowd out the rejects that a person should see."""
+    """Every Linux price for a GPU size, and one reject per size and ordinary reason: meters for other
+    products outnumber the offers and would crowd out the rejects that a person should see."""
     ordinary: dict[tuple[kit.RejectReason, str], list[kit.Reject]] = {}
     for row in (row for answer in answers for row in _read_page(answer, audit)):
         if isinstance(row, kit.Reject) and row.reason in _ORDINARY:
@@ -92,7 +92,7 @@ def _read_item(item: kit.JsonObject, currency: str) -> kit.Rows:
 
 
 def _read_savings_plan(plan: kit.JsonObject, listing: kit.Listing) -> kit.Listing | kit.Reject:
-    """Return the listing under a savings plan, whose price is hourly (a reservation's is a total)."""
+    """Return the listing under a savings plan, whose price is hourly (a reservation's price is a total)."""
     try:
         if listing.price_kind != "on_demand":
             detail = f"a savings plan for a {listing.price_kind} price"

@@ -15,7 +15,7 @@ _SPECS = re.compile(
     r"(?P<price>$|(?<![^\W\d_]).*)",
     re.IGNORECASE,
 )
-"""No letter may be glued to the price: "RAM$2.50" is not the row's price."""
+"""No letter may directly precede the price: "RAM$2.50" is not the row's price."""
 
 
 @kit.reader('no instance with "GiB VRAM"')
@@ -26,7 +26,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _items(texts: list[str]) -> Iterator[kit.Item]:
-    """Yield an item per "80 GiB VRAM"; its name comes first in the same text, or is the previous text."""
+    """Yield an item per "80 GiB VRAM"; its name comes first in the same string, or is the previous string."""
     parts: list[str] = []
     starts: list[int] = []
     for text in texts:
@@ -51,7 +51,7 @@ def _read_item(item: kit.Item, config: kit.SourceConfig, answer: kit.Answer) -> 
         gpu_count = kit.gpu_count_in(label) or 1
     except kit.RowError as error:
         return item.reject(error.reason, str(error), answer)
-    # The memory stated for a MIG slice is the slice's memory, and gives the slice's share of the GPU.
+    # The memory stated for a MIG slice is the slice's memory, and determines the slice's share of the GPU.
     is_slice = re.search(r"MIG\b", label, re.IGNORECASE) is not None
     return price.listing(
         label,

@@ -1,7 +1,7 @@
 """Civo: the GPU tables of the price page, per machine-hour, on demand and for terms of 6 to 36 months.
 
-The page hides the terms and the monthly prices until a visitor selects them, so hidden cells are read. A
-price is given per hour and per month of 730 hours; if the two disagree, both are rejected.
+The page hides the terms and the monthly prices until a visitor selects them, so hidden cells are read, too.
+Each price is given per hour and per month of 730 hours; if the two disagree, both are rejected.
 """
 
 import re
@@ -64,7 +64,7 @@ def _cell(tr: Tag, name: str) -> Tag:
 
 
 def _machine(model: str, tr: Tag) -> dict[str, Any]:
-    """Return the columns of a row's machine, which the table's caption must confirm. Raises RowError."""
+    """Return the columns for a row's machine, checked against the table's caption. Raises RowError."""
     cells = {str(td.get("data-title")): td for td in kit.named(tr, "td")}
     details = [
         found
@@ -119,7 +119,7 @@ def _read_price(
 
 
 def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
-    """Return the price per hour, which the price per month, if any, must confirm. Raises RowError."""
+    """Return the price per hour, checked against the price per month, if any. Raises RowError."""
     texts: dict[str, list[str]] = {"hourly": [], "monthly": []}
     for tag in kit.with_class(cell, "price-value"):
         texts.setdefault(str(tag.get("data-option")), []).append(_bare(kit.text_of(tag)))
@@ -137,6 +137,6 @@ def _hourly_price(cell: Tag, currency: str) -> kit.CellPrice:
 
 
 def _bare(text: str) -> str:
-    """Return a price's text, without its unit if it stands for no price ("N/A per hour")."""
+    """Return a price cell's text, dropping the unit if there is no price ("N/A per hour")."""
     bare = re.sub(r" ?per (?:hour|month)$", "", text)
     return bare if kit.is_not_offered(bare) else text

@@ -1,4 +1,4 @@
-"""Clore.ai: whole servers in a marketplace of hosts, each at the daily dollar price that its host asks."""
+"""Clore.ai: whole servers in a marketplace of hosts, each at its host's asking price in dollars per day."""
 
 import re
 from typing import Any
@@ -7,7 +7,7 @@ from pipeline.sources import kit
 
 HOURS_PER_DAY = 24
 DOLLARS = "USD-Blockchain"
-"""The marketplace's name for dollar balances, for which renters pay in coins."""
+"""The marketplace's name for dollar balances, which renters pay for in coins."""
 
 _THREADS = re.compile(r"\d{1,4}/(\d{1,4})")
 
@@ -38,7 +38,7 @@ def _read_server(server: kit.JsonObject) -> kit.Listings:
 
 
 def _gpu_count(label: str, gpus: Any) -> int:
-    """Return the GPU count in the label, which the list of GPUs, if any, must confirm. Raises RowError."""
+    """Return the GPU count in the label, checked against the list of GPUs, if any. Raises RowError."""
     stated = kit.gpu_count_in(label)
     listed = (
         [name for gpu in gpus for name in (gpu if isinstance(gpu, list) else [gpu])]
@@ -60,6 +60,6 @@ def _available(server: kit.JsonObject, gpu_count: int) -> bool | None:
 
 
 def _threads(cpus: Any) -> float | None:
-    """Return the number of threads in a text such as ``8/16`` (cores and threads)."""
+    """Return the number of threads in a string such as ``8/16`` (cores and threads)."""
     found = _THREADS.fullmatch(cpus) if isinstance(cpus, str) else None
     return kit.optional_number(found[1]) if found else None

@@ -2,7 +2,7 @@
 
 Columns are found by the text of the header row, because they differ between regions. The reader skips the
 price for inference on a single GPU (not a machine to train on) and tables whose header names no GPU (storage,
-and CPU instances, which share the GPU tables' classes).
+and CPU instances, which share the GPU tables' CSS classes).
 """
 
 import re
@@ -22,12 +22,12 @@ _MOBILE_COPY: Mapping[kit.PriceKind, tuple[str, str]] = {
     "on_demand": ("instance-price", "item-value"),
     "spot": ("spot-price", "item-value"),
 }
-"""Classes in the copy of a price for narrow screens: the class of the element, and the class of its price."""
+"""CSS classes in a price's copy for narrow screens: the class of the element and that of its price."""
 
 
 @kit.reader()
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """Every on-demand and spot price of every region. Raises SourceChangedError if there is no GPU table."""
+    """Every on-demand and spot price in every region. Raises SourceChangedError if there is no GPU table."""
     headers: list[str] = []
     for tag in kit.with_class(kit.page(answer), "table-v2"):
         if tag.name != "div":
@@ -40,7 +40,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
         elif own_headers or "gpu-pricing" not in tag.get_attribute_list("class"):
             audit.table(own_headers, is_read=False)
             continue
-        # A table without a header has the columns of the previous table, or, if it comes first, of the yaml.
+        # A table without a header has the columns of the previous table or, if it is the first, the yaml's.
         headers = headers or _usual_headers(tag, answer, audit.config)
         yield from _read_table(tag, headers, answer)
     if not headers:
@@ -58,7 +58,7 @@ def _cells(row: Tag) -> list[Tag]:
 
 
 def _usual_headers(tag: Tag, answer: kit.Answer, config: kit.SourceConfig) -> list[str]:
-    """Return the columns of a table without a header, as many as its first row has cells."""
+    """Return the yaml's columns for a table without a header: as many as its first row has cells."""
     rows = tag.find_all(role="listitem")
     width = len(_cells(rows[0])) if rows else 0
     headers: list[str] = config.settings["usual_columns"][:width]
@@ -112,7 +112,7 @@ def _region(tag: Tag) -> str | None:
 
 
 def _price(cell: Tag, kind: kit.PriceKind) -> kit.CellPrice:
-    """Return the price in a cell (possibly beside a link), which the row's mobile copy must confirm."""
+    """Return the price in a cell (possibly next to a link), checked against the row's mobile copy."""
     value = cell.find("div", recursive=False)
     priced = kit.cell_price(
         kit.text_of(value) if isinstance(value, Tag) and kit.text_of(value) else kit.text_of(cell)

@@ -1,7 +1,7 @@
 """Crusoe: the GPU section of the price page, with prices per GPU-hour.
 
 Each GPU is one list item with its own price cells, so a "Contact sales" cell cannot shift the prices of the
-next row. The headings above the list say what each cell prices.
+next row. The headings above the list say what each cell's price is for.
 """
 
 import re
@@ -34,7 +34,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _section(answer: kit.Answer) -> list[Tag]:
-    """Return every tag from the GPU heading up to the next heading of the page.
+    """Return every tag from the GPU heading up to the next heading on the page.
 
     Other sections list the same GPUs at the prices of other products, so a page with headings must contain
     the GPU section.
@@ -81,7 +81,7 @@ def _read_table(grid: kit.Table, units: frozenset[str], answer: kit.Answer) -> k
 
 
 def _label(name: Tag) -> str:
-    """Return the name and tags: "NVIDIA A100" is listed twice, and only the tags (memory, form) differ."""
+    """Return the name and tags: "NVIDIA A100" is listed twice, with different tags (memory, form factor)."""
     row = name.find_parent(role="listitem")
     tags = kit.texts_of(kit.with_class(row, "pricing-tag")) if row else []
     return " ".join([kit.text_of(name), *filter(None, tags)])

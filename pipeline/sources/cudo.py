@@ -40,8 +40,8 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
 
 
 def _machine_sizes(vcpus: int, ram_gib: int, machine: kit.JsonObject) -> tuple[int, ...] | None:
-    """Return the numbers of GPUs that fit, with their vCPUs and memory, on the host with the most room; None
-    if nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
+    """Return the GPU counts that fit, with their vCPUs and memory, on the host with the most room; None if
+    nothing is free or the answer does not say. (``total...Free`` counts all hosts together.)"""
     room = {"maxGpuFree": 1, "maxVcpuFree": vcpus, "maxMemoryGibFree": ram_gib}
     fitting = [
         machine.whole_number(name) // part for name, part in room.items() if machine.get(name) is not None
@@ -59,19 +59,19 @@ def _part_price(machine: kit.JsonObject, part: str) -> Decimal:
 
 
 def _part(machine: kit.JsonObject, part: str) -> Any:
-    """Return a part's stated price, from ``{"value": "0.0025"}`` or from the value alone."""
+    """Return a part's stated price, from ``{"value": "0.0025"}`` or from a bare value."""
     price = machine.get(part)
     return price.get("value") if isinstance(price, dict) else price
 
 
 def _vcpus(wanted: int, machine: kit.JsonObject) -> int:
-    """Return the wanted number of vCPUs for one GPU, kept within the answer's limits. Raises RowError."""
+    """Return the wanted number of vCPUs for one GPU, clamped to the answer's limits. Raises RowError."""
     most = wanted if machine.get("maxVcpuPerGpu") is None else machine.whole_number("maxVcpuPerGpu")
     return max(1, machine.whole_number("minVcpuPerGpu"), min(wanted, most))
 
 
 def _memory_gib(wanted: int, vcpus: int, machine: kit.JsonObject) -> int:
-    """Return the wanted memory in GiB, kept within the answer's limits: minVcpuPerMemoryGib and
+    """Return the wanted memory in GiB, clamped to the answer's limits: minVcpuPerMemoryGib and
     maxVcpuPerMemoryGib are the fewest and most vCPUs per GiB. Raises RowError."""
     most_per_gib = _limit(machine, "maxVcpuPerMemoryGib")
     least_per_gib = _limit(machine, "minVcpuPerMemoryGib")

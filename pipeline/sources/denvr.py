@@ -1,4 +1,4 @@
-"""Denvr Dataworks: machines on the price page, per GPU-hour, from the data that Wix adds to the page."""
+"""Denvr Dataworks: machines on the price page, per GPU-hour, from the data that Wix embeds in the page."""
 
 import re
 

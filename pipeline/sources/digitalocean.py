@@ -1,4 +1,4 @@
-"""DigitalOcean: GPU Droplets, from the tables of the documentation or from /v2/sizes."""
+"""DigitalOcean: GPU Droplets, from the tables in the documentation or from /v2/sizes."""
 
 import re
 
@@ -30,7 +30,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_table(grid: kit.Table, heading: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.Rows:
-    """Yield the rows of a table, whose heading names the kind of its prices."""
+    """Yield the rows of a table; the heading above it says which kind of prices it has."""
     kind = kit.price_kind(heading)
     headers = config.settings["headers"]
     gpu_at, price_at = (kit.column(grid.headers, headers[name], answer) for name in ("gpu", "price"))
@@ -56,7 +56,7 @@ def _read_sizes(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_size(size: kit.JsonObject) -> kit.Listings:
-    """Yield one listing per region, because a size's list of regions changes by the hour."""
+    """Yield one listing per region, because a size's list of regions changes from hour to hour."""
     gpu, regions, available = size.object("gpu_info"), size.get("regions"), size.get("available")
     total_vram_gib = gpu.object("vram").optional_number("amount")
     disks_gib = [disk.object("size").optional_number("amount") or 0 for disk in size.objects("disk_info")]

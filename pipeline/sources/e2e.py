@@ -1,8 +1,8 @@
-"""E2E Networks: the table of GPU machines on the price page, priced by the hour, the month and the year.
+"""E2E Networks: the table of GPU machines on the price page, priced by the hour, month and year.
 
-Buttons above the table multiply the machines in it; the page arrives with the button for one GPU pressed. A
-line under the table says that prices are per GPU-hour. The button and the line are both checked, because a
-multiplied table looks the same.
+Buttons above the table set the number of GPUs per machine; the page loads with the 1-GPU button pressed. A
+line under the table says that prices are per GPU-hour. Both the button and the line are checked, because the
+table looks the same for any number of GPUs.
 """
 
 import re
@@ -45,7 +45,7 @@ def _lists_gpus(table: kit.Table) -> bool:
 
 
 def _check_count(soup: BeautifulSoup, answer: kit.Answer) -> None:
-    """Raise SourceChangedError unless the pressed button, which looks unlike all others, is for one GPU."""
+    """Raise SourceChangedError unless the pressed button, which looks unlike the others, is for one GPU."""
     buttons = [
         (found[1], tuple(tag.get_attribute_list("class")))
         for tag in soup.find_all("button")

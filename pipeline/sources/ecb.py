@@ -14,15 +14,15 @@ _RATE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]{1,9})?)\s*")
 
 
 def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Rows:
-    """Raise SourceChangedError, because this source gives no offers, only rates (``read_rates``)."""
+    """Raise SourceChangedError, because this source provides no offers, only rates (``read_rates``)."""
     raise kit.SourceChangedError(
         f"{config.title} has exchange rates, not offers; to set a rate yourself, use --fx EUR=1.17"
     )
 
 
 def read_rates(answers: kit.Answers, config: kit.SourceConfig) -> kit.ExchangeRates:
-    """Return the rates of the latest day in the answers. Raises SourceChangedError if the rates are not
-    certain."""
+    """Return the rates of the latest day in the answers. Raises SourceChangedError if the rates are in
+    doubt."""
     if not answers:
         raise kit.SourceChangedError("the ECB gave no answer to read rates from")
     return max((_rates(answer, config) for answer in answers), key=lambda rates: rates.date)

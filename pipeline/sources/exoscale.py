@@ -9,7 +9,7 @@ from pipeline.sources import kit
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per GPU instance type and zone; a type or a price without its counterpart is a reject.
+    """One listing per GPU instance type and zone; a type or price without a counterpart becomes a reject.
 
     Raises SourceChangedError if either list is missing, or if no type has GPUs.
     """

@@ -1,5 +1,5 @@
-"""Google Cloud: machines on the accelerator-optimized page, or sums of the prices of their parts in the
-billing catalogue."""
+"""Google Cloud: machines on the accelerator-optimized page, or sums of their parts' prices in the billing
+catalogue."""
 
 import re
 from collections.abc import Mapping
@@ -111,13 +111,13 @@ def _read_table(grid: kit.Table, answer: kit.Answer, config: kit.SourceConfig) -
 
 
 def _is_section(texts: list[str], gpu_at: int) -> bool:
-    """True if a row only names a family of machines: in one wide cell, or with an empty GPU cell."""
+    """True if a row only names a machine family, either in one wide cell or beside an empty GPU cell."""
     is_name = len(set(texts)) == 1 or texts[gpu_at : gpu_at + 1] == [""]
     return is_name and not any("$" in text for text in texts)
 
 
 def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
-    """Return the columns of a machine's listings. Raises UnreadableError if the GPU count is missing."""
+    """Return the columns for a machine's listings. Raises UnreadableError if the GPU count is missing."""
     parts = _components(components)
     return {
         "label_kind": "instance_type",
@@ -131,8 +131,8 @@ def _machine(name: str, gpu: str, components: str) -> dict[str, Any]:
 
 
 def _price_columns(headers: list[str], answer: kit.Answer) -> list[kit.PriceColumn]:
-    """Return the price columns with their validity. Raises SourceChangedError if a term or day cannot be
-    read, if there is no on-demand column, or if two take effect on the same day."""
+    """Return the price columns with their periods of validity. Raises SourceChangedError if a term or day
+    cannot be read, if there is no on-demand column, or if two take effect on the same day."""
     on_demand, dws = kit.columns(headers, ON_DEMAND_COLUMN), kit.columns(headers, DWS_COLUMN)
     found = [kit.PriceColumn(at, headers[at], "on_demand") for at in on_demand]
     for price in kit.price_columns(headers, answer):
@@ -200,14 +200,14 @@ def _components(text: str) -> dict[str, float]:
 
 
 _Rates = dict[tuple[str, str, str], dict[Decimal, kit.JsonObject]]
-"""Prices in USD per hour (local SSD: per GiB-month), each with its SKU, by part, usage type and region. If
-there are several prices under one key, they contradict each other."""
+"""Prices in USD per hour (local SSD: per GiB-month), each with its SKU, keyed by part, usage type and region.
+Several prices under one key contradict each other."""
 
 
 def _read_catalog(answers: list[kit.Answer], audit: kit.FieldAudit) -> kit.Rows:
     settings = audit.config.settings
     families = settings["families"].values()
-    # A GPU part may have several names: its rates are kept under the first.
+    # A GPU part may have several names: its rates are stored under the first.
     gpu_parts = {part: family["gpu"][0] for family in families for part in family["gpu"]}
     other_parts = {family[name] for family in families for name in ("core", "ram") if name in family}
     other_parts.add(settings["local_ssd"])
@@ -248,7 +248,7 @@ def _unused_gpu(sku: kit.JsonObject, usage: str) -> kit.Reject:
 
 
 def _usage(sku: kit.JsonObject) -> str:
-    """Return a part's usage type in the catalogue, or the scheduler's tier in the part's description."""
+    """Return a part's usage type in the catalogue, or the scheduler's tier named in its description."""
     description = kit.clean_text(str(sku.peek("description")))
     dws = next((tier for tier, words in _DWS_USAGE.items() if words.search(description)), None)
     return dws or str(sku.peek("category", "usageType"))
@@ -257,7 +257,7 @@ def _usage(sku: kit.JsonObject) -> str:
 def _machines(
     name: str, amounts: list[int], family: Mapping[str, Any], rates: _Rates, config: kit.SourceConfig
 ) -> kit.Rows:
-    """Yield a machine type in every region and usage type in which the catalogue prices all its parts."""
+    """Yield a machine type for every region and usage type in which the catalogue prices all its parts."""
     gpus, vcpus, ram_gib, local_ssd_gib = amounts
     for part, usage, region in sorted(rates):
         if part != family["gpu"][0] or usage not in family.get("usage_types", KIND_BY_USAGE):

@@ -1,14 +1,14 @@
-"""GPU.ai: offers of a marketplace, each priced for all of its GPUs."""
+"""GPU.ai: offers on a marketplace, each priced for all of its GPUs."""
 
 from pipeline.sources import kit
 
 CLASSES = {True: "community", False: "secure"}
-"""Class of capacity, by the value of the field ``community``."""
+"""Class of capacity, keyed by the value of the ``community`` field."""
 
 
 @kit.joint_reader("no offer")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every offer once: the list may change while its pages are requested."""
+    """Every offer, but only once: the list may change while its pages are requested."""
     seen: set[str] = set()
     for answer in answers:
         yield from _read_page(answer, audit, seen)

@@ -1,7 +1,7 @@
 """Hot Aisle: the plan cards on the price page, with prices per GPU-hour.
 
 A card is the element around one plan's heading. Prices outside the cards are not read: there the page repeats
-the cards' prices, and states the prices for existing customers.
+the cards' prices, and states prices for existing customers.
 """
 
 import re
@@ -85,7 +85,7 @@ def _terms(card: Tag, text: str) -> tuple[kit.PriceKind, str, int | None]:
 
 
 def _machines(card: Tag) -> tuple[str, list[int]]:
-    """Return the card's GPU and the numbers of GPUs per machine ("2x & 4x"). Raises RowError."""
+    """Return the card's GPU and the possible GPU counts per machine ("2x & 4x"). Raises RowError."""
     texts = list(dict.fromkeys(kit.texts_of(kit.named(card, "span", "p"))))
     labels = [text for text in texts if GPU.fullmatch(text)]
     counts = [text for text in texts if _COUNTS.fullmatch(text)]

@@ -11,7 +11,7 @@ _LEAST_HOURS = "minHours"
 
 @kit.reader("no rental option")
 def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
-    """One listing per option of a single machine; an option with several machines becomes a reject."""
+    """One listing per option with a single machine; an option with several machines becomes a reject."""
     return kit.read_rows(audit.items(answer, "options"), _read_option, "gpuType", "gpuCount", "region")
 
 
@@ -34,7 +34,7 @@ def _read_option(option: kit.JsonObject) -> kit.Listings:
 
 
 def _check_terms(option: kit.JsonObject) -> None:
-    """Raise RowError for an option with an unknown price or term: the known price may be incomplete."""
+    """Raise RowError for an option with an unknown price field or term: its known price may be incomplete."""
     terms = {name for name in option.raw if name.endswith(_PRICE_SUFFIX) or name == _LEAST_HOURS}
     if new := sorted(terms - set(_KNOWN_PRICES)):
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"the effect of {new} on the price is unknown")
@@ -43,8 +43,8 @@ def _check_terms(option: kit.JsonObject) -> None:
 
 
 def _machine(option: kit.JsonObject) -> kit.JsonObject:
-    """Return the only machine of an option. Raises RowError for several machines, whose connection is not
-    stated, and if the option states a different number of GPUs than its machine."""
+    """Return the only machine in an option. Raises RowError if there are several machines (their interconnect
+    is not stated), or if the option and its machine state different numbers of GPUs."""
     machines = option.objects("nodes")
     if len(machines) != 1:
         detail = f"an option of {len(machines)} machines, which are rented together only"

@@ -1,7 +1,7 @@
 """Hyperstack: the GPU cards of the price page (on-demand, reservation, spot), or the API's pricebook; with a
 key, also the API's stock.
 
-Prices are per GPU-hour. A card prices GPUs if one of its headings names them; CPU and AI Studio cards
+Prices are per GPU-hour. A card is for GPUs if one of its column headings says so; CPU and AI Studio cards
 otherwise look the same. The stock gives the regions in which a GPU is free, and the sizes of its machines;
 each on-demand price of a GPU in the stock is listed once per region.
 """
@@ -26,8 +26,8 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per GPU and card, or per GPU row of a pricebook; for on-demand prices, one listing per
     region in which the stock lists the GPU.
 
-    A reservation has a "starting from" price without a term, so it is flagged and not ranked. A stock that
-    cannot be read becomes a reject, and the prices are then listed without regions.
+    A reservation has a "starting from" price without a term, so it is flagged and not ranked. If the stock
+    cannot be read, it becomes a reject, and the prices are listed without regions.
     """
     stock: dict[str, list[dict[str, Any]]] = {}
     for answer in filter(_is_stock, answers):
@@ -95,7 +95,7 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _grid(card: Tag, title: str, config: kit.SourceConfig) -> kit.Table:
-    """Return the card's headings and rows; a GPU card without headings gets the headings in the yaml."""
+    """Return the card's headings and rows; a GPU card without headings gets those in the yaml."""
     kind = None if re.search(r"\bCPU\b", title) else kit.price_kind(title)
     headers = kit.texts_of(kit.with_class(card, "page-price_card_head_item"))
     rows = [
@@ -158,7 +158,7 @@ def _read_listed(item: kit.JsonObject) -> kit.Listings:
 
 
 def _list_price(item: kit.JsonObject) -> Any:
-    """Return the price before the asking account's discount, which ``value`` already includes."""
+    """Return the price before the requesting account's discount, which ``value`` already includes."""
     if "value" not in item:
         raise item.answer.changed(f"{item.peek('name')!r} has no value")
     original = item.get("original_value", "value")

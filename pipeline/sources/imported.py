@@ -1,6 +1,6 @@
-"""Imported: dated prices of many providers, from CSV files that the user gives to ``gpufare import``.
+"""Imported: dated prices from many providers, from CSV files that the user passes to ``gpufare import``.
 
-An answer contains one file's rows for one day, under its header. docs/how-to/import.md gives the layout.
+An answer contains a file's header and its rows for one day. docs/how-to/import.md gives the layout.
 """
 
 import re
@@ -50,7 +50,7 @@ KINDS: Mapping[str, tuple[kit.PriceKind, str | None]] = {
     "serverless": ("serverless", None),
     "marketplace_offer_on_demand": ("on_demand", "marketplace"),
 }
-"""Accepted price kinds, with the tier that some of them name."""
+"""Accepted price kinds, with the tier that some of them imply."""
 
 _UNITS = {"per_gpu_hour": "gpu_hour", "per_instance_hour": "instance_hour"}
 _UNIT_OF_COLUMN = {"usd_per_gpu_hour": "per_gpu_hour", "usd_per_hour": "per_instance_hour"}
@@ -84,7 +84,7 @@ def read(answers: kit.Answers, config: kit.SourceConfig) -> kit.Reading:
 
 
 def columns_of(names: Sequence[str]) -> dict[str, str]:
-    """Return each known column's name in a file with these lower-case names. Raises ValueError."""
+    """Map each known column to its name among these lower-case names. Raises ValueError."""
     found = {}
     for column, aliases in ALIASES.items():
         given = [name for name in aliases if name in names]
@@ -101,7 +101,7 @@ def columns_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def day_of(text: str) -> date:
-    """Return a row's date. Raises RowError unless the date is written YYYY-MM-DD and not before EARLIEST."""
+    """Return a row's date. Raises RowError unless the date is YYYY-MM-DD and not before EARLIEST."""
     try:
         day = date.fromisoformat(text.strip())
     except ValueError as error:

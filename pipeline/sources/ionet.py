@@ -1,4 +1,4 @@
-"""io.net: virtual machines from its network's hosts and from partners, priced as a whole and without fees."""
+"""io.net: virtual machines from hosts in its network and from partners, priced per machine, before fees."""
 
 from pipeline.sources import kit
 
@@ -26,7 +26,7 @@ def _read_machine(machine: kit.JsonObject) -> kit.Listings:
         vcpus=machine.optional_number("vcpu"),
         ram_gib=machine.optional_number("memory"),
         local_disk_gb=machine.optional_number("storage"),
-        # Fees are added to the price on booking.
+        # Fees are added to the price at booking.
         flag_reason=kit.FlagReason.PARTS_PRICED_APART,
     )
 

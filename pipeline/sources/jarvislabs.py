@@ -75,7 +75,7 @@ def _read_gpu(gpu: kit.JsonObject) -> kit.Rows:
 
 
 def _vram(stated: Any) -> dict[str, float]:
-    """Return the memory per GPU in GB, from a text such as ``80`` or ``80 GB``, and {} for any other text."""
+    """Return the memory per GPU in GB from a value such as ``80`` or ``80 GB``; {} for any other value."""
     memory_gb = kit.optional_number(re.sub(r" ?G(i?B)?$", "", str(stated).strip(), flags=re.IGNORECASE))
     return {} if memory_gb is None else {"vram_gb": memory_gb}
 
@@ -88,13 +88,13 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 @cache
 def _spec(generations: tuple[str, ...]) -> re.Pattern[str]:
-    """Return the pattern of a text that occurs once in every card, such as ``Hopper · 80 GB``."""
+    """Return a pattern for the text that occurs once in every card, such as ``Hopper · 80 GB``."""
     names = "|".join(sorted(map(re.escape, generations), key=len, reverse=True))
     return re.compile(rf"\b(?:{names}) ?[·•|] ?(?P<vram>\d{{1,4}}) ?GB\b")
 
 
 def _read_card(text: str, spec: re.Pattern[str], answer: kit.Answer) -> kit.Listing | kit.Reject:
-    """Return the row of a card. The price must follow the memory directly."""
+    """Return the row for a card. The price must follow the memory directly."""
     try:
         label, found = kit.label_before(text, spec, _PRICE)
         rest = text[found.end() :].strip()

@@ -1,6 +1,6 @@
-"""Everything in gpufare that a source's reader may use: readers import nothing else from the rooms below.
+"""Everything in gpufare that a source's reader may use: readers import nothing else from gpufare.
 
-The modules made for readers are exported whole, so that a helper is named only where it is defined.
+The modules made for readers are exported whole, so that each helper is named only where it is defined.
 """
 # ruff: noqa: F403
 

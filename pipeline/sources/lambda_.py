@@ -34,7 +34,7 @@ _EFFECTIVE = re.compile(rf"(?<!cost-)\beffect(?:ive)?\b[^.;]{{0,40}}?\b({_DAY})\
 
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every price on the pages and in the API, without rows that repeat the rows of an earlier page.
+    """Every price on the pages and in the API, except rows that repeat those of an earlier page.
 
     A page with unknown rows, columns or dates is rejected. Raises SourceChangedError if no page can be read.
     """
@@ -144,7 +144,7 @@ def _read_row(
 
 
 def _cells(row: Tag, answer: kit.Answer) -> dict[str, str]:
-    """Return the row's texts by column: the cell's data-label, or else the header above it."""
+    """Return the text of the row's cells, keyed by data-label or, failing that, by the header above."""
     table = row.find_parent("table")
     heads = kit.named(table, "thead") if table else []
     headers = [kit.text_of(th) for head in heads for th in kit.named(head, "th")]
@@ -195,7 +195,7 @@ def _listing(
         kit.clean_text(str(row["data-plan"])),
         float(count),
         answer,
-        # The tab of single GPUs lists machines, like the other tabs.
+        # The single-GPU tab lists machines, like the other tabs.
         gpu_counts=(1,) if count == 1 else None,
         price_kind="reserved" if days else "on_demand",
         native_unit="gpu_hour",
@@ -212,7 +212,7 @@ def _listing(
 
 
 def _term_days(text: str) -> int | None:
-    """Return the shortest commitment of the price, in days; None for on-demand. Raises RowError."""
+    """Return the shortest commitment for the price, in days; None for on-demand. Raises RowError."""
     if kit.price_kind(text) == "on_demand":
         return None
     days = kit.term_days(text) if text[:1].isdigit() else None
@@ -230,6 +230,6 @@ def _bytes(text: str | None) -> float | None:
 
 
 def _effective_dates(text: str, answer: kit.Answer) -> list[date]:
-    """Return the days after "effective" or "take effect" in a text that are later than the answer's day."""
+    """Return the dates that follow "effective" or "take effect" in a text and are after the answer's day."""
     days = (kit.effective_from(kit.date_of(found), answer) for found in _EFFECTIVE.findall(text))
     return sorted({day for day in days if day})

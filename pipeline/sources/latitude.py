@@ -1,7 +1,7 @@
 """Latitude.sh: bare-metal plans with GPUs, per region, from the data embedded in the price page.
 
-A plan is priced per machine: by the hour, or for a month or a year at a lower price. Plans without GPUs are
-skipped, and so are virtual machines, whose GPUs are not in that data.
+A plan is priced per machine: by the hour or, at a lower price, by the month or the year. Plans without GPUs
+are skipped, and so are virtual machines, whose GPUs are not in that data.
 """
 
 import re

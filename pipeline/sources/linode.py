@@ -1,4 +1,4 @@
-"""Linode (Akamai Cloud): GPU plans of the public list of types."""
+"""Linode (Akamai Cloud): GPU plans from the public list of types."""
 
 from pipeline.sources import kit
 

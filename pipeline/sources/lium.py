@@ -1,6 +1,6 @@
 """Lium: the public feed of marketplace nodes that can be rented now, with one offer per node.
 
-Any number of a node's free GPUs can be rented, from the smallest order up, each with its share of the host.
+Any number of a node's free GPUs, from the minimum order up, can be rented, each with its share of the host.
 """
 
 from collections.abc import Mapping
@@ -63,7 +63,7 @@ def _read_node(node: kit.JsonObject) -> kit.Listings:
 
 
 def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
-    """Return the numbers of GPUs that can be ordered now: the whole node if no smallest order is stated."""
+    """Return the numbers of GPUs that can be ordered now: only the whole node if no minimum is stated."""
     total, free = node.gpu_count("gpu_count"), node.whole_number("available_gpu_count")
     stated = node.get("min_rentable_gpu_count")
     smallest = total if stated is None else node.gpu_count("min_rentable_gpu_count")
@@ -76,7 +76,7 @@ def _rentable(node: kit.JsonObject) -> tuple[int, ...]:
 
 
 def _price(node: kit.JsonObject) -> Decimal:
-    """Return the price per GPU-hour, which the price of the whole node, if any, must confirm."""
+    """Return the price per GPU-hour, checked against the price of the whole node, if any."""
     price, gpus = node.price("price_per_gpu_hour"), node.gpu_count("gpu_count")
     if node.get("price_per_node_hour") is not None:
         whole = node.price("price_per_node_hour")
@@ -88,7 +88,7 @@ def _price(node: kit.JsonObject) -> Decimal:
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
     """Return the CPUs, memory and disk that come with ``gpus`` GPUs: a share of the host's, not counting the
-    memory that the host keeps."""
+    memory that the host keeps for itself."""
     share = gpus / node.gpu_count("gpu_count")
     cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
     host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]

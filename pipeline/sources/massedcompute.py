@@ -1,8 +1,8 @@
 """Massed Compute: machines on the price page, priced per machine-hour, from the data embedded in the page.
 
 Every machine occurs twice, as a card for small screens and as a table row, under a key such as ``"H100
-(80GB)-mobile-x 2-1"``, made of the GPU, the number of GPUs, and the place in the group. A cell may come later
-in the stream, on a separate line among other rows, so a row is read only to the end of its line.
+(80GB)-mobile-x 2-1"``, made up of the GPU, the number of GPUs, and the position in the group. A cell may come
+later in the stream, on a separate line among other rows, so a row is read only to the end of its line.
 """
 
 import re
@@ -54,7 +54,7 @@ def _read_machine(
 
 
 def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
-    """Yield the prices in one copy: texts that begin with ``$$`` (an escaped dollar sign), and their unit."""
+    """Yield the prices in one copy, with their unit; ``$$`` (an escaped dollar sign) marks a price."""
     texts = _STRING.findall(row)
     for at, text in enumerate(texts):
         if text.startswith("$$"):
@@ -67,6 +67,6 @@ def _prices(row: str, currency: str) -> Iterator[kit.CellPrice]:
 
 
 def _common(pattern: re.Pattern[str], rows: Sequence[str]) -> float | None:
-    """Return a number that no price depends on, if the copies that contain the number agree; else None."""
+    """Return a number that no price depends on, if the copies that contain it agree; otherwise None."""
     found = {match for row in rows for match in pattern.findall(row)}
     return kit.optional_number(found.pop()) if len(found) == 1 else None

@@ -1,7 +1,7 @@
 """Modal: serverless GPUs, charged per GPU-second.
 
-A row is a text with a vendor's name, followed by a price per second or hour. A price after any other text
-becomes a reject, unless that text begins with a word for CPU, memory or storage.
+A row is a string with a vendor's name, followed by a price per second or hour. A price after any other string
+becomes a reject, unless that string begins with a word for CPU, memory or storage.
 """
 
 import re
@@ -24,7 +24,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _without_vendor(texts: list[str], answer: kit.Answer) -> kit.Rows:
-    """Yield a reject for each price per unit of time after a text that may name a GPU without its vendor."""
+    """Yield a reject for each price per unit of time after a label that may name a GPU without its vendor."""
     for at, label in enumerate(texts):
         if not label[0].isalnum() or GPU_LABEL.fullmatch(label) or NO_GPU.match(label):
             continue

@@ -4,8 +4,8 @@ The price page contains each table as visible rows and again as escaped JSON in 
 Columns come and go: each header gives the kind of price and the day from which the price is valid.
 
 The documentation, in Markdown, has a section for each platform, with its region and one table per currency;
-the dollar table is read. The documentation states preemptible prices exactly, the price page only as "from".
-Prices in both places are read from the documentation, with the CPUs and memory from the price page.
+the dollar table is read. The documentation gives exact preemptible prices, the price page only "from" prices.
+Prices found in both places are read from the documentation, with the CPUs and memory from the price page.
 """
 
 import re
@@ -37,7 +37,7 @@ _EMBEDDED = re.compile(rf'\{{(\\{{0,7}})"type\1":\1"{BLOCK_TYPE}\1"')
 _CUT_ESCAPE = re.compile(r"\\+(?:u[0-9a-fA-F]{0,3})?$")
 
 _Rows = list[list[str]]
-"""Texts of a table's cells, headers first."""
+"""The text of each cell in a table, headers first."""
 
 _GpuAndKind = tuple[str, kit.PriceKind, int | None]
 
@@ -47,7 +47,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """One listing per GPU row, price column and, in the documentation, region. CPU, storage and network
     tables are skipped.
 
-    Raises SourceChangedError for a price page of another shape and, if there is no price page, for
+    Raises SourceChangedError for a price page with a different structure and, if there is no price page, for
     documentation without a GPU price; otherwise, such documentation becomes a reject.
     """
     pages = [answer for answer in answers if not _is_markdown(answer)]
@@ -73,8 +73,8 @@ def _read_page(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | kit.Reject]) -> kit.Rows:
-    """Yield the rows of both, except rows of the price page whose GPU and kind also have an exact price in
-    the documentation. Today's prices are flagged on both sides if the page and the documentation disagree."""
+    """Yield the rows of both lists, except price-page rows whose GPU and kind also have an exact price in the
+    documentation. Today's prices are flagged on both sides if the page and the documentation disagree."""
     of_page, of_documentation = _by_gpu(listed), _by_gpu(exact)
     disputed = {key for key, rows in of_documentation.items() if _disagree(of_page.get(key, []), rows)}
     for row in listed:
@@ -92,7 +92,7 @@ def _merged(listed: list[kit.Listing | kit.Reject], exact: list[kit.Listing | ki
 
 
 def _by_gpu(rows: list[kit.Listing | kit.Reject]) -> dict[_GpuAndKind, list[kit.Listing]]:
-    """Return the listings by GPU and kind, except listings whose price excludes CPU and memory."""
+    """Return the listings, keyed by GPU and kind, except those whose price excludes CPU and memory."""
     found: dict[_GpuAndKind, list[kit.Listing]] = {}
     parts_extra = kit.FlagReason.CPU_AND_MEMORY_CHARGED_EXTRA
     for row in rows:
@@ -145,7 +145,7 @@ def _read_documentation(answer: kit.Answer, *, is_alone: bool) -> kit.Rows:
 
 
 def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
-    """Yield the prices of one platform from its table in dollars, for each of its regions."""
+    """Yield one platform's prices from its dollar table, for each of its regions."""
     tabs = _DOLLARS.findall(body)
     table = tabs[0] if len(tabs) == 1 else "" if "<Tab" in body else body
     lines = [[_cell(cell) for cell in line.strip("| \t").split("|")] for line in _TABLE_LINE.findall(table)]
@@ -184,7 +184,7 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
 
 
 def _gpu_hour_price(row: list[str], title: str, valid: kit.Validity | None) -> kit.CellPrice:
-    """Return the price per GPU-hour in a row of the title's GPU. Raises RowError for any other row."""
+    """Return the price per GPU-hour in a row for the title's GPU. Raises RowError for any other row."""
     if valid is None or len(row) != 3 or not _GPU_HOUR_UNIT.fullmatch(row[2]):
         raise kit.RowError(kit.RejectReason.UNREADABLE_ROW, f"not an item, a price and 1 GPU hour: {row}")
     if _model(row[0]) != _model(title):
@@ -276,7 +276,7 @@ def _tables(answer: kit.Answer) -> list[tuple[str, _Rows]]:
     """Return every table in the page's embedded JSON, with its title."""
     text = answer.text().strip()
     if answer.is_json:
-        # A piece of the page's script may begin like JSON, although its quotes are escaped.
+        # A piece of the page's script may begin like JSON even though its quotes are escaped.
         with suppress(ValueError):
             return list(_tables_in(kit.read_json(text, answer.url)))
     return list(_embedded_tables(text, answer))

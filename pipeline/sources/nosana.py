@@ -6,7 +6,7 @@ from decimal import Decimal
 from pipeline.sources import kit
 
 ONE_GPU = ("PREMIUM", "COMMUNITY")
-"""Types of one-GPU markets whose names state no number of GPUs."""
+"""Market types that have one GPU unless the name states a number of GPUs."""
 
 
 @kit.reader("no market")

@@ -1,4 +1,4 @@
-"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that are billed by these parts.
+"""Oracle Cloud: prices per GPU-hour by part number, and the shapes that are billed by those parts.
 
 Three lists of prices are requested, each only if the previous list fails: the products API, the cost
 estimator's products and the list behind the price page. Only the first list names a part and its unit; from
@@ -19,7 +19,7 @@ _SHAPE_NOTE = re.compile(r" \([^()]{1,40}\)$")
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return a request for the list of prices after the one that failed."""
+    """Return a request for the next price list after the one that failed."""
     lists = [config.requests[0].url, *config.settings["further_price_lists"]]
     after = lists[lists.index(answer.url) + 1 :] if answer.url in lists else []
     return [kit.Request(url) for url in after[:1]]
@@ -47,7 +47,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _items(answer: kit.Answer, audit: kit.FieldAudit) -> list[kit.JsonObject]:
-    """Return the products or shapes of an answer. The list behind the price page gives prices by part number
+    """Return the products or shapes in an answer. The list behind the price page gives prices by part number
     and currency; its known parts are converted to the form of the estimator's products."""
     body = answer.json()
     prices = body.get("items") if isinstance(body, dict) else None
@@ -85,7 +85,7 @@ def _is_gpu_hour(product: kit.JsonObject) -> bool:
 
 
 def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -> Iterator[kit.Reject]:
-    """Add a listing to ``parts``, by number, for each part with one price; yield rejects for other parts."""
+    """Add a listing to ``parts`` (keyed by number) for each part with one price; reject the others."""
     by_number: dict[str, list[kit.JsonObject]] = defaultdict(list)
     for product in products:
         by_number[product.name("partNumber")].append(product)
@@ -106,7 +106,7 @@ def _read_parts(products: list[kit.JsonObject], parts: dict[str, kit.Listing]) -
 
 
 def _part(product: kit.JsonObject) -> kit.Listing:
-    """Return a part number that is billed per GPU-hour as a listing of one GPU."""
+    """Return a listing of one GPU for a part number that is billed per GPU-hour."""
     part_number = product.text("partNumber")
     if _names_its_unit(product):
         label = product.text("displayName")

@@ -1,4 +1,4 @@
-"""OVHcloud: GPU machines in the order catalogue, per hour and per month of the whole machine, without VAT.
+"""OVHcloud: GPU machines in the order catalogue, per hour and per month for the whole machine, without VAT.
 
 A price is an integer in units of 1e-8 of the catalogue's currency. Each price is checked against the text
 that the catalogue shows for it, so that a price on another scale is refused.
@@ -11,7 +11,7 @@ from pipeline.sources import kit
 
 PRICE_UNIT = Decimal("1e-8")
 ROUNDING = Decimal("0.005")
-"""The shown text is rounded to cents: 155819000 is shown as $1.56."""
+"""The displayed price is rounded to cents: 155819000 is shown as $1.56."""
 
 PLAN_CODE = re.compile(r"(?P<flavor>[\w-]+)\.(?P<mode>consumption|monthly\.postpaid)(?:\.(?P<zone>[\w.-]+))?")
 MODES: dict[str, tuple[kit.PriceKind, int | None, kit.NativeUnit]] = {
@@ -38,7 +38,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _catalogue(answer: kit.Answer, audit: kit.FieldAudit) -> tuple[str | None, list[kit.JsonObject]]:
-    """Return the currency and the GPU add-ons. In a bare list of add-ons, the shown prices name the
+    """Return the currency and the GPU add-ons. In a bare list of add-ons, the displayed prices give the
     currency."""
     body = audit.envelope(answer, "addons")
     is_list = answer.body.lstrip().startswith(b"[")
@@ -92,9 +92,9 @@ def _plan(code: str, technical: kit.JsonObject) -> tuple[str, str, str | None]:
 
 
 def _pricing(addon: kit.JsonObject, unit: kit.NativeUnit) -> kit.JsonObject:
-    """Return the pricing entry of the only recurring price, which may be repeated; set-up prices are ignored.
+    """Return an entry with the only recurring price (several may repeat it); set-up prices are ignored.
 
-    The interval of the price must be the plan's; "none" leaves the interval open.
+    The price's interval must be the plan's own, or "none", which leaves the interval open.
     """
     running = [p for p in addon.objects("pricings") if p.peek("capacities") != ["installation"]]
     if not running:
@@ -107,7 +107,7 @@ def _pricing(addon: kit.JsonObject, unit: kit.NativeUnit) -> kit.JsonObject:
 
 
 def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]:
-    """Return the price and its currency, which the catalogue's shown text must confirm. Raises RowError."""
+    """Return the price and its currency, checked against the displayed price. Raises RowError."""
     text = pricing.optional_text("formattedPrice") or ""
     stated = {code for sign, code in SIGNS.items() if sign in text} | ({currency} if currency else set())
     if len(stated) != 1:
@@ -120,7 +120,7 @@ def _price(pricing: kit.JsonObject, currency: str | None) -> tuple[Decimal, str]
 
 def _shown_amount(text: str) -> Decimal | None:
     """Return the amount in ``2.80 €``, ``$1,387.00 USD``, ``1 940,00 €`` or ``3 $``; None if there is none,
-    or if three digits after a comma or point may be thousands or a fraction."""
+    or if three digits after a comma or point could be either thousands or a fraction."""
     digits = re.sub(r"[^\d.,]", "", text)
     if found := re.fullmatch(r"([\d.,]*\d)[.,](\d{1,2})", digits):
         return Decimal(f"{re.sub('[.,]', '', found[1])}.{found[2]}")

@@ -38,13 +38,13 @@ def _read_offer(offer: kit.JsonObject) -> kit.Listings:
 
 
 def _upstream(name: str | None, config: kit.SourceConfig) -> str | None:
-    """Return the cloud that owns the machine, by its name in the cloud's own source, if any."""
+    """Return the cloud that owns the machine, named as in the cloud's own source, if any."""
     source = kit.configs().get(config.settings["upstream_sources"].get(name, ""))
     return source.provider if source else name
 
 
 def _flag(offer: kit.JsonObject, parts: list[kit.JsonObject]) -> kit.FlagReason | None:
-    """Return the reason why the price may not be a machine's price per hour, or None if it is."""
+    """Return the reason why the price might not be a machine's price per hour, or None."""
     if offer.get("prepaidTime"):
         return kit.FlagReason.PREPAID_TIME
     terms = [(part.get("pricePerUnit"), part.get("defaultIncludedInPrice")) for part in parts]

@@ -35,7 +35,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _read_item(item: kit.Item, by_contract: bool, answer: kit.Answer) -> kit.Listing | kit.Reject | None:
-    """Return the row of a label, a SKU, a price per second and a price per hour; None for running text."""
+    """Return a row from a label, a SKU, a price per second and a price per hour; None for running text."""
     if together := _LABEL_AND_SKU.fullmatch(item.label):
         item = replace(item, label=together["label"], rest=f"{together['sku']} {item.rest}")
     found = _LEADING_SKU.match(item.rest)

@@ -142,7 +142,7 @@ def _listing(gpu: kit.JsonObject, name: str, memory: Mapping[str, object]) -> ki
 
 
 def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
-    """Return the price if the tier offers the GPU. Without the tier's flag, a placeholder is refused."""
+    """Return the price if the tier offers the GPU. A placeholder is refused unless the tier's flag is set."""
     is_offered = gpu.get(_FLAGS[tier])
     if is_offered is False:
         raise kit.RowError(kit.RejectReason.NOT_OFFERED, f"not offered in the {tier} cloud ({name})")
@@ -156,7 +156,7 @@ def _price(gpu: kit.JsonObject, name: str, tier: str) -> Decimal:
 
 
 def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
-    """Return the numbers of GPUs that a pod may have in a tier; None if the answer does not say.
+    """Return the possible numbers of GPUs per pod in a tier; None if the answer does not say.
 
     ``maxGpuCount`` is the larger maximum of the two tiers, so it counts only if no other tier offers the GPU.
     """

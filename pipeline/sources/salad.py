@@ -1,4 +1,4 @@
-"""Salad: interruptible GPUs, from the tables or the blocks of text of the pricing page."""
+"""Salad: interruptible GPUs, from the tables or the blocks of text on the pricing page."""
 
 import re
 from decimal import Decimal
@@ -82,7 +82,7 @@ def _read_block(text: str, answer: kit.Answer, config: kit.SourceConfig) -> kit.
 
 
 def _machine(vram: str | None, ram: str | None, vcpus: str | None) -> dict[str, Any]:
-    """Return a listing's columns for the machine, from the texts of the machine's cells."""
+    """Return a listing's columns for the machine, from the text of the machine's cells."""
     vram_gb, found = kit.gigabytes(vram), _VCPUS.fullmatch(vcpus or "")
     return {
         "context": {} if vram_gb is None else {"vram_gb": vram_gb},

@@ -1,7 +1,7 @@
 """Scaleway: server types with a price per instance-hour in EUR, and, in a second answer, their availability.
 
-Both answers list ``servers`` by name, but with different fields. The zone is stated only in the answer's
-address. Types without a GPU are skipped.
+Both answers list ``servers``, keyed by name, but with different fields. The zone is stated only in the
+answer's URL. Types without a GPU are skipped.
 """
 
 import re
@@ -15,7 +15,7 @@ _AVAILABLE = {"available": True, "scarce": True, "shortage": False}
 
 @kit.joint_reader("no server type with a GPU")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every GPU server type of every zone."""
+    """Every GPU server type in every zone."""
     pages, refused = kit.each_answer(answers, partial(_servers, audit=audit))
     yield from refused
     available = {
@@ -31,7 +31,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 
 
 def _servers(answer: kit.Answer, audit: kit.FieldAudit) -> dict[str, kit.JsonObject]:
-    """Return the servers in an answer by name. Raises SourceChangedError if there are none."""
+    """Return the servers in an answer, keyed by name. Raises SourceChangedError if there are none."""
     body = answer.json()
     found = body.get("servers", body) if isinstance(body, dict) else None
     if not isinstance(found, dict):

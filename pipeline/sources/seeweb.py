@@ -1,4 +1,4 @@
-"""Seeweb: GPU plans of the Cloud Server API, priced per machine-hour, one offer per region."""
+"""Seeweb: GPU plans from the Cloud Server API, priced per machine-hour, one offer per region."""
 
 from pipeline.sources import kit
 

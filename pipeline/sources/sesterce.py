@@ -20,7 +20,7 @@ _FORM_FACTOR = re.compile(r"(?:SXM\d?|PCIe)", re.IGNORECASE)
 
 @kit.joint_reader("neither machines nor a table of prices")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """One listing per machine and region of the console, and one per card of the home page."""
+    """One listing per machine and region on the console, and one per card on the home page."""
     pages, refused = kit.each_answer(answers, lambda answer: list(_read_page(answer, audit)))
     yield from refused
     for _, rows in pages:
@@ -117,7 +117,7 @@ def _read_home(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 
 
 def _says_dollars_on_demand(tag: Tag, config: kit.SourceConfig) -> bool:
-    """True if a table's surroundings name dollars and on-demand, or if the table was cut out of its page."""
+    """True if a table's surroundings mention dollars and on-demand, or if it was cut out of its page."""
     around = tag.parent
     words = kit.text_of(around).casefold() if around and around.name not in ("body", "html") else ""
     return not words or (config.currency.casefold() in words and "on-demand" in words)

@@ -1,4 +1,4 @@
-"""TensorDock: GPUs of a marketplace by place (v2) or host (v0); CPU, memory and disk are charged on top."""
+"""TensorDock: GPUs on a marketplace, by location (v2) or host (v0); CPU, memory and disk cost extra."""
 
 from typing import Any
 

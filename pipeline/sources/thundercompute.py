@@ -28,7 +28,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     documents = [(answer.json(), answer) for answer in answers if answer.is_json]
     bodies = [audit.item(body, answer, kit.ENVELOPE) for body, answer in documents if isinstance(body, dict)]
     prices = _body_with("pricing", object, bodies)
-    # The availability also has "specs", but with texts as values.
+    # The availability response also contains "specs", but its values are strings.
     specs, status = (_body_with("specs", kind, bodies) for kind in (dict, str))
     if prices is not None and specs is not None:
         yield from _read_machines(prices, specs, status)
@@ -88,7 +88,7 @@ def _machine(key: str, machine: kit.JsonObject, price: Any, status: Any) -> kit.
 
 
 def _reject_other_product(text: str, shown: str, config: kit.SourceConfig) -> None:
-    """Raise RowError for a text that names another provider, or a product other than machines."""
+    """Raise RowError for a string that names another provider, or a product other than machines."""
     for name in (*config.settings["other_providers"], *config.settings["other_products"]):
         if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE):
             raise kit.RowError(kit.RejectReason.OTHER_PRODUCT, f"names {name!r}: {shown!r}")
@@ -111,7 +111,7 @@ def _modes(text: str, config: kit.SourceConfig) -> list[str]:
 
 
 def _tier(text: str, config: kit.SourceConfig) -> str:
-    """Return the mode that a text names. Raises RowError unless the text names exactly one mode."""
+    """Return the mode that a string names. Raises RowError unless it names exactly one."""
     found = _modes(text, config)
     if len(found) != 1:
         raise kit.RowError(kit.RejectReason.UNKNOWN_TERMS, f"{len(found)} modes are named in {text[:80]!r}")

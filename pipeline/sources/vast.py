@@ -62,7 +62,7 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
 
 @kit.joint_reader("no search shows any ask")
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
-    """Every ask once, even if several searches show the ask, and its minimum bid. CPU-only asks are skipped;
+    """Every ask, only once even if several searches show it, and its minimum bid. CPU-only asks are skipped;
     a search that hides asks becomes a reject."""
     lists = [answer for answer in answers if _is_list_of_names(answer, audit.config)]
     if any(not _names_in(answer) for answer in lists):
@@ -165,7 +165,7 @@ def _listing(ask: kit.JsonObject, kind: kit.PriceKind) -> kit.Listing:
 
 
 def _price_field(ask: kit.JsonObject, kind: kit.PriceKind) -> str:
-    """Return the field of the price without disk, or, for a trimmed ask, the total with the default disk."""
+    """Return the field for the price without disk or, for a trimmed ask, the total with the default disk."""
     wanted = ["min_bid", "dph_base"] if kind == "spot" else ["dph_base"]
     return next((name for name in wanted if ask.get(name) not in (None, "")), "dph_total")
 
@@ -188,7 +188,7 @@ def _ram_gib(ask: kit.JsonObject) -> float | None:
 
 
 def _region(geolocation: Any) -> str | None:
-    """Return a region such as "Washington, US"; a text such as ", US" names no town."""
+    """Return a region such as "Washington, US"; a string such as ", US" names no town."""
     return str(geolocation).strip(" ,") or None if geolocation else None
 
 
@@ -200,7 +200,7 @@ def _available(ask: kit.JsonObject) -> bool | None:
 
 
 def _is_list_of_names(answer: kit.Answer, config: kit.SourceConfig) -> bool:
-    """True if an answer comes from the list's address, unless it contains asks, as a saved file may."""
+    """True if an answer comes from the list's URL, unless it contains asks, as a saved file may."""
     if answer.url != config.requests[0].url:
         return False
     body = answer.json() if answer.is_json else None
@@ -242,7 +242,7 @@ def _search(
 
 
 def _query_of(answer: kit.Answer) -> dict[str, Any]:
-    """Return the search in the address of the answer, or {} if there is none."""
+    """Return the search in the answer's URL, or {} if there is none."""
     texts = parse_qs(urlsplit(answer.url).query).get("q", [])
     try:
         query = kit.read_json(texts[0], answer.url) if texts else None

@@ -22,7 +22,7 @@ TIERS: dict[str, tuple[str, kit.PriceKind, str | None]] = {
     "Hourly serverless container price": ("serverless continuous", "serverless", None),
     "Hourly serverless spot container price": ("serverless spot", "spot", "serverless"),
 }
-"""For each description of offers on the page: the words that end their names, the price kind and the tier."""
+"""For each description of offers on the page: how their names end, the price kind and the tier."""
 
 API_PRICES: tuple[tuple[str, kit.PriceKind, str | None, bool], ...] = (
     ("price_per_hour", "on_demand", None, True),
@@ -37,7 +37,7 @@ _MARKS = ("instance_type", "discount_percentage", "availabilities")
 
 
 def retry_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
-    """Return a request for the list's address in an earlier version of the API."""
+    """Return a request for the list's URL in an earlier version of the API."""
     earlier = config.settings["earlier_urls"].get(answer.url)
     return [kit.Request(earlier)] if earlier else []
 
@@ -64,7 +64,7 @@ def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
 def _sort(
     answers: kit.Answers, audit: kit.FieldAudit
 ) -> tuple[dict[str, list[kit.JsonObject]], list[kit.JsonObject]]:
-    """Return the objects of the API's lists, by the field that identifies each, and the page's offers."""
+    """Return the API lists' objects, keyed by the field that identifies each list, and the page's offers."""
     lists: dict[str, list[kit.JsonObject]] = defaultdict(list)
     offers: list[kit.JsonObject] = []
     for answer in answers:
@@ -113,7 +113,7 @@ def _locations_by_type(places: list[kit.JsonObject]) -> dict[str, list[str]]:
 
 
 def _read_periods(items: list[kit.JsonObject]) -> tuple[list[tuple[int, Decimal]], list[kit.Reject]]:
-    """Return the periods on sale, in days, each with the share of the hourly price left after its discount;
+    """Return the periods on sale, in days, each with the share of the hourly price left after its discount,
     and the rejects."""
     periods, refused = list[tuple[int, Decimal]](), list[kit.Reject]()
     for item in items:
@@ -151,7 +151,7 @@ def _read_type(item: kit.JsonObject, free: Mapping[str, list[str]] | None) -> ki
     machine = _machine(item)
     if machine is None:
         return
-    fixed_price: dict[str | None, Decimal] = {}  # by tier, which is None for an instance
+    fixed_price: dict[str | None, Decimal] = {}  # keyed by tier, which is None for an instance
     for name, kind, tier, is_expected in API_PRICES:
         try:
             price = item.price(name)
@@ -224,7 +224,7 @@ def _read_page_offer(offer: kit.JsonObject) -> kit.Listings:
     words, kind, tier = TIERS[description]
     label = name.removesuffix(words).strip()
     if not label or label.startswith("CPU"):
-        return  # CPU machines mostly have no name on the page
+        return  # most CPU machines have no name on the page
     count = kit.gpu_count(kit.gpu_count_in(label))
     yield _page_price(offer).listing(label, count, offer.answer, price_kind=kind, tier=tier)
 

@@ -1,6 +1,6 @@
 """Vultr: cloud GPU plans, sold in fractions of a card, and bare-metal plans, identified by their ids.
 
-Prices are per hour for the whole plan, and the same wherever the plan can be deployed.
+Prices are per hour for the whole plan, and are the same wherever the plan can be deployed.
 """
 
 from fractions import Fraction
@@ -56,7 +56,7 @@ def _read_cloud_gpu(plan: kit.JsonObject) -> kit.Rows:
 
 
 def _stated_count(plan: kit.JsonObject) -> Fraction | None:
-    """Return the number of GPUs that a plan states, as a number or a text ("8", "1/4"). Raises RowError."""
+    """Return the number of GPUs that a plan states, as a number or a string ("8", "1/4"). Raises RowError."""
     stated = plan.get("gpu_count")
     if stated is None:
         return None

@@ -1,7 +1,7 @@
 """Reads GPUFARE_STORE, the address of a bucket with a prefix.
 
 Keys are never part of the address: the library reads them from the environment, under each provider's usual
-names.
+variable names.
 """
 
 import re

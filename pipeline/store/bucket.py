@@ -42,7 +42,7 @@ _QUERY = re.compile(r"(https?://[^\s?]+)\?\S+")
 
 @dataclass(slots=True)
 class Bucket:
-    """The objects below one checked address, accessed with the keys in this process's environment.
+    """The objects under one checked address, accessed with the keys in this process's environment.
 
     A bucket is safe to use from several threads. Every method raises StoreError on failure.
     """
@@ -67,8 +67,8 @@ class Bucket:
         return f"{self.address}/{key}"
 
     def put(self, key: str, file: Path) -> None:
-        """Store a file under a key that contains its hash, unless the key exists, since its content is then
-        the same. A large file is sent in parts, and appears once all parts are there."""
+        """Store a file under a key that contains its hash, unless the key exists, in which case the content
+        is already there. A large file is sent in parts, and appears once all parts are there."""
         if self.size_bytes(key) == file.stat().st_size:
             return
         with self._naming("written", key):
@@ -96,7 +96,7 @@ class Bucket:
         return True
 
     def read(self, key: str, most_bytes: int) -> tuple[bytes, Version] | None:
-        """Return an object of at most ``most_bytes`` and its version; None if missing. Raises StoreError."""
+        """Return an object of at most ``most_bytes`` and its version; None if absent. Raises StoreError."""
         with self._naming("read", key):
             try:
                 found = obstore.get(self._store, key)
@@ -116,7 +116,7 @@ class Bucket:
                 return None
 
     def _headers(self, key: str) -> dict[str, str]:
-        """Return the headers of an object for browsers; a folder stores no headers."""
+        """Return the HTTP headers to store with an object, for browsers; a folder stores no headers."""
         kind = mimetypes.guess_type(key)[0] or "application/octet-stream"
         return {} if self.folder else {"Content-Type": kind, "Cache-Control": "no-cache"}
 
@@ -136,7 +136,7 @@ class Bucket:
 
 
 def _without_keys(text: str) -> str:
-    """Return an error as one line, without keys and without the queries of addresses, which may be signed."""
+    """Return an error as one line, without keys and without URL queries, which may contain signatures."""
     names = [name for name in os.environ if _SOUNDS_SECRET.search(name)]  # the library may have read any key
     text = Secrets(os.environ, names).redact(" ".join(text.split()))
     return printable(_QUERY.sub(r"\1", text))[:MAX_REASON_CHARACTERS]

@@ -35,7 +35,7 @@ POINTER_TRIES = 20
 FILES_AT_ONCE = 8
 
 Writer = Callable[[Home, Path], Path]
-"""Writes a part into a folder, from a home with only the published file; returns the file to open first."""
+"""Writes a part into a folder, from a home with just the published file; returns the file to open first."""
 
 
 class StoredFile(BaseModel, frozen=True):
@@ -56,7 +56,7 @@ class Publication(BaseModel, frozen=True):
     others: dict[str, StoredFile] = {}
 
     def stays_before(self, other: "Publication") -> bool:
-        """True if the databases differ and this one is not older: if equally old, the first one stays."""
+        """True if the databases differ and this one is not older; a tie leaves the first one in place."""
         mine, theirs = (self.as_of_day, self.as_of_time), (other.as_of_day, other.as_of_time)
         return self.database != other.database and mine >= theirs
 
@@ -145,7 +145,7 @@ def _other_parts(bucket: "Bucket", pointed: Publication | None, ours: Publicatio
 
 def _described(title: str, first: Path) -> StoredFile:
     """Return a file with the name that it gets in the bucket. Its folder's name consists of a title and a
-    hash of all files beside and below the file."""
+    hash of all files in that folder and below."""
     hashes = {path.relative_to(first.parent).as_posix(): _sha256(path) for path in _files(first.parent)}
     listed = "".join(f"{sha256} {name}\n" for name, sha256 in hashes.items())
     folder = f"{title}-{hashlib.sha256(listed.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""Builds a day's database: loads the record into the kept tables, fills the marts, and runs the checks.
+"""Builds a day's database: loads the record, fills the marts, and runs the checks.
 
 The published file is never read here, so it can be deleted at any time.
 """
@@ -33,7 +33,7 @@ from pipeline.warehouse.sql_files import BuildError
 
 @dataclass(slots=True)
 class Report:
-    """The result of a build: the rows of each table, the results of the checks, and problems with files."""
+    """The result of a build: row counts by table, the results of the checks, and problems with files."""
 
     rows: dict[str, int] = field(default_factory=dict)
     checks: list[CheckResult] = field(default_factory=list)
@@ -65,8 +65,8 @@ def build(
     """Build the database of ``day`` into ``file`` (which must not exist), as of the moment ``now`` (UTC).
 
     Unless ``keeps`` is False, the tables loaded from the record are kept for the next build, and the day's
-    ranking is recorded. Damaged files of the record go to ``mend``. Files that still cannot be loaded, rows
-    of unknown sources, and unusable rows of the user's own catalogue (or all rows, if the build fails) are
+    ranking is recorded. Damaged files are passed to ``mend``. Files that still cannot be loaded, rows of
+    unknown sources, and unusable rows of the user's own catalogue (or all rows, if the build fails) are
     skipped and reported. Raises BuildError if a statement fails, and CheckFailedError if a check fails.
     """
     own = read_own_catalogue(home)

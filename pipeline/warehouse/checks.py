@@ -16,7 +16,7 @@ SHOWN_ROWS = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A file of sql/checks: name, level (fail stops publication), the meaning of its rows, and the query."""
+    """A file in sql/checks: its name, level (fail stops publication), what its rows mean, and its query."""
 
     name: str
     level: Literal["fail", "warn"]
@@ -45,7 +45,7 @@ class CheckResult:
 
 
 class CheckFailedError(BuildError):
-    """Checks marked "fail" found rows. ``results`` contains the results of all checks, even passed ones."""
+    """Checks marked "fail" found rows. ``results`` contains all results, including those of passed checks."""
 
     def __init__(self, results: Sequence[CheckResult]) -> None:
         failed = [result.message for result in results if not result.passed and result.check.level == "fail"]

@@ -50,7 +50,7 @@ def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
 def planner(*wanted: str) -> duckdb.DuckDBPyConnection:
     """Return an ``in_memory`` database for plans of many jobs, in which joins hash the side written last.
 
-    DuckDB estimates about ten rows for the planner's settings, which number thousands. DuckDB would hash
+    DuckDB estimates about ten rows for the planner's settings, of which there are thousands. It would hash
     these wide rows instead of the catalogue's, which takes 50% more processor time, much of it in one thread.
     """
     connection = in_memory(*wanted)

@@ -32,7 +32,7 @@ def _column_sql(table: Table, column: Column) -> str:
 
 
 def _condition(check: str, column: Column | None) -> str:
-    """Return a check as SQL; the mere name of a column means that only the column's values are allowed."""
+    """Return a check as SQL; a column's name on its own means that only its declared values are allowed."""
     if column is None:
         return check
     return f"{_name(column.name)} IN ({', '.join(map(_text, column.values))})"

@@ -1,8 +1,8 @@
 """Brings the tables that hold past days up to date with the record.
 
-A build continues from the tables of the previous build. Days of the record whose hash changed are deleted and
-inserted again, and tables derived from offers are computed again from the first changed day. Starting from
-empty tables loads the whole record, and gives the same rows.
+A build continues from the tables of the previous build. Days of the record whose hash has changed are deleted
+and inserted again, and tables derived from offers are computed again from the first changed day. Starting
+from empty tables loads the whole record, and gives the same rows.
 
 ``offers`` and ``rejects`` contain the newest days. The data that later days need from older days are kept in
 the schema ``history`` (sql/history); to compute an older day again, its offers are loaded again.
@@ -32,7 +32,7 @@ KEPT_DAYS = 30
 
 CHUNK_DAYS = 31
 CHUNK_ROWS = 500_000
-"""The most days and rows loaded at a time; after each load, days too old for ``offers`` are removed."""
+"""The maximum numbers of days and rows per load; after each, days too old for ``offers`` are removed."""
 
 _DERIVED = ("price_history", "price_changes", "market_index")
 """Tables derived from offers day by day, each after the tables that it reads."""
@@ -65,7 +65,7 @@ class _Changes:
 
 
 def is_history(table: str) -> bool:
-    """True if a table is filled by this module rather than anew by every build."""
+    """True if a table is filled by this module rather than refilled by every build."""
     return query_of(table).startswith("-- history")
 
 
@@ -100,7 +100,7 @@ FROM (
 ) AS n
 WHERE n.id = c.rowid AND n.current <> c.current
 """
-"""Each price change is current until the next one."""
+"""Each price change stays current until the next one."""
 
 
 def unknown_sources(connection: duckdb.DuckDBPyConnection, home: Home) -> list[str]:
@@ -228,8 +228,8 @@ def _forget(connection: duckdb.DuckDBPyConnection, days: Collection[SourceDay]) 
 
 
 def _recall(connection: duckdb.DuckDBPyConnection, day: date, first: date) -> dict[SourceDay, int]:
-    """Return the days to load again, with their numbers of rows: days missing from ``offers`` or ``rejects``,
-    and days whose prices count on ``first``, the first day to compute. Delete these days' rows in
+    """Return the days to load again, with their row counts: days missing from ``offers`` or ``rejects``, and
+    days whose prices still apply on ``first``, the first day to compute. Delete these days' rows in
     ``history``."""
     kept_after = day - timedelta(days=KEPT_DAYS)
     ((begin,),) = connection.execute(_BEGIN, {"kept_after": kept_after, "first": first}).fetchall()

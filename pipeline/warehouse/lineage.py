@@ -29,7 +29,7 @@ FROM (SELECT json_serialize_sql(?) AS tree)
 """
 
 _PARSED: dict[str, frozenset[str]] = {}
-"""Names in each query that this process has parsed; the names are the same for every connection."""
+"""The names in each query that this process has parsed; they are the same for every connection."""
 
 
 class Lineage:
@@ -56,7 +56,7 @@ class Lineage:
         return set(_PARSED[query]) & (self._tables | self._macros.keys())
 
     def reads(self, name: str) -> set[str]:
-        """Return the tables and macros named in a mart or macro itself; none for a table without a mart."""
+        """Return the tables and macros named directly in a mart or macro; none for a table without a mart."""
         return self.names_in(self._queries[name]) - {name} if name in self._queries else set()
 
     def tables_read(self, name: str) -> set[str]:
@@ -110,7 +110,7 @@ class Lineage:
 
 
 def in_order(reads: Mapping[str, set[str]]) -> list[str]:
-    """Return the tables, each after those it reads. Raises CycleError if the reads form a circle."""
+    """Return the tables, each after those it reads. Raises CycleError if the reads form a cycle."""
     graph = {name: sorted(read & reads.keys()) for name, read in sorted(reads.items())}
     return list(TopologicalSorter(graph).static_order())
 

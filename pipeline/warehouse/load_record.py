@@ -47,7 +47,7 @@ _VALUE_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """A frame that DuckDB reads directly; reading polars' class needs pyarrow, which is not installed."""
+    """A frame that DuckDB reads directly; to read a polars DataFrame itself, it would need pyarrow."""
 
     rows: pl.DataFrame
 
@@ -66,12 +66,12 @@ def given(connection: duckdb.DuckDBPyConnection, rows: pl.DataFrame) -> Iterator
 
 
 def places(days: Collection[SourceDay]) -> pl.DataFrame:
-    """Return sources' days as rows with the columns source and day."""
+    """Return (source, day) pairs as rows with the columns source and day."""
     return pl.DataFrame(sorted(days), {"source": pl.String, "day": pl.Date}, orient="row")
 
 
 def delete_days(connection: duckdb.DuckDBPyConnection, table: str, days: Collection[SourceDay]) -> None:
-    """Delete a table's rows for the given days of sources."""
+    """Delete a table's rows for the given (source, day) pairs."""
     same_source = "" if table in ("rankings", "exchange_rates") else " AND t.source = g.source"
     with given(connection, places(days)):
         connection.execute(
@@ -82,7 +82,7 @@ def delete_days(connection: duckdb.DuckDBPyConnection, table: str, days: Collect
 def load_days(
     connection: duckdb.DuckDBPyConnection, home: Home, table: str, days: Collection[SourceDay]
 ) -> list[Damage]:
-    """Insert the recorded rows of the sources' days. Return the damaged files, whose rows are skipped.
+    """Insert the recorded rows for the (source, day) pairs. Return the damaged files, whose rows are skipped.
 
     Raises duckdb.Error if memory or disk space runs out or the SQL is wrong.
     """
@@ -207,7 +207,7 @@ FROM (
         FROM (SELECT unnest($texts::VARCHAR []) AS content)
     )
 )"""
-"""Turns JSON texts into rows. json_transform turns values that it cannot cast into null."""
+"""Turns JSON strings into rows. For a value that it cannot cast, json_transform returns null."""
 
 _STANDS = """accepted AND row_number() OVER (
     PARTITION BY source, day
@@ -220,7 +220,7 @@ _STANDS = """accepted AND row_number() OVER (
 
 def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) -> list[Damage]:
     """Load the data that each source's state on ``day`` depends on: its last accepted offers, and all
-    outcomes and exchange rates. Return the damaged files; the month before each is loaded instead."""
+    outcomes and exchange rates. Return the damaged files; for each, the month before is loaded instead."""
     damages, known = [], {"", *configs()}
     for kind in JOURNAL_KINDS:
         damages += _load_entries(
@@ -243,7 +243,7 @@ def load_newest(connection: duckdb.DuckDBPyConnection, home: Home, day: date) ->
 
 
 NEEDED_REJECTS_DAYS = 30
-"""The age up to which lost rejects are reported: they release held prices (docs/explanation/retention.md)."""
+"""The loss of newer rejects is reported, as they release held prices (docs/explanation/retention.md)."""
 
 
 def missing_days(

@@ -2,7 +2,7 @@
 
 A query whose result grows with the market names a key in a line "in parts by ...". Such a query runs for a
 few keys at a time (the variable ``part``), which limits its memory. The query orders its rows by that key, so
-that the parts together have the order of the whole.
+that the parts together are in the order of the whole.
 """
 
 import re
@@ -14,9 +14,9 @@ from pipeline.home import paths
 from pipeline.warehouse.sql_files import BuildError
 
 ROWS_IN_A_PART = 500_000
-"""The most rows (of about 600 bytes) that a part's query works on, unless a single key has more rows."""
+"""The maximum number of rows (of about 600 bytes) for a part's query, unless a single key has more."""
 
-# Queries for each key with its number of rows, in order.
+# Queries that return each key with its number of rows, in order.
 _PARTS = {
     # The number of priced ways to rent.
     "workload": """
@@ -59,8 +59,8 @@ def fill(connection: duckdb.DuckDBPyConnection, table: str) -> None:
 
 
 def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[str, int]]:
-    """Return the keys by which a query is divided, in order, each with the most rows that its part works
-    on."""
+    """Return the keys by which a query is divided, in order, each with the maximum number of rows that its
+    part works on."""
     return connection.execute(_PARTS[by]).fetchall()
 
 

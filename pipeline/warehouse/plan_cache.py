@@ -33,7 +33,7 @@ PREFIX = "prepared"
 
 
 def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_progress) -> list[Incident]:
-    """Create ``file``, which must not exist, as a copy of the kept database, or make and keep a new database.
+    """Create ``file``, which must not exist, as a copy of the cached database, or make and cache a new one.
     Returns any problems with the cache. Raises BuildError."""
     incidents: list[Incident] = []
     for kept in _kept_files(home, own):
@@ -46,7 +46,7 @@ def start(file: Path, home: Home, own: OwnCatalogue, progress: Progress = no_pro
 
 
 def kept_file(home: Home, own: OwnCatalogue) -> Path | None:
-    """Return the kept database for this state of catalogue, model and code; None if no file is sound."""
+    """Return the cached database for this state of catalogue, model and code; None if no file is intact."""
     return next((kept for kept in _kept_files(home, own) if damage_of(kept) is None), None)
 
 
@@ -55,8 +55,8 @@ def _kept_files(home: Home, own: OwnCatalogue) -> Iterator[Path]:
 
 
 def edit_kept(home: Home, own: OwnCatalogue, edit: Callable[[Path], None]) -> list[Incident]:
-    """Replace the kept database with an edited copy. Returns any problems with the disk. Raises BuildError if
-    no database is kept, and any error that ``edit`` raises. The caller must hold the home's lock."""
+    """Replace the cached database with an edited copy. Returns any problems with the disk. Raises BuildError
+    if no database is cached, and any error that ``edit`` raises. The caller must hold the home's lock."""
     if (kept := kept_file(home, own)) is None:
         raise BuildError(f"there is no prepared database in {home.cache}: publish first")
     copy = home.published.with_name(f".building-{PREFIX}-{os.getpid()}.duckdb")
@@ -82,7 +82,7 @@ def _make(file: Path, own: OwnCatalogue, progress: Progress) -> None:
 
 
 def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
-    """Keep a copy of a prepared database, which must not be in use, in place of earlier copies.
+    """Cache a copy of a prepared database, which must not be in use, in place of earlier copies.
 
     Returns any problems with the disk.
     """
@@ -100,7 +100,7 @@ def keep(file: Path, home: Home, own: OwnCatalogue) -> list[Incident]:
 
 
 def damage_of(kept: Path) -> str | None:
-    """Return the reason not to use a kept file; None if its bytes have the hash in its name."""
+    """Return the reason not to use a cached file; None if its bytes match the hash in its name."""
     try:
         found = _digest(kept)
     except OSError as error:

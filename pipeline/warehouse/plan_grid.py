@@ -1,4 +1,4 @@
-"""Computes the table plan_grid after a publication, one model at a time; the next publication gets the rows.
+"""Computes the table plan_grid after a publication, one model at a time; the next publication uses the rows.
 
 Computing the table takes minutes for each state of the catalogue and model, so no publication waits for it.
 """
@@ -28,7 +28,7 @@ def complete(home: Home, progress: Progress = no_progress, seconds: float = floa
     or ``seconds`` have passed; at least one model is added. Return the number of models still missing.
 
     The plans computed before an interruption are kept. Problems with the disk are reported as incidents.
-    Raises BuildError; an error about one model is raised after the other models are done.
+    Raises BuildError; an error with one model is raised after the other models are done.
     """
     try:
         own = read_own_catalogue(home)
@@ -78,7 +78,7 @@ ORDER BY any_value(params_total), model
 
 def _models_kept(home: Home, own: OwnCatalogue, connection: duckdb.DuckDBPyConnection) -> set[str]:
     """Return the models with plans in the prepared database. Raises BuildError if there is no such file."""
-    # A publication at the same time would replace the file.
+    # A simultaneous publication would replace the file.
     with FileLock(home.lock):
         kept = kept_file(home, own)
         if kept is None:

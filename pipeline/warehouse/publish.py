@@ -41,7 +41,7 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
     """Build the database of a past day from the record, and replace ``file`` with it once it is complete.
 
     The published file remains unchanged. Raises the errors of ``build``, and BuildError if the record has no
-    offers up to that day or the disk has a problem.
+    offers up to that day or there is a problem with the disk.
     """
     if not any(each <= day for each in Records(home).days_with_offers()):
         raise BuildError(f"the record has no offers of {day} or before")

@@ -99,7 +99,7 @@ def ask(connection: duckdb.DuckDBPyConnection, query: str, parameters: Sequence[
     """Run one query. Raises QueryError."""
     try:
         answer = connection.execute(query, list(parameters))
-        if answer is None:  # the query contains only blanks and comments
+        if answer is None:  # the query contains only whitespace and comments
             raise QueryError("the query is empty")
         described = answer.description or []
         rows = answer.fetchall() if described else []
@@ -119,7 +119,7 @@ def stream(connection: duckdb.DuckDBPyConnection, query: str) -> Stream:
         answer = connection.execute(query)
     except duckdb.Error as error:
         raise QueryError(readable(error)) from error
-    if answer is None:  # the query contains only blanks and comments
+    if answer is None:  # the query contains only whitespace and comments
         raise QueryError("the query is empty")
     described = answer.description or []
     rows = _fetched(answer) if described else iter(())
@@ -142,5 +142,5 @@ def readable(error: duckdb.Error) -> str:
 
 
 def _without_class(error: duckdb.Error) -> str:
-    """Return DuckDB's message without the error class at its beginning."""
+    """Return DuckDB's message without its leading error class."""
     return re.sub(r"^(?:Invalid Input|Catalog|Binder|Parser) Error: ", "", str(error))

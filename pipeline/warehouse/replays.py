@@ -27,7 +27,7 @@ ORDER BY source
 class Replay(NamedTuple):
     """A source whose latest prices were replayed from pages saved on ``observed_on`` (UTC). The prices of an
     ``unlike_live`` replay could pass for live: other providers were asked live, or the prices are filed under
-    a day after that of their observation."""
+    a later day than the one on which they were observed."""
 
     source: str
     observed_on: date
@@ -50,7 +50,7 @@ def observed_day(moment: datetime) -> date:
 
 
 def replays_text(found: list[Replay]) -> str:
-    """Return the sources by the day of their pages, as in ``lambda, vast (observed on 2026-08-22)``."""
+    """Return the sources, grouped by page date, as in ``lambda, vast (observed on 2026-08-22)``."""
     by_day: dict[date, list[str]] = {}
     for each in sorted(found, key=lambda each: (each.observed_on, each.source)):
         by_day.setdefault(each.observed_on, []).append(each.source)

@@ -1,4 +1,4 @@
--- warn: a workload fits on no GPU that is offered on demand
+-- warn: a workload does not fit on any GPU that is offered on demand
 SELECT workload
 FROM main.workloads
 ANTI JOIN (

@@ -59,7 +59,7 @@ _tried AS (
             WHEN c.differs_in = 'fp8' THEN c.changed_to::DOUBLE
             WHEN c.changed = 'fp8' THEN 1e0
         END AS fp8,
-        -- The settings tried, without the compared one, as a name by which both sides of a ratio are joined.
+        -- The settings tried, except the one compared, as a key that joins the two sides of a ratio.
         concat_ws(' ', s.software, k.recompute, b.sequences) AS variation
     FROM _sides AS c
     CROSS JOIN _counts AS n
@@ -67,7 +67,7 @@ _tried AS (
     CROSS JOIN _checkpointings AS k
     CROSS JOIN _batches AS b
     CROSS JOIN _spreads AS d
-    -- Claims about needed GPUs are tried on every number of GPUs; others, on the claimed number or one GPU.
+    -- Claims about how many GPUs are needed are tried on every number; others, on the claimed number or 1.
     WHERE (
         c.quantity = 'gpus_needed'
         OR n.gpus = CASE c.differs_in
@@ -104,7 +104,7 @@ SELECT
     CASE WHEN method = 'qlora' THEN upcast END AS kbit_upcast
 FROM _tried;
 COMMENT ON MACRO TABLE claim_runs IS
-    'The settings tried for each claim, and for the other side of a ratio. Unless the claim names them, these settings are fused and default software, with and without checkpointing, and micro-batches of 1 sequence (for speed, also of 4 and 16).';
+    'The settings tried for each claim and, if the claim is a ratio, for the other side of the ratio. Settings that the claim leaves open are tried with fused and with default software, with and without checkpointing, and with micro-batches of 1 sequence (for speed, also of 4 and 16).';
 
 CREATE OR REPLACE MACRO claim_estimates() AS TABLE
 WITH _runs AS MATERIALIZED (SELECT * FROM claim_runs()),
@@ -199,13 +199,13 @@ FROM (
 )
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_ratios IS
-    'For each claim with versus, the ratio or saving that the model estimates if all other settings are the same on both sides: the median over the settings tried, and a range that includes the error of both estimates.';
+    'For each claim with a value in versus, the ratio or saving that the model estimates if all other settings are the same on both sides: the median over the settings tried, and a range that allows for the errors of both estimates.';
 
 CREATE OR REPLACE MACRO claim_published_runs() AS TABLE
 WITH _pairs AS (
     SELECT
         c.claim_id, r.run_id, r.gpu_count AS gpus,
-        -- Scaled to the claim's model: memory in proportion to the number of parameters, speed inversely.
+        -- Scaled to the claim's model: memory in proportion to the parameters, speed in inverse proportion.
         r.measured_memory_gib * m.params_total / n.params_total AS memory_gib,
         CASE
             WHEN r.gpu = c.gpu_id AND r.gpu_count = coalesce(c.gpu_count, 1)
@@ -234,7 +234,7 @@ SELECT
 FROM _pairs
 GROUP BY claim_id;
 COMMENT ON MACRO TABLE claim_published_runs IS
-    'For each claim, measurements from published runs that have the same method and models of about the same size, scaled by the ratio of the models'' parameters: the least memory on one GPU, and the lowest and highest speeds on the claimed GPUs.';
+    'For each claim, measurements from published runs that use the same method and a model of about the same size, scaled by the ratio of the parameter counts: the least memory on one GPU, and the lowest and highest speeds on the claimed GPUs.';
 
 CREATE OR REPLACE MACRO ruled_claims() AS TABLE
 SELECT

@@ -1,4 +1,4 @@
--- Prices that serve as evidence on claims, by day.
+-- Prices that serve as evidence about claims, by day.
 
 CREATE OR REPLACE MACRO claim_evidence(offers) AS TABLE
 SELECT day, gpu_id, provider, price_kind, term_days, usd_per_gpu_hour, source
@@ -7,7 +7,7 @@ WHERE match_status = 'matched' AND flag_reason IS NULL
     AND usd_per_gpu_hour IS NOT NULL AND gpu_count = floor(gpu_count)
     AND coalesce(effective_from <= day, TRUE);
 COMMENT ON MACRO TABLE claim_evidence IS
-    'The prices in a relation of offers that count as evidence on claims: the GPU is identified, and the price is in force and not in doubt.';
+    'The prices in a relation of offers that count as evidence about claims: the GPU is identified, and the price is in force and not in doubt.';
 
 CREATE OR REPLACE MACRO claim_prices(offers) AS TABLE
 WITH _claimed_cards AS (

@@ -1,4 +1,4 @@
--- How do I fine-tune Llama 3.1 8B with LoRA on my 20,000 examples most cheaply, and how certain is the cost?
+-- Where is it cheapest to fine-tune Llama 3.1 8B with LoRA on 20,000 examples, and how certain is the cost?
 WITH my_job AS (
     SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 20000 AS examples, 600 AS tokens_per_example,
         3 AS epochs

@@ -1,4 +1,4 @@
--- What does each well-known scenario cost today on demand, and on which GPU?
+-- What does each well-known scenario cost on demand today, and which GPU is cheapest for it?
 SELECT
     w.title, c.gpu, c.gpu_count, c.provider, c.total_usd, c.hours, c.max_hours, c.meets_deadline,
     c.longer_wait_usd, c.longer_wait_hours, c.fit_probability, c.price_day

@@ -1,4 +1,4 @@
--- Which constants does the model of memory and speed use?
+-- Which constants does the memory and speed model use?
 SELECT name, value
 FROM model_constants
 WHERE calibration = 'all'

@@ -1,4 +1,4 @@
--- Which sources are current, and why are the other sources not?
+-- Which sources are current, and why are the others not?
 SELECT h.source, h.state, h.why, h.last_attempt_day, h.failing_since, h.last_accepted_day, h.age_days,
     h.offers, h.label_coverage, s.evidence_level, s.evidence_date
 FROM source_health AS h

@@ -1,5 +1,5 @@
 -- Removes offers up to the day in the variable retired_to (see KEPT_DAYS in pipeline/warehouse/history.py),
--- except those of each source's newest day, and keeps what later days need of the removed offers.
+-- except those of each source's newest day, and keeps what later days need from the removed offers.
 CREATE VIEW history.retired AS
 SELECT o.*
 FROM main.offers AS o

@@ -28,7 +28,7 @@ CREATE TABLE history.prices (
     usd_per_gpu_hour DECIMAL(18, 8) NOT NULL
 );
 
--- The first day no longer in offers on which a source had a label or region, or any source had a GPU.
+-- Among days no longer in offers, the first on which a source had a label or region, or any had a GPU.
 CREATE TABLE history.first_seen (
     kind VARCHAR NOT NULL CHECK (kind IN ('label', 'region', 'gpu')),
     source VARCHAR NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE history.first_seen (
     first_day DATE NOT NULL
 );
 
--- Evidence on claims: prices of days no longer in offers, up to the first day with prices after the claim.
+-- Evidence about claims: prices of days no longer in offers, up to the first day with prices after the claim.
 CREATE TABLE history.claim_prices (
     claim_id VARCHAR NOT NULL,
     day DATE NOT NULL,

@@ -1,4 +1,4 @@
--- The settings of a job (main.job_settings), checked and with their defaults.
+-- The settings of a job (main.job_settings), checked and with defaults filled in.
 
 CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
     CASE
@@ -6,20 +6,20 @@ CREATE OR REPLACE MACRO nearest_names_text(names, listed_in) AS
         ELSE '; main.' || listed_in || ' lists them'
     END;
 COMMENT ON FUNCTION nearest_names_text IS
-    'The end of the message that refuses a name: the nearest names, or the table that lists them all.';
+    'The end of the error message for an unknown name: the nearest names, or the table that lists all names.';
 
 CREATE OR REPLACE MACRO is_near_name(name, asked) AS jaro_winkler_similarity(name, asked) >= 0.85e0;
-COMMENT ON FUNCTION is_near_name IS 'True if a name is close enough to an unknown one for the refusal to suggest it. Assumed.';
+COMMENT ON FUNCTION is_near_name IS 'True if a name is close enough to an unknown one for the error message to suggest it. Assumed.';
 
 CREATE OR REPLACE MACRO is_meant_setting(setting, asked) AS
     jaro_winkler_similarity(setting, asked) >= 0.9e0
     AND damerau_levenshtein(setting, asked) <= 0.34e0 * greatest(len(setting), len(asked));
 COMMENT ON FUNCTION is_meant_setting IS
-    'True if a column is probably a misspelt setting: both begin alike and differ in at most a third of their letters, so countries matches country, and note does not match quote. Assumed.';
+    'True if a column is probably a misspelt setting: the two begin alike and differ in at most a third of their letters, so countries matches country, but note does not match quote. Assumed.';
 
 CREATE OR REPLACE MACRO name_key(name) AS regexp_replace(lower(name), '[^a-z0-9.]', '', 'g');
 COMMENT ON FUNCTION name_key IS
-    'The form in which names are compared, ignoring case, blanks, dashes and the like, so that "RTX 4090" matches rtx-4090.';
+    'The form in which names are compared, ignoring case, spaces, dashes and the like, so that "RTX 4090" matches rtx-4090.';
 
 CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     list_transform(
@@ -27,7 +27,7 @@ CREATE OR REPLACE MACRO names_in(text) AS list_filter(
     ),
     lambda name: name <> ''
 );
-COMMENT ON FUNCTION names_in IS 'The names in a comma-separated text, or in the text of a list.';
+COMMENT ON FUNCTION names_in IS 'The names in a comma-separated string, or in a list converted to a string.';
 
 CREATE OR REPLACE MACRO gpu_names() AS TABLE
 WITH _named_gpus AS (
@@ -61,7 +61,7 @@ WHERE name_key(family) NOT IN (SELECT name_key(gpu_id) FROM main.gpus)
     )
 GROUP BY name_key(family), gpu_id;
 COMMENT ON MACRO TABLE gpu_names IS
-    'The names by which a job may call a GPU: its gpu_id, which means that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The rtx- of an id may be omitted (4090). One row per name and card.';
+    'The names by which a job may refer to a GPU: its gpu_id, which means that card alone, or a family of cards: the id up to a dash (h100), the model, the architecture (hopper) or the vendor (nvidia). The prefix rtx- may be omitted (4090). One row per name and card.';
 
 CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     list_filter(
@@ -75,7 +75,7 @@ CREATE OR REPLACE MACRO machines_in(machines) AS list_transform(
     )
 );
 COMMENT ON FUNCTION machines_in IS
-    'The machines in a text such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090": text, gpus, gpu and usd (per GPU-hour), as text, empty if missing.';
+    'The machines in a string such as "8 x h100-sxm-80gb at 1.50; 2 x rtx-4090", with the fields text, gpus, gpu and usd (per GPU-hour): all strings, empty if missing.';
 
 CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transform(
     list_zip(machines, gpu_ids),
@@ -84,11 +84,11 @@ CREATE OR REPLACE MACRO asked_machines(source, machines, gpu_ids) AS list_transf
         'usd': coalesce(try_cast(q[1].usd AS DECIMAL(18, 8)), 0)
     }
 );
-COMMENT ON FUNCTION asked_machines IS 'machines_in with the source (quote or own) and gpu_id of each; a machine without a price costs nothing.';
+COMMENT ON FUNCTION asked_machines IS 'The machines of machines_in, with the source (quote or own) and the gpu_id of each; a machine without a price costs nothing.';
 
 CREATE OR REPLACE MACRO evidences_from(least) AS
     string_split(regexp_extract('measured traced interpolated extrapolated', '.*' || least), ' ');
-COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence at least as good as a given one.';
+COMMENT ON FUNCTION evidences_from IS 'The kinds of evidence that are at least as good as a given kind.';
 
 CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
     nullif(list_sum(list_transform(
@@ -96,7 +96,7 @@ CREATE OR REPLACE MACRO unplaced_offers(unplaced, kinds, asks_country) AS
         lambda u: CASE WHEN asks_country THEN u.country ELSE u.continent END
     )), 0)::BIGINT;
 COMMENT ON FUNCTION unplaced_offers IS
-    'The number of offers of the given price kinds in an unknown place; null if 0.';
+    'The number of offers that have one of the given price kinds and an unknown location; null if 0.';
 
 CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
     text IS NULL OR coalesce(
@@ -105,7 +105,7 @@ CREATE OR REPLACE MACRO is_number_in(text, least, most, is_whole) AS
         FALSE
     );
 COMMENT ON FUNCTION is_number_in IS
-    'True if a text is null or a number within bounds, and whole if is_whole.';
+    'True if a string is null, or is a number within bounds (a whole number if is_whole is true).';
 
 CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
     CASE
@@ -121,14 +121,14 @@ CREATE OR REPLACE MACRO number_refusal(name, text, least, most, is_whole) AS
             ELSE 'at least ' || format('{:g}', least)
         END || ', not ' || format('{:g}', try_cast(text AS DOUBLE))
     END;
-COMMENT ON FUNCTION number_refusal IS 'The reason why a text fails is_number_in.';
+COMMENT ON FUNCTION number_refusal IS 'The reason why a string fails the test is_number_in.';
 
 CREATE OR REPLACE MACRO base_model(name) AS array_to_string(list_filter(
     string_split(lower(name), '-'),
     lambda part: part NOT IN ('instruct', 'base', 'it', 'chat', 'hf', 'pt')
 ), '-');
 COMMENT ON FUNCTION base_model IS
-    'The name of a model without the usual suffixes of variants that train alike (-Instruct, -Base, -it, -chat, -hf, -pt).';
+    'The name of a model without the usual suffixes of variants that are trained in the same way (-Instruct, -Base, -it, -chat, -hf, -pt).';
 
 CREATE OR REPLACE MACRO job_entries(jobs) AS TABLE
 SELECT
@@ -139,7 +139,7 @@ FROM (
     FROM query_table(jobs) AS _job
 );
 COMMENT ON MACRO TABLE job_entries IS
-    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, its position, setting (the name in lower case) and text (null if left open).';
+    'The columns of a relation of jobs as rows: _row (the number of the job), column_name, position (of the column), setting (the name in lower case) and text (null if left open).';
 
 CREATE OR REPLACE MACRO unknown_settings(given) AS TABLE
 SELECT
@@ -170,7 +170,7 @@ COMMENT ON MACRO TABLE unknown_settings IS
 
 CREATE OR REPLACE MACRO number_text(value) AS
     CASE WHEN value % 1 = 0 AND abs(value) < 1e15 THEN value::BIGINT::VARCHAR ELSE format('{:g}', value) END;
-COMMENT ON FUNCTION number_text IS 'A number as text: whole numbers with all their digits, others with six.';
+COMMENT ON FUNCTION number_text IS 'A number as text: whole numbers with all their digits, other numbers with six significant digits.';
 
 CREATE OR REPLACE MACRO given_numbers(given) AS TABLE
 SELECT
@@ -191,7 +191,7 @@ FROM (
     WHERE s.kind IN ('amount', 'number', 'whole', 'flag') AND g.text IS NOT NULL
 );
 COMMENT ON MACRO TABLE given_numbers IS
-    'The numbers and flags (1 or 0) in jobs, or why one is refused: _row, setting, number, asked (its text) and refusal. given: rows of job_entries.';
+    'The numbers and flags (1 or 0) in jobs, or the reason why one is refused: _row, setting, number, asked (the number or flag as text) and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_machines(given) AS TABLE
 SELECT
@@ -210,7 +210,7 @@ FROM (
     WHERE g.setting IN ('quote', 'own') AND g.text IS NOT NULL
 );
 COMMENT ON MACRO TABLE given_machines IS
-    'The machines in jobs (machines_in), or why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
+    'The machines in jobs (machines_in), or the reason why one is refused: _row, setting, machines and refusal. given: rows of job_entries.';
 
 CREATE OR REPLACE MACRO given_names(given, machines) AS TABLE
 WITH _name_texts AS (
@@ -303,7 +303,7 @@ SELECT
 FROM _name_texts
 WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
-    'The meaning of the names in jobs (main.job_names), or why one is refused: _row, setting, meant, asked (as written in the job), assumption and refusal. given, machines: rows of job_entries and given_machines.';
+    'The meanings of the names in jobs (main.job_names), or the reason why one is refused: _row, setting, meant, asked (as written in the job), assumption and refusal. given: rows of job_entries; machines: rows of given_machines.';
 
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
@@ -470,12 +470,12 @@ CROSS JOIN plan_defaults() AS d
 CROSS JOIN _job_places AS p
 LEFT JOIN main.models AS m USING (model);
 COMMENT ON MACRO TABLE checked_jobs IS
-    'completed_jobs, with a column refusal instead of an error; null if nothing is wrong with the job.';
+    'Like completed_jobs, but with a refusal column instead of an error; refusal is null if nothing is wrong with the job.';
 
 CREATE OR REPLACE MACRO completed_jobs(jobs) AS TABLE
 SELECT * EXCLUDE (refusal)
 FROM checked_jobs(jobs)
--- DuckDB never drops a filter, even if a column is not read.
+-- DuckDB never drops a filter, even if the query does not read its columns.
 WHERE CASE WHEN refusal IS NULL THEN TRUE ELSE error('Job ' || job || ': ' || refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs of a relation, checked, with their defaults; every constraint is applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional but model and tokens (or examples and tokens_per_example). Settings that take names accept several, separated by commas or as a list; main.job_names lists the names that each setting accepts. For a wrong value, raises an error with the job and the nearest known names; for a misspelt column (metod), one with the nearest setting. Other columns, such as a note, are ignored and listed in job_assumptions.';
+    'The jobs in a relation, checked and with defaults filled in; all constraints are applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional except model and tokens (or examples and tokens_per_example). Settings that take names accept several, separated by commas or as a list; main.job_names lists the names that each setting accepts. A wrong value raises an error that gives the job and, for a name, the nearest known names; a misspelt column (metod) raises an error that suggests the nearest setting. Other columns, such as a note, are ignored and listed in job_assumptions.';

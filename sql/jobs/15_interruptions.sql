@@ -11,7 +11,7 @@ CREATE OR REPLACE MACRO daly_interval(checkpoint_seconds, seconds_between_interr
             - checkpoint_seconds
     END;
 COMMENT ON FUNCTION daly_interval IS
-    'Seconds of work from one checkpoint to the next at which the expected loss is least, if a checkpoint takes checkpoint_seconds and interruptions come every seconds_between_interruptions on average. From Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37, whose first term is Young''s interval (CACM 17, 1974).';
+    'The number of seconds of work between checkpoints that minimizes the expected loss, if a checkpoint takes checkpoint_seconds and interruptions occur every seconds_between_interruptions on average. From Daly, A higher order estimate of the optimum checkpoint interval for restart dumps, FGCS 22 (2006), eq. 37, whose first term is Young''s interval (CACM 17, 1974).';
 
 CREATE OR REPLACE MACRO daly_expected_seconds(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, seconds_between_interruptions
@@ -25,7 +25,7 @@ COMMENT ON FUNCTION daly_expected_seconds IS
 CREATE OR REPLACE MACRO best_interval(work_seconds, checkpoint_seconds, stops_per_second) AS
     least(daly_interval(checkpoint_seconds, 1 / stops_per_second), work_seconds);
 COMMENT ON FUNCTION best_interval IS
-    'The daly_interval of a job that is stopped at a mean rate of stops_per_second, but at most work_seconds.';
+    'The daly_interval of a job that is stopped at a mean rate of stops_per_second, capped at work_seconds.';
 
 CREATE OR REPLACE MACRO run_seconds_at(
     work_seconds, interval_seconds, checkpoint_seconds, restart_seconds, stops_per_second
@@ -57,4 +57,4 @@ CREATE OR REPLACE MACRO hours_between_machine_failures(
         ELSE 1 / (gpus_in_machine / gpu_hours_between_failures + 1 / host_hours_between_failures)
     END;
 COMMENT ON FUNCTION hours_between_machine_failures IS
-    'Mean hours between failures of one machine, from the sum of the failure rates of its GPUs and of the rest of the machine.';
+    'Mean hours between failures of one machine, computed from the sum of the failure rates of its GPUs and of the rest of the machine.';

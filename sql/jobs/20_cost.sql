@@ -69,7 +69,7 @@ CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'hours_per_month': parameters['hours_per_month']
 };
 COMMENT ON FUNCTION run_parameters IS
-    'The columns of cost_of that no offer states and that are the same for all machines of a source, as a struct made from a map of cost parameters.';
+    'The columns of cost_of that offers do not state and that are the same for all machines of a source, as a struct built from a map of cost parameters.';
 
 CREATE OR REPLACE MACRO cost_terms(cases) AS TABLE
 -- A GiB is 1.073741824 GB.
@@ -253,7 +253,7 @@ SELECT
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
 COMMENT ON MACRO TABLE cost_terms IS
-    'The formulas behind cost_of. cases: a relation that contains every column of cost_of. Returns the columns of cases, and hours and money term by term.';
+    'The formulas behind cost_of. cases: a relation that contains every column of cost_of. Returns the columns of cases, plus the hours and costs term by term.';
 
 CREATE OR REPLACE MACRO cost_of(cases) AS TABLE
 WITH _cost_given AS (
@@ -310,4 +310,4 @@ _cost_cases AS (
 
 FROM cost_terms('_cost_cases');
 COMMENT ON MACRO TABLE cost_of IS
-    'Prices finished jobs. cases: the name of a table or CTE with the columns tokens, tokens_per_second and usd_per_hour (of everything rented); the optional columns are those of rentals and plans, and missing columns take the defaults of cost_parameters. Returns the columns of cases, and setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps, and are at least the minimum; a reservation is billed in whole terms of term_days. Failures of machines and reclaims of spot machines each add their expected loss at the best checkpoint interval (Daly 2006).';
+    'Computes what it costs to finish each job. cases: the name of a table or CTE with the columns tokens, tokens_per_second and usd_per_hour (for everything rented); the optional columns are those of rentals and plans, and missing columns get their defaults from cost_parameters. Returns the columns of cases, plus setup_hours, train_hours, evaluation_hours, failure_hours, interruption_hours, billed_hours, hours, compute_usd, interruption_usd, failure_usd, storage_usd, egress_usd, total_usd and more. Hours are billed in whole billing steps, subject to the minimum; a reservation is billed in whole terms of term_days. Machine failures and spot reclaims each add their expected loss at the best checkpoint interval (Daly 2006).';

@@ -3,79 +3,77 @@
 CREATE OR REPLACE MACRO host_weights_gib(model_download_gib, quantization) AS
     model_download_gib * CASE coalesce(quantization, 'none') WHEN 'none' THEN 1 ELSE 0.25 END;
 COMMENT ON FUNCTION host_weights_gib IS
-    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, without scales) if they are quantized on the way.';
+    'Host memory in GiB that the weights of a model take while they are loaded or offloaded. Assumed: a quarter of the 16-bit download (4 of 16 bits, ignoring the scales) if the weights are quantized as they are loaded.';
 
 CREATE OR REPLACE MACRO loaded_quantization(stack, experts, quantization) AS
     CASE WHEN fuses_experts(stack, experts) THEN 'none' ELSE quantization END;
-COMMENT ON FUNCTION loaded_quantization IS 'The form in which most weights of a model are loaded: fused experts are never quantized.';
+COMMENT ON FUNCTION loaded_quantization IS 'The form in which most of a model''s weights are loaded: unquantized if its experts are fused, because fused experts are never quantized.';
 
 CREATE OR REPLACE MACRO has_host_memory(
     ram_gib, host_ram_gib, node_count, offload, training_state_gib, model_download_gib, quantization
 ) AS
-    -- Every machine loads the weights through its host memory; a machine that states none is not judged.
+    -- Machines load the weights through their host memory; if that is not stated, it is taken to suffice.
     coalesce(ram_gib / node_count >= host_weights_gib(model_download_gib, quantization), TRUE)
-    -- It must also have room for offloaded tensors: the training state, and gradients the size of the 16-bit
-    -- weights; or the adapters and the frozen weights.
+    -- It must also have room for offloaded tensors: either the training state and gradients the size of the
+    -- 16-bit weights, or the adapters and the frozen weights.
     AND (
         coalesce(offload, '') = ''
         OR host_ram_gib >= training_state_gib + host_weights_gib(model_download_gib, quantization)
     );
 COMMENT ON FUNCTION has_host_memory IS
-    'True if the machines of a rental have enough host memory for a plan. ram_gib: the stated memory of all of them; host_ram_gib: stated or assumed.';
+    'True if the machines of a rental have enough host memory for a plan. ram_gib: the stated memory of all machines together; host_ram_gib: that memory, stated or assumed.';
 
 CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
     (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
     AND NOT coalesce(list_contains(unwanted, value), FALSE);
 COMMENT ON FUNCTION is_wanted IS
-    'True if a value is wanted (null: any value) and not unwanted; an unknown value is neither.';
+    'True if a value is one of the wanted values (null: any value) and none of the unwanted ones; an unknown value is in neither list.';
 
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
-    'A constraint that an answer misses: the setting, the nearest value that the answer meets, and, for numbers, distance, by which answers are ordered: the lower it is, the nearer is the answer to the job.';
+    'A constraint that an answer misses: the setting, the nearest value that the answer would meet and, for numbers, a distance by which answers are ordered: the lower it is, the nearer the answer is to the job.';
 
-CREATE OR REPLACE MACRO constrained_value(r, constrains) AS CASE constrains
-    WHEN 'provider' THEN r.provider
-    WHEN 'source' THEN r.source
-    WHEN 'tier_class' THEN r.tier_class
-    WHEN 'country' THEN r.country
-    WHEN 'continent' THEN r.continent
-    WHEN 'term_days' THEN r.term_days::VARCHAR
-    WHEN 'price_age_days' THEN r.price_age_days::VARCHAR
-END;
-COMMENT ON FUNCTION constrained_value IS
-    'The value, as text, of the column of a rental that a setting constrains (job_settings.constrains). r: a row of rentals.';
+CREATE OR REPLACE MACRO constrained_values(r) AS [
+    {'constrains': 'provider', 'value': r.provider},
+    {'constrains': 'source', 'value': r.source},
+    {'constrains': 'tier_class', 'value': r.tier_class},
+    {'constrains': 'country', 'value': r.country},
+    {'constrains': 'continent', 'value': r.continent},
+    {'constrains': 'term_days', 'value': r.term_days::VARCHAR},
+    {'constrains': 'price_age_days', 'value': r.price_age_days::VARCHAR}
+];
+COMMENT ON FUNCTION constrained_values IS
+    'The columns of a rental that settings constrain (job_settings.constrains), each with its value as text. r: a row of rentals.';
 
 CREATE OR REPLACE MACRO is_met(c, value) AS CASE
     WHEN c.most IS NULL THEN coalesce(list_contains(c.names, value) <> c.excludes, FALSE)
-    ELSE coalesce(value::DOUBLE <= c.most, TRUE)
+    ELSE coalesce(try_cast(value AS DOUBLE) <= c.most, TRUE)
 END;
 COMMENT ON FUNCTION is_met IS
-    'True if a value meets a constraint: it is one of the constraint''s names (none of them if the constraint excludes them), or at most its number. An unknown value meets every limit on a number, and no constraint on names. c: one of the constraints of completed_jobs.';
+    'True if a value meets a constraint: it is one of the constraint''s names (or none of them, if the constraint excludes names), or at most the constraint''s number. An unknown value meets every limit on a number, but no constraint on names. c: one of the constraints in completed_jobs.';
 
 CREATE OR REPLACE MACRO unmet_constraints(jobs) AS TABLE
 SELECT
-    j.job, r.rowid AS offer,
+    c.constraints, r.offer,
     list(
-        miss(
-            j.c.setting, constrained_value(r, j.c.constrains),
-            CASE WHEN j.c.most IS NULL THEN 0 ELSE constrained_value(r, j.c.constrains)::DOUBLE END
-        )
-        ORDER BY j.position
+        miss(c.c.setting, r.r.value, CASE WHEN c.c.most IS NULL THEN 0 ELSE try_cast(r.r.value AS DOUBLE) END)
+        ORDER BY c.position
     ) AS unmet
 FROM (
-    SELECT job, unnest(constraints) AS c, generate_subscripts(constraints, 1) AS position
-    FROM query_table(jobs)
-) AS j
-JOIN main.rentals AS r ON NOT is_met(j.c, constrained_value(r, j.c.constrains))
-GROUP BY j.job, offer;
+    SELECT constraints, unnest(constraints) AS c, generate_subscripts(constraints, 1) AS position
+    FROM (SELECT DISTINCT constraints FROM query_table(jobs))
+) AS c
+JOIN (SELECT rowid AS offer, unnest(constrained_values(rentals)) AS r FROM main.rentals) AS r
+    ON r.r.constrains = c.c.constrains AND NOT is_met(c.c, r.r.value)
+GROUP BY c.constraints, r.offer;
 COMMENT ON MACRO TABLE unmet_constraints IS
-    'The constraints of jobs that rentals miss (job_settings.constrains): one row per job and rental (offer: its row in rentals), with the list of what it misses (unmet; see miss). A rental that meets all of them has no row. jobs: as completed_jobs gives them.';
+    'The constraints that rentals miss: one row per rental (offer: its row in rentals) and distinct list of constraints in the jobs, with the list of the constraints that the rental misses (unmet; see miss). A rental that meets all constraints has no row. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO is_kind_wanted(r, j) AS
     list_contains(j.price_kinds, r.price_kind) AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
 COMMENT ON FUNCTION is_kind_wanted IS
-    'True if a job accepts the price kind of a rental, and the evidence of its size. r: a row of rentals; j: of completed_jobs.';
+    'True if a job accepts a rental''s price kind and the evidence for the rental''s size. r: a row of rentals; j: a row of completed_jobs.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
@@ -86,7 +84,7 @@ WITH _asked_machines AS (
     SELECT
         job, machine.source AS source, machine.text AS asked, machine.gpu_id AS gpu_id,
         machine.gpus AS gpus, machine.usd AS usd,
-        -- Your own machine has a disk, its software and free traffic.
+        -- Your own machine already has a disk and the software, and its traffic is free.
         CASE machine.source WHEN 'quote' THEN 1 ELSE 0 END AS charged
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 )
@@ -115,7 +113,7 @@ JOIN query_table(plans) AS p
     AND (m.source = 'own' OR 2 * p.gpu_count > m.gpus)
 CROSS JOIN default_parameters() AS d;
 COMMENT ON MACRO TABLE asked_rentals IS
-    'The machines that jobs name themselves, in the columns of rentals: those with a quoted price (source quote) and their own (source own), one row per job, machine and planned number of GPUs; asked: the machine as the job names it. Anything that a quote does not state is billed by the defaults of cost_parameters; your own machine costs its electricity. plans: rows of plans with their job.';
+    'The machines that the jobs themselves list, with the columns of rentals: machines with a quoted price (source quote) and the user''s own (source own), one row per job, machine and planned number of GPUs. asked: the machine as written in the job. Anything that a quote does not state is billed at the defaults in cost_parameters; your own machine costs only its electricity. plans: rows of plans, with their job.';
 
 CREATE OR REPLACE MACRO job_candidates(jobs, plans) AS TABLE
 WITH _all_rentals AS (
@@ -146,7 +144,7 @@ JOIN _all_rentals AS r
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 JOIN main.models AS m ON m.model = p.model
-LEFT JOIN unmet_constraints(jobs) AS u ON u.job = j.job AND u.offer = r.offer
+LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = r.offer
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         j.opened IS NOT NULL
@@ -168,7 +166,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
                     AND (NOT r.is_undercut OR len(j.constraints) > 0)
                 )
             )
-            -- A plan over several machines applies if their network is at least as fast as the planned one.
+            -- A plan for several machines applies only if their network is at least as fast as planned.
             AND coalesce(r.node_network_gbps, 0) >= coalesce(p.node_network_gbps, 0)
             AND has_host_memory(
                 r.ram_gib, r.host_ram_gib, p.node_count, p.offload, p.training_state_gib,
@@ -178,7 +176,7 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
         )
     );
 COMMENT ON MACRO TABLE job_candidates IS
-    'Every candidate of the jobs: one row per job, plan and rental that can run it within its constraints, with a number (candidate) and everything its cost depends on. Rentals are those of the market (offer: their row in rentals) and the machines that the jobs name (asked_rentals; offer -1), which only have to meet constraints on GPUs and their numbers. For opened jobs, the constraints on plans are skipped (plans), or all constraints (all). See completed_jobs for the columns of jobs; plans: rows of plans with their job. Machines of the market are skipped if their stated host memory is less than the weights that the job downloads, or a quarter of that if they are quantized (offers_latest skips machines with too little for any job, host_too_small).';
+    'Every candidate for the jobs: one row per job, plan and rental that can run the job within its constraints, with a number (candidate) and everything that its cost depends on. The rentals are those on the market (offer: their row in rentals) and the machines that the jobs list (asked_rentals; offer -1), which only have to meet the constraints on the GPU and the number of GPUs. If a job''s opened is plans, its constraints on plans are skipped; if opened is all, all its constraints are skipped. See completed_jobs for the columns of jobs; plans: rows of plans, with their job. Machines on the market are skipped if their stated host memory is smaller than the weights that the job downloads, or than a quarter of that if the weights are quantized (offers_latest already skips machines with too little for any job: host_too_small).';
 
 CREATE OR REPLACE MACRO candidate_costs(candidates, speeds) AS TABLE
 WITH _each_speed AS (
@@ -195,7 +193,7 @@ WITH _each_speed AS (
 
 FROM cost_terms('_each_speed');
 COMMENT ON MACRO TABLE candidate_costs IS
-    'The cost and hours of each candidate at the middle, low end or high end of its speed band: a row per candidate and speed, with the columns of cost_of.';
+    'The cost and hours of each candidate at the middle, low end or high end of its speed band: one row per candidate and speed, with the columns of cost_of.';
 
 CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
 SELECT
@@ -210,7 +208,7 @@ WHERE c.speed = 'middle'
     AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
     AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
 COMMENT ON MACRO TABLE eligible_costs IS
-    'The candidates that are answers, at the middle of their speed band: within the budget, done before the machine stops (max_run_hours), and using at least the share least_term_share (cost_parameters) of the terms paid for; with the columns of their jobs that determine the ranking.';
+    'The candidates that are answers, at the middle of their speed band: those that stay within the budget, are done before the machine stops (max_run_hours), and use at least the share least_term_share (cost_parameters) of the terms paid for. They get the columns of their jobs that determine the ranking.';
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_candidates AS (
@@ -229,4 +227,4 @@ QUALIFY row_number() OVER (
     ORDER BY c.total_usd, c.hours, c.offer
 ) = 1;
 COMMENT ON MACRO TABLE priced_jobs IS
-    'Every way to rent that runs the jobs within their constraints, priced: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer there. jobs and plans: as for job_candidates.';
+    'Every rental option that can run the jobs within their constraints, with its price: one row per job, price kind, GPU, number of GPUs, source, tier and term, with the cheapest offer for that combination. jobs and plans: as for job_candidates.';

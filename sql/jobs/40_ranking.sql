@@ -7,7 +7,7 @@ CREATE OR REPLACE MACRO longer_wait_way(longer_wait) AS
             json_member('provider', longer_wait.provider), json_member('price_kind', longer_wait.price_kind)
         ))
     END;
-COMMENT ON FUNCTION longer_wait_way IS 'The rental described by a longer_wait of ranked_candidates, as the text of a JSON object.';
+COMMENT ON FUNCTION longer_wait_way IS 'The rental that longer_wait of ranked_candidates describes, as a JSON object in text form.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
@@ -22,7 +22,7 @@ _rankings AS (
     SELECT
         job, ranked_kind,
         bool_or(hours <= max_hours) AS meets_deadline,
-        -- If no answer is in time, the fastest answer and those that take only a little longer are kept.
+        -- If no answer finishes in time, the fastest and those that take only a little longer are kept.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
             ELSE any_value(missed_deadline_factor) * min(hours)
@@ -62,7 +62,7 @@ _late AS (
     GROUP BY ALL
 ),
 
--- For each way to rent, the cheapest offer and the offers that take less time: the rest are dearer and no
+-- For each rental option, the cheapest offer and the offers that take less time: the rest are dearer and no
 -- faster.
 _ways AS (
     SELECT

@@ -1,4 +1,4 @@
--- The cheapest ways to run jobs: a user's own, those with published plans, and the catalogue's workloads.
+-- The cheapest ways to run a user's own jobs, jobs with published plans, and the catalogue's workloads.
 
 CREATE OR REPLACE MACRO job_plans(jobs) AS TABLE
 WITH _job_settings AS (
@@ -16,7 +16,7 @@ SELECT
 FROM plans_for('_job_settings') AS p
 JOIN _job_settings AS j USING (job);
 COMMENT ON MACRO TABLE job_plans IS
-    'The rows of plans_for, with the method and rank as named in the job. jobs needs the columns job, method and lora_rank; columns that the planner does not read are ignored.';
+    'The rows of plans_for, with the method and rank as written in the job. jobs needs the columns job, method and lora_rank; columns that the planner does not read are ignored.';
 
 CREATE OR REPLACE MACRO with_rented_gpus(jobs) AS TABLE
 SELECT
@@ -45,7 +45,7 @@ _cheapest_plans AS (
 FROM ranked_jobs('_cheapest_jobs', '_cheapest_plans')
 ORDER BY job, rank;
 COMMENT ON MACRO TABLE cheapest_for IS
-    'The ways to run your own jobs, ranked, with the cost of the finished job in USD at the published prices. Each combination of price kind, GPU, number of GPUs, source, tier and term has one row: its best offer. Specify GPUs, providers, places and so on in the columns of jobs, not in a WHERE on the answer: the answer may not contain the offers you are filtering for. A ranking contains the answers that finish within max_hours, by default a week. If no answer finishes within the default, meets_deadline is false, and the ranking contains the fastest answer and the answers that take only a little longer. longer_wait_usd is the cost of the job if you can wait longer. jobs: the name of a table or CTE; see completed_jobs for its columns. Rankings by time compare hours rounded to a hundredth. Ties are broken by lower cost, then fewer hours, then fewer GPUs, and then by gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
+    'The ways to run your own jobs, ranked, with the cost in USD of finishing each job at the published prices. Each combination of price kind, GPU, number of GPUs, source, tier and term has one row: its best offer. Specify GPUs, providers, places and so on in the columns of jobs, not in a WHERE on the answer: the answer might not contain the offers that you are filtering for. A ranking contains the answers that finish within max_hours, by default a week. If no answer finishes within the default, meets_deadline is false, and the ranking contains the fastest answer and the answers that take only a little longer. longer_wait_usd is what the job costs if you can wait longer. jobs: the name of a table or CTE; see completed_jobs for its columns. Rankings by time compare hours rounded to a hundredth. Ties are broken by lower cost, then fewer hours, then fewer GPUs, and then by gpu_id, source, tier, region, instance type and label in alphabetical order. The columns are those of cheapest_gpu_per_workload.';
 
 CREATE OR REPLACE MACRO plans_at_hand(jobs) AS TABLE
 SELECT j.job, p.*
@@ -59,7 +59,7 @@ WHERE coalesce(
         j.stack, j.optimizer, j.training_precision, j.quantization
     ) IS NULL;
 COMMENT ON MACRO TABLE plans_at_hand IS
-    'The published plans for jobs (see grid_plans): the rows of job_plans, read from the file instead of planned, and without the terms of memory and time. A job without published plans has no row: plans are published for the models, methods, sequence lengths and ranks of the grid, with all other settings left open. jobs: rows of completed_jobs.';
+    'The published plans for jobs (see grid_plans): the rows of job_plans, read from the file instead of being planned, and without the memory and time terms. A job without published plans has no row: plans are published for the models, methods, sequence lengths and ranks in the grid, with all other settings left open. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO published_plans(jobs) AS TABLE
 SELECT

@@ -45,7 +45,7 @@ _open_jobs AS (
     SELECT * REPLACE ('all' AS opened) FROM _relaxed
 ),
 
--- Sequences are shortened only if the job fits on none of the wanted GPUs.
+-- Sequences are shortened only if the job does not fit on any of the wanted GPUs.
 _fitting AS (
     SELECT DISTINCT j.job AS of_job
     FROM query_table(jobs) AS j
@@ -79,7 +79,7 @@ _open_answers AS (
                 CASE WHEN c.node_count > j.max_nodes
                         THEN miss('max_nodes', c.node_count, c.node_count)
                 END,
-                -- Rounded so that the answer meets the value; if values tie, the cheapest answer counts.
+                -- Rounded so that the answer meets the value; if values tie, the cheapest answer is used.
                 CASE WHEN p.fit_probability < o.min_fit_probability THEN miss(
                         'min_fit_probability', format('{:g}', floor(1000 * p.fit_probability) / 1000),
                         -floor(1000 * p.fit_probability)
@@ -116,7 +116,7 @@ _open_answers AS (
     JOIN query_table(plans) AS p
         ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
-    LEFT JOIN unmet_constraints('_relaxed') AS u ON u.job = c.job AND u.offer = c.offer
+    LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
         -- Plans with the required probability are already among the plans of the unrelaxed job.
@@ -169,7 +169,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'For each job without an answer, the constraints that could be relaxed: single constraints, each with the nearest value that gives an answer while all other constraints are kept, or, if no single constraint helps, the smallest sets of constraints that do. One row per job and set: job, constraints (columns of jobs; memory if the model fits on no GPU), asked and nearest (lists of texts with one value per constraint), and the resulting answer: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source, price_kind. For memory, the row gives the gpu_id and gpu_count that lack the fewest GiB per GPU, and lacking_gib, the number of GiB lacking. asked contains the values as written in the job. For constraints on numbers, nearest contains the nearest value; for constraints on names, and for micro_batch, the value of the cheapest answer. Sequences are halved (seq_len) only if no requested GPU has enough memory; recipe settings other than seq_len and micro_batch are kept. The answers come from the given plans: for a lower min_fit_probability, from the fastest plans that fit with one of the probabilities in relaxed_to; a job with the suggested value is planned afresh and may cost less. Jobs with an answer have no row. jobs: rows of completed_jobs; plans: the rows of plans for relaxed_jobs, up to the largest number of GPUs to consider.';
+    'For each job without an answer, the constraints that could be relaxed: single constraints, each with the nearest value that gives an answer while all other constraints stay the same, or, if no single constraint helps, the smallest sets of constraints that do. One row per job and set: job, constraints (columns of jobs; memory if the model does not fit on any GPU), asked and nearest (lists of strings with one value per constraint), and the resulting answer: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source and price_kind. For memory, the row gives the gpu_id and gpu_count that fall short by the fewest GiB per GPU, and lacking_gib, the shortfall in GiB. asked contains the values as written in the job. For constraints on numbers, nearest contains the nearest value; for constraints on names, and for micro_batch, the value of the cheapest answer. Sequences are halved (seq_len) only if no requested GPU has enough memory; recipe settings other than seq_len and micro_batch are left unchanged. The answers come from the given plans: for a lower min_fit_probability, from the fastest plans that fit with one of the probabilities in relaxed_to; a job with the suggested value is planned afresh and may cost less. Jobs with an answer have no row. jobs: rows of completed_jobs; plans: the rows of plans for relaxed_jobs, up to the largest number of GPUs to consider.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

@@ -62,7 +62,7 @@ SELECT p.* EXCLUDE (job)
 FROM job_plans('_fits_jobs') AS p
 WHERE p.gpu_id = one_gpu(wanted_gpu) AND p.gpu_count = planned_gpus(gpus);
 COMMENT ON MACRO TABLE fits IS
-    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the job''s plan with the columns of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts shows how the memory adds up; largest_micro_batches gives the largest micro-batches that fit. Tokens per sequence and the rank of adapters default to the values in job_settings. Names may be any that jobs accept (job_names; for the GPU, see one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. No row is returned if the GPU''s specifications are incomplete, or if several machines with that GPU are not planned.';
+    'Does a training job fit on a GPU? fits(model, method, gpu, gpus := 1, tokens_per_sequence := NULL, rank_of_adapters := NULL) returns the job''s plan with the columns of plans: verdict, memory in GiB term by term, speed, and infeasible_reason. memory_parts shows how the memory adds up; largest_micro_batches gives the largest micro-batches that fit. Tokens per sequence and the rank of adapters default to the values in job_settings. Any names that jobs accept may be used (see job_names and, for the GPU, one_gpu); unknown names, a family of several GPUs and numbers out of bounds raise an error. No row is returned if the GPU''s specifications are incomplete, or if the job would need several machines and the planner does not combine machines with that GPU.';
 
 CREATE OR REPLACE MACRO fits_on(wanted_gpu, gpus := 1, tokens_per_sequence := NULL) AS TABLE
 WITH _fits_on_jobs AS (
@@ -158,7 +158,7 @@ _parts_listed AS (
 FROM _parts_listed
 ORDER BY job, gpu_id, gpu_count, place;
 COMMENT ON MACRO TABLE memory_parts IS
-    'The parts that add up to the peak memory of each plan, and the least memory that the plan needs, in GiB per GPU rounded to a hundredth: job, gpu_id, gpu_count, place, part, gib. Parts: weights, adapters, gradients (those in memory at the peak), optimizer, activations (including logits and everything else in memory at the peak), kept (held by the allocator but not in use), process (driver and libraries), peak (the sum of the preceding parts), margin (needed beyond the memory in use, because memory is lost between tensors), needed (peak plus margin, minus kept). plans: rows of job_plans, or rows of plans with a column job.';
+    'The parts that add up to the peak memory of each plan, and the least memory that the plan needs, in GiB per GPU rounded to a hundredth: job, gpu_id, gpu_count, place, part and gib. Parts: weights, adapters, gradients (those in memory at the peak), optimizer, activations (including logits and everything else in memory at the peak), kept (held by the allocator but not in use), process (driver and libraries), peak (the sum of the preceding parts), margin (needed beyond the memory in use, because memory is lost in the gaps between tensors) and needed (peak plus margin, minus kept). plans: rows of job_plans, or rows of plans with a column job.';
 
 CREATE OR REPLACE MACRO micro_batches_tried() AS range(1, 257);
 COMMENT ON FUNCTION micro_batches_tried IS 'The micro-batches tried in the search for the largest one that fits. Assumed.';
@@ -215,7 +215,7 @@ FROM _micro_largest AS l
 JOIN speed_of('_micro_chosen') AS s USING (job)
 ORDER BY l.of_job, gpu_id, l.gpu_count, l.micro_batch DESC, tokens_per_second DESC;
 COMMENT ON MACRO TABLE largest_micro_batches IS
-    'For each plan and kind of checkpointing, the largest micro-batch (sequences per GPU and micro-step, out of micro_batches_tried) whose P(fits) is at least the min_fit_probability of plan_defaults; with the peak memory in GiB per GPU, P(fits), and tokens per second on all GPUs together. All other settings are those of the plan. There is no row if not even one sequence fits with that probability. plans: rows of job_plans, or rows of plans with a column job.';
+    'For each plan and kind of checkpointing, the largest micro-batch (sequences per GPU and micro-step, out of micro_batches_tried) whose P(fits) is at least the min_fit_probability of plan_defaults, together with the peak memory in GiB per GPU, P(fits), and tokens per second on all GPUs together. All other settings are those of the plan. There is no row if not even one sequence fits with that probability. plans: rows of job_plans, or rows of plans with a column job.';
 
 CREATE OR REPLACE MACRO compare_gpus(one, other) AS TABLE
 WITH _asked_gpus AS (

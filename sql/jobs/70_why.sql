@@ -17,7 +17,7 @@ FROM (
 )
 ORDER BY job, rank, place;
 COMMENT ON MACRO TABLE why_total IS
-    'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part, usd. The hours and prices behind the parts are in the answer''s row of cheapest_for. ranked: rows of cheapest_for.';
+    'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part and usd. The hours and prices behind the parts are in the answer''s row of cheapest_for. ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
 WITH _not_plans AS (
@@ -51,7 +51,7 @@ _not_offers AS (
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
-    LEFT JOIN unmet_constraints(jobs) AS u ON u.job = j.job AND u.offer = r.rowid
+    LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = r.rowid
 ),
 
 -- Offers that meet the constraints and have a number of GPUs that the job fits on, with the plan's needs.
@@ -134,4 +134,4 @@ LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late_or_too_expensive. Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), planned_host_gib and host_gib (host memory per machine, as planned and as offered). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small and too_late_or_too_expensive. Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';

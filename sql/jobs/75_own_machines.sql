@@ -6,7 +6,7 @@ WITH _rank_machines AS (
     FROM (SELECT job, unnest(machines) AS machine FROM query_table(jobs))
 ),
 
--- An empty list of price kinds excludes all offers of the market, but not the machines that a job names.
+-- An empty list of price kinds excludes all offers on the market, but not the machines that a job lists.
 _rank_jobs AS (
     SELECT * REPLACE ('plans' AS opened, []::VARCHAR[] AS price_kinds)
     FROM query_table(jobs)
@@ -100,7 +100,7 @@ LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked
 LEFT JOIN _rank_lengths AS l ON l.job = m.job
 ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
 COMMENT ON MACRO TABLE machine_ranks IS
-    'The rank of each machine that a job names (quote, own), or the reason why the machine has no rank: job, source (quote or own), machine (as written in the job), rank (the machine''s best), ranks (the length of the ranking), gpu_count, total_usd, hours (of the variant nearest to being ranked), reason, missed (the columns of jobs whose constraints the machine does not meet), and the facts behind the reason. Reasons: ranked, not_as_asked, beaten (in both cost and hours), another_costs_less, does_not_fit, too_many_gpus, not_planned. Facts: gpus of the machine, node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib, usable_memory_gib. jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each machine that a job names (quote, own), or the reason why the machine has no rank: job, source (quote or own), machine (as written in the job), rank (the machine''s best), ranks (the length of the ranking), gpu_count, total_usd, hours (of the variant nearest to being ranked), reason, missed (the columns of jobs whose constraints the machine does not meet), and the facts behind the reason. Reasons: ranked, not_as_asked, beaten (in both cost and hours), another_costs_less, does_not_fit, too_many_gpus and not_planned. Facts: gpus (of the machine), node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib and usable_memory_gib. jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
 WITH _machine_jobs AS (
@@ -117,4 +117,4 @@ _machine_ranked AS MATERIALIZED (
 
 FROM machine_ranks('_machine_jobs', '_machine_plans', '_machine_ranked');
 COMMENT ON MACRO TABLE machine_ranks_for IS
-    'machine_ranks for your own jobs: where quotes and own machines rank in cheapest_for, or why they do not appear there. jobs: the name of a table or CTE; see completed_jobs for its columns.';
+    'machine_ranks for your own jobs: where quoted machines and your own machines rank in cheapest_for, or why they do not appear there. jobs: the name of a table or CTE; see completed_jobs for its columns.';

@@ -2,7 +2,7 @@
 
 CREATE OR REPLACE MACRO is_kept_ranking(scenario, price_kind, objective, rank) AS
     rank <= 5 AND (scenario OR (rank = 1 AND objective = 'cost' AND price_kind = 'on_demand'));
-COMMENT ON FUNCTION is_kept_ranking IS 'True if ranking_history keeps a row of cheapest_gpu_per_workload: the five best rows of each ranking of a scenario, and the cheapest on-demand row of every other workload.';
+COMMENT ON FUNCTION is_kept_ranking IS 'True if ranking_history includes a row of cheapest_gpu_per_workload: it includes the five best rows of each ranking of a scenario, and the cheapest on-demand row of every other workload.';
 
 CREATE OR REPLACE MACRO comparable_prices(offers) AS TABLE
 SELECT
@@ -26,7 +26,7 @@ SELECT p.day, p.usd_per_gpu_hour, s.* EXCLUDE (series_id)
 FROM history.prices AS p
 JOIN history.price_series AS s USING (series_id);
 COMMENT ON MACRO TABLE recorded_prices IS
-    'The comparable_prices of all days on record, including days no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent, usd_per_gpu_hour.';
+    'The comparable_prices for all days on record, including days that are no longer in offers: day, source, gpu_id, price_kind, term_days, tier, country, continent and usd_per_gpu_hour.';
 
 CREATE OR REPLACE MACRO seen_names(offers) AS TABLE
 SELECT 'label' AS kind, source, raw_label AS name, day
@@ -37,7 +37,7 @@ SELECT 'region', source, region, day FROM query_table(offers) WHERE region IS NO
 UNION ALL
 SELECT 'gpu', '', gpu_id, day FROM query_table(offers) WHERE gpu_id IS NOT NULL AND source <> 'imported';
 COMMENT ON MACRO TABLE seen_names IS
-    'The names seen on each day: at each source, labels that identify no GPU and regions without a known country; and the GPUs of all sources together. offers: a relation with the columns of main.offers.';
+    'The names seen on each day: for each source, the labels that do not identify a GPU and the regions without a known country; and, for all sources together, the GPUs. offers: a relation with the columns of main.offers.';
 
 CREATE OR REPLACE MACRO seen_days(wanted_kind) AS TABLE
 SELECT source, name, min(first_day) AS first_day, max(day) AS last_day
@@ -123,4 +123,4 @@ QUALIFY row_number() OVER (
 ) = 1
 ORDER BY job, day;
 COMMENT ON MACRO TABLE cost_history IS
-    'The lowest cost of a job on each day on record, in USD, from today''s plans and terms and the prices of that day: those of each source''s newest capture, unless the capture is stale. Only rentals that are still offered today count: sources, cards and tiers that have disappeared since are skipped. sources: the number of sources with a price on the day. jobs: rows of completed_jobs; ranked: rows of cheapest_for.';
+    'The lowest cost of a job on each day on record, in USD, from today''s plans and terms and the prices of that day: those of each source''s newest capture, unless the capture is stale. Only rentals that are still offered today count: sources, cards and tiers that have disappeared since are skipped. sources: the number of sources with a price on that day. jobs: rows of completed_jobs; ranked: rows of cheapest_for.';

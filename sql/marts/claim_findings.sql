@@ -1,6 +1,6 @@
 -- timeless: depends on the catalogue and the model, not on the day
 --
--- Each check that applies to a claim, and that needs no prices of the day, gives a finding.
+-- Each check that applies to a claim, and that does not need the day's prices, gives a finding.
 WITH _claims AS MATERIALIZED (
     SELECT * FROM ruled_claims()
 ),

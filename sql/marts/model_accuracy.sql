@@ -1,7 +1,7 @@
 -- timeless: depends on the catalogue and the model, not on the day
 WITH _fits AS (SELECT DISTINCT calibration FROM main.model_constants),
 
--- Every run with the constants that answers use, and with constants fitted without the run's family.
+-- Every run, with the constants that answers use and with constants fitted without the run's family.
 _jobs AS (
     SELECT r.*, f.calibration
     FROM main.measured_runs AS r

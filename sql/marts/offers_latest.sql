@@ -133,7 +133,7 @@ _compared AS (
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
             -- A short term costs more than the longer terms of other sources: for reservations, the median
-            -- over terms counts, and gates compare the terms of the source with one another.
+            -- over terms is used, and gates compare the terms of the source with one another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
             )) > ln(p['market_own_level_factor']),
@@ -160,7 +160,7 @@ _biased AS (
         AND abs(ln(median(e.level))) > ln(any_value(p.parameters['market_bias_factor']))
 ),
 
--- A source with many prices far off was misread: its prices without a comparison are not trusted either.
+-- A source with many prices far off was misread: its prices that cannot be compared are not trusted either.
 _misread AS (
     SELECT source
     FROM _compared

@@ -101,7 +101,7 @@ _served AS (
 _billed AS (
     SELECT
         *,
-        -- The GPUs of the smallest machine with at least gpus_wanted, or of enough of the largest machines.
+        -- The GPUs of the smallest machine with at least gpus_wanted, or of as many of the largest as needed.
         CASE
             WHEN gpus_wanted <= list_max(sold) THEN list_min(list_filter(sold, lambda n: n >= gpus_wanted))
             ELSE ceil(gpus_wanted / list_max(sold)) * list_max(sold)

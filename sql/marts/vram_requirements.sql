@@ -5,7 +5,7 @@ WITH _plans AS (
         p.verdict <> 'does_not_fit' AND coalesce(p.offload, '') = '' AS fits
     FROM main.plans AS p
     JOIN main.gpus AS g USING (gpu_id)
-    -- The id of a family is for labels that leave the exact card open, and is not a card to recommend.
+    -- A family's id is for labels that leave the exact card open; it is not a card to recommend.
     WHERE p.node_count = 1 AND p.gpu_count <= 8 AND g.derived_from IS NULL
         -- Only cards that some source has offered are worth naming.
         AND p.gpu_id IN (

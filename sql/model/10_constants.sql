@@ -18,13 +18,13 @@ COMMENT ON FUNCTION gpu_family IS 'The generation and market segment of a GPU; G
 CREATE OR REPLACE MACRO gemm_share(watts_per_tflop, at_one_watt, exponent) AS
     at_one_watt * pow(watts_per_tflop, exponent);
 COMMENT ON FUNCTION gemm_share IS
-    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, given the watts per datasheet TFLOP/s: cards short of power stay below their datasheet peak. The function is a regression over the measured cards in gpus.csv.';
+    'Expected share of the dense 16-bit datasheet peak that large matrix products reach, given the watts per datasheet TFLOP/s: power-limited cards stay below their datasheet peak. The function is a regression fitted to the measured cards in gpus.csv.';
 
 CREATE OR REPLACE MACRO gemm_families() AS TABLE
 SELECT
     c.calibration,
     gpu_family(g.architecture, g.segment) AS family,
-    -- A card that is exactly as expected is added, so that small families stay nearer to the expectation.
+    -- A fictitious card exactly as expected is added, so that small families stay nearer to the expectation.
     sum(
         ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
         - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent))
@@ -38,7 +38,7 @@ COMMENT ON MACRO TABLE gemm_families IS
     'The logarithm of the ratio by which the measured cards of each family exceed gemm_share, for each calibration.';
 
 CREATE OR REPLACE MACRO gib(bytes) AS bytes / 1073741824e0;
-COMMENT ON FUNCTION gib IS 'A number of bytes in GiB (2^30 bytes).';
+COMMENT ON FUNCTION gib IS 'A number of bytes, converted to GiB (2^30 bytes).';
 
 CREATE OR REPLACE MACRO bytes_16bit() AS 2e0;
 COMMENT ON FUNCTION bytes_16bit IS 'Size of a number in bf16 or fp16, in bytes.';

@@ -11,7 +11,7 @@ SELECT
         AS ignored
 FROM _columns;
 COMMENT ON MACRO TABLE ignored_columns IS
-    'The unknown columns of a relation, as a member of assumptions, so that a misspelt setting does not silently get its default.';
+    'The unknown columns of a relation, as a member of assumptions, so that a misspelt setting does not silently fall back to its default.';
 
 CREATE OR REPLACE MACRO run_columns() AS (
     SELECT list_concat(struct_keys(_run), ['job', 'calibration', 'carried', 'note', 'recipe'])
@@ -84,7 +84,7 @@ SELECT
     carried
 FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
-    'The settings of runs in the types that the formulas use, null if left open; other columns are dropped. carried: any value that the caller wants returned with the result.';
+    'The settings of runs, converted to the types that the formulas use, null if left open; other columns are dropped. carried: any value that the caller wants to get back with the result.';
 
 CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
 SELECT
@@ -130,7 +130,7 @@ SELECT
 FROM given_settings(jobs) AS s
 CROSS JOIN run_defaults() AS d;
 COMMENT ON MACRO TABLE assumed_settings IS
-    'The settings of runs with run_defaults filled in, and assumptions: a JSON object that gives, for each setting left open, the assumed value or the way in which the value is chosen. Settings that follow from other settings are still open.';
+    'The settings of runs with run_defaults filled in, and assumptions: a JSON object that gives, for each setting left open, the assumed value or the way in which the value is chosen. Settings that follow from other settings are not yet filled in.';
 
 CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count) AS
     least(8e0, gpu_count, pow(2, greatest(0, ceil(log2(weight_gib / (0.8e0 * usable_gib))))));
@@ -173,7 +173,7 @@ CREATE OR REPLACE MACRO impossible_groups(
             ) || ': does not divide gpu_count ' || gpu_count::BIGINT
     END;
 COMMENT ON FUNCTION impossible_groups IS
-    'The reason why GPUs cannot be grouped as a run asks, naming the setting that makes the grouping impossible; null if the grouping is possible. Null arguments are settings left open.';
+    'The reason why GPUs cannot be grouped as a run requests, naming the setting that makes the grouping impossible; null if the grouping is possible. Null arguments are settings left open.';
 
 CREATE OR REPLACE MACRO resolved_settings(jobs) AS TABLE
 SELECT
@@ -206,7 +206,7 @@ SELECT
             WHEN is_full THEN 'fsdp'
             ELSE 'ddp'
         END) AS sharding,
-        -- Assumed: 6 bytes per trained weight, for the weight, its gradient and a share of the optimizer.
+        -- Assumed: 6 bytes per trained weight, for the weight, its gradient and some optimizer state.
         coalesce(s.tensor_parallel, CASE
             WHEN s.stack = 'te' AND s.sharding IS NULL AND s.gpu_count > 1 THEN least_tensor_parallel(
                 gib(m.params_total * CASE WHEN is_full THEN 6e0 ELSE bytes_16bit() END),
@@ -237,4 +237,4 @@ JOIN main.models AS m ON m.model = s.model
 JOIN main.gpus AS g ON g.gpu_id = s.gpu
 LEFT JOIN stacks() AS t ON t.stack = s.stack;
 COMMENT ON MACRO TABLE resolved_settings IS
-    'The settings of runs with every setting filled in, and the properties of each run''s stack. Raises an error if GPUs cannot be grouped as a run asks.';
+    'The settings of runs with every setting filled in, and the properties of each run''s stack. Raises an error if GPUs cannot be grouped as a run requests.';

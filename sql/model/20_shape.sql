@@ -22,11 +22,11 @@ CREATE OR REPLACE MACRO adapts_experts(is_trainer, model) AS
         lower(model), '^(gemma-4|gpt-oss|granite|llama-4|mistral-small-4|nemotron|qwen3[.])'
     );
 COMMENT ON FUNCTION adapts_experts IS
-    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps the experts in one tensor, which PEFT 0.21 (_convert_peft_config_moe in utils/transformers_weight_conversion.py) adapts, except in the model families that this macro names, where only shared experts and dense layers get adapters (Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention). In a mixture with any other name, the experts are assumed to be adapted, which takes more memory and time.';
+    'True if LoRA on the MLP of a mixture of experts adapts the experts. transformers 5 keeps the experts in one tensor, which PEFT 0.21 (_convert_peft_config_moe in utils/transformers_weight_conversion.py) adapts, except in the model families that this macro lists, where only shared experts and dense layers get adapters (Unsloth''s notebook for gpt-oss-20b trains 3,981,312 parameters at rank 8, all of them in attention). In a mixture of any other family, the experts are assumed to be adapted, which takes more memory and time.';
 
 CREATE OR REPLACE MACRO fuses_experts(stack, experts) AS coalesce(stack = 'liger' AND experts > 1, FALSE);
 COMMENT ON FUNCTION fuses_experts IS
-    'True if the experts of a layer are one tensor, as in transformers 5, on which the model of the planner''s default stack is based. The measured runs of other stacks used transformers 4 or engines, in which experts are linear layers. QLoRA quantizes linear layers only (replace_with_bnb_linear in transformers 5.23), so fused experts stay in 16 bits.';
+    'True if the experts of a layer are one tensor, as in transformers 5, on which the model of the planner''s default stack is based. The measured runs of other stacks used transformers 4 or engines, all of which implement experts as linear layers. QLoRA quantizes linear layers only (replace_with_bnb_linear in transformers 5.23), so fused experts stay in 16 bits.';
 
 CREATE OR REPLACE MACRO window_length(seq_len, sliding_window) AS
     CASE
@@ -92,7 +92,7 @@ _settings_shape AS (
         -- PEFT adds the adapters of an expert tensor to that tensor before each matrix product.
         (fuses_experts(s.stack, m.experts) AND adapts_experts AND s.adapts_mlp = 1)::INTEGER
             AS folds_adapters,
-        -- How many MLPs of a layer lora_targets can name, averaged over the layers, and their total width.
+        -- The number of MLPs per layer (on average) that lora_targets can name, and their total width.
         CASE
             WHEN adapts_experts THEN of_all_layers(m.layers, m.dense_layers, m.experts, 0e0)
             WHEN m.experts > 1 THEN of_all_layers(m.layers, m.dense_layers, (shared_width > 0)::INTEGER, 1e0)
@@ -121,7 +121,7 @@ _settings_shape AS (
             target, m.hidden, query_width, key_value_width, token_share * adapted_mlp_width,
             token_share * adapted_mlps, 1
         )) AS adapted,
-        -- Capped at all linear parameters: a model's row may not state that only some layers have experts.
+        -- Capped at params_linear: a model's row might not state that only some layers have experts.
         (m.experts > 1)::INTEGER * least(
             m.params_linear,
             (m.layers - coalesce(m.dense_layers, 0))::DOUBLE
@@ -189,7 +189,7 @@ SELECT
         WHEN is_quantized THEN quantized_bytes + (bytes_16bit() - quantized_bytes) * unquantized_share
         ELSE bytes_16bit()
     END AS linear_width,
-    -- Adapters with dropout keep each input, in the format of the products, and a mask of a byte per element.
+    -- Adapters with dropout keep each input, in the format of the products, and a mask of 1 byte per element.
     CASE WHEN has_adapters THEN (bytes_16bit() + 1) ELSE 0e0 END * adapted_in AS dropout_bytes_per_token,
     coalesce(lora_dropout > 0, FALSE)::INTEGER::DOUBLE AS has_dropout,
     CASE WHEN training_precision IN ('amp', 'fp32', 'fp16') THEN bytes_fp32() ELSE weight_bytes END

@@ -10,7 +10,7 @@ SELECT
         'layers x key value': layers * key_value_width,
         -- Width of the MLP, summed over the experts that a token uses.
         'layers x intermediate': layers * active_intermediate,
-        -- Scores of attention that is not fused.
+        -- Attention scores, if attention is not fused.
         'layers x scores': layers * heads * seq_len,
         'layers x adapters': layers * adapted_width,
         'layers x heads': layers * heads,
@@ -38,7 +38,7 @@ SELECT
     }::MAP (VARCHAR, DOUBLE) AS fixed_features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE features_of IS
-    'The settings of runs with the features for which recipe_memory gives bytes per unit, as maps by the name of the feature: token_features (per token of a micro-batch) and fixed_features.';
+    'The settings of runs, plus the features for which recipe_memory gives bytes per unit, as maps keyed by feature name: token_features (per token of a micro-batch) and fixed_features.';
 
 CREATE OR REPLACE MACRO traced_term(moment, category) AS
     CASE
@@ -47,7 +47,7 @@ CREATE OR REPLACE MACRO traced_term(moment, category) AS
         ELSE 'step_copy'
     END;
 COMMENT ON FUNCTION traced_term IS
-    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step, each purpose has a term; at other moments, one term covers everything except the optimizer state.';
+    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step, each purpose has its own term; at other moments, one term covers everything except the optimizer state.';
 
 CREATE OR REPLACE MACRO shown_term(moment, category) AS
     CASE

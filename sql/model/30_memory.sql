@@ -64,7 +64,7 @@ SELECT
             WHEN working_kernels = 'compiled' THEN k.working_compiled
             ELSE k.working_fused
         END
-        -- The 8 x hidden of norms and residuals in layer_bytes_per_token.
+        -- The 8 x hidden for norms and residuals in layer_bytes_per_token.
         + CASE WHEN fp32_residual = 1 THEN k.working_fp32_residual * bytes_16bit() * 8e0 * hidden ELSE 0e0 END
         + heads * seq_len * CASE WHEN flash_attention = 0 THEN k.working_eager_scores ELSE 0e0 END
         + CASE WHEN checkpointing = 'none' THEN 0e0 ELSE has_dropout * dropout_bytes_per_token END
@@ -242,7 +242,7 @@ _memory_peak AS (
         greatest(loss_phase_bytes, backward_start_bytes, backward_end_bytes, optimizer_phase_bytes)
             AS peak_bytes,
         CASE WHEN gpu_count > 1 THEN k.context_multi_gpu_gib ELSE 0e0 END + context_gib AS process_gib,
-        -- Tensors of changing size, between which the caching allocator may lose memory.
+        -- Tensors whose size changes, which may cost the caching allocator memory through fragmentation.
         logits_bytes + working_bytes AS transient_bytes,
         root_bytes + units_bytes + CASE WHEN data_parallel > 1 THEN stored_bytes ELSE 0e0 END AS sharded_bytes
     FROM _memory_phases

@@ -28,7 +28,7 @@ CREATE OR REPLACE MACRO attention_kernel(flash_attention, architecture) AS
         ELSE 'flash'
     END;
 COMMENT ON FUNCTION attention_kernel IS
-    'The attention kernel that torch uses: eager if flash_attention is 0; otherwise flash attention from compute capability 8.0, and the memory-efficient kernel on older cards.';
+    'The attention kernel that torch uses: eager if flash_attention is 0; otherwise flash attention from compute capability 8.0 on, and the memory-efficient kernel on older cards.';
 
 CREATE OR REPLACE MACRO token_list(w) AS [
     w.layer_token_hidden, w.layer_token_query, w.layer_token_key_value, w.layer_token_intermediate,
@@ -113,13 +113,13 @@ SELECT
     } AS features
 FROM query_table(settings);
 COMMENT ON MACRO TABLE work_features IS
-    'The settings of runs with the features for which recipe_work gives coefficients, under the names used there; features that grow with the number of tokens are amounts per token.';
+    'The settings of runs, plus the features for which recipe_work gives coefficients, under the names used there; features that grow with the number of tokens are amounts per token.';
 
 CREATE OR REPLACE MACRO work_of(step, recompute, passes, features) AS
     coalesce(list_dot_product(step, features), 0e0)
     + passes * coalesce(list_dot_product(recompute, features), 0e0);
 COMMENT ON FUNCTION work_of IS
-    'The work of a step and of the passes of its recompute, as sums of coefficients times features; 0 if there are no coefficients.';
+    'The work of a step and of its recompute passes, as sums of coefficients times features; 0 if there are no coefficients.';
 
 CREATE OR REPLACE MACRO with_work(settings) AS TABLE
 WITH _work_features AS (

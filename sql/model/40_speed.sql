@@ -1,4 +1,4 @@
--- The time of one micro-step, as a sum of separate times.
+-- The time of one micro-step, as the sum of the times of its parts.
 
 CREATE OR REPLACE MACRO head_width_rate(width) AS 1.25e0 * width / (width + 32e0);
 COMMENT ON FUNCTION head_width_rate IS
@@ -69,7 +69,7 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             * CASE WHEN architecture = 'Blackwell Ultra' THEN k.attention_ultra ELSE 1e0 END
-            -- Only vendors' kernels exploit all that is new in a GPU generation; older kernels exploit least.
+            -- Only vendors' kernels exploit all of a new GPU generation; older kernels exploit the least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
                 k.attention_exponent
@@ -125,7 +125,7 @@ SELECT
     -- The gradients of folded adapters are computed from the gradients of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
-    -- A few tokens take an expert as long as more would; tokens of all expert-parallel ranks are pooled.
+    -- An expert takes as long for a few tokens as for more; tokens of all expert-parallel ranks are pooled.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
@@ -234,7 +234,7 @@ SELECT
         AS reduced_bytes
 FROM _speed_efficiency;
 COMMENT ON MACRO TABLE speed_coefficients IS
-    'The seconds per token and per micro-step that each part of a training step takes on one GPU, before micro-batch, sharding and links are applied. FLOPs follow Kaplan et al. 2020 (arXiv 2001.08361), and for attention Dao 2023 (arXiv 2307.08691); rates come from gpus.csv; constants are fitted.';
+    'The seconds per token and per micro-step that each part of a training step takes on one GPU, before micro-batch, sharding and links are applied. FLOPs follow Kaplan et al. 2020 (arXiv 2001.08361) and, for attention, Dao 2023 (arXiv 2307.08691); rates come from gpus.csv; constants are fitted.';
 
 CREATE OR REPLACE MACRO bottleneck_of(
     matmul, attention, traffic, logits, dequantization, host, communication, offload, optimizer

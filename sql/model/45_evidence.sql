@@ -76,7 +76,7 @@ _evidence_nearest AS (
                 WHEN r.run_id IS NOT NULL
                     AND log_distance(r.params, n.params) <= ln(evidence_reach().params_interpolated)
                     AND log_distance(r.seq_len, n.seq_len) <= ln(evidence_reach().length_interpolated)
-                    -- Cards without peer access share host memory: few cards say little about many.
+                    -- Cards without peer access share host memory, so a few cards say little about many.
                     AND (n.peer_to_peer OR n.gpu_count <= 2 * r.gpu_count) THEN 1
                 ELSE 2
             END,
@@ -101,7 +101,7 @@ SELECT
     CASE WHEN best.rank = 0 THEN best.run_id END AS evidence_run
 FROM _evidence_nearest;
 COMMENT ON MACRO TABLE evidence_of IS
-    'How close each estimate of a quantity (memory or speed) is to the nearest published measurement. measured: a published run has the same GPU, number of GPUs, method, stack and form of the weights, and is within 1.1 x the parameters and 2 x the sequence length (evidence_run names the run). interpolated: a published run has the same method and a GPU of the same class and generation, both models or neither are mixtures of experts, and the run is within 3 x the parameters and 8 x the sequence length; GPUs that cannot access each other''s memory must be at most twice as many as in the run. extrapolated: no published run is that close.';
+    'How close each estimate of a quantity (memory or speed) is to the nearest published measurement. measured: a published run has the same GPU, number of GPUs, method, stack and form of the weights, and is within 1.1 x the parameters and 2 x the sequence length (evidence_run names the run). interpolated: a published run has the same method and a GPU of the same class and generation, either both models or neither is a mixture of experts, and the run is within 3 x the parameters and 8 x the sequence length; if the GPUs cannot access each other''s memory, there may be at most twice as many of them as in the run. extrapolated: no published run is that close.';
 
 CREATE OR REPLACE MACRO memory_evidence(evidence, is_proven) AS
     CASE WHEN is_proven AND evidence <> 'measured' THEN 'traced' ELSE evidence END;
@@ -125,4 +125,4 @@ JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
     AND b.gpu_class = t.class AND b.evidence = t.evidence;
 COMMENT ON MACRO TABLE with_band IS
-    'Estimates of a quantity (memory or speed) for runs, with the evidence for each estimate and the band of held-out errors: the ratio of the measured to the estimated quantity at p10 (low_ratio) and p90 (high_ratio). In terms, is_proven is true if the estimate is based on traces that measured runs confirm.';
+    'Estimates of a quantity (memory or speed) for runs, with the evidence for each estimate and the band of held-out errors: the ratio of the measured to the estimated quantity at p10 (low_ratio) and p90 (high_ratio). terms: rows whose is_proven is true if the estimate is based on traces that measured runs confirm.';

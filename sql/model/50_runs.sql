@@ -15,7 +15,7 @@ _scaled AS (
 
 SELECT * FROM memory_terms('_scaled');
 COMMENT ON MACRO TABLE memory_terms_of IS
-    'Every quantity behind memory_of, in bytes, without band and evidence, for use in the calibration.';
+    'Every quantity behind memory_of, in bytes, without the band or the evidence, for use in the calibration.';
 
 CREATE OR REPLACE MACRO speed_terms_of(jobs) AS TABLE
 WITH _settings AS (
@@ -32,7 +32,7 @@ _scaled AS (
 
 SELECT * FROM speed_terms('_scaled');
 COMMENT ON MACRO TABLE speed_terms_of IS
-    'Every quantity behind speed_of, in seconds, without band and evidence, for use in the calibration.';
+    'Every quantity behind speed_of, in seconds, without the band or the evidence, for use in the calibration.';
 
 CREATE OR REPLACE MACRO memory_of(jobs) AS TABLE
 WITH _terms AS (

@@ -11,7 +11,7 @@ COMMENT ON FUNCTION plan_columns IS
 
 CREATE OR REPLACE MACRO planned_counts() AS [1e0, 2e0, 4e0, 8e0, 16e0, 32e0, 64e0];
 COMMENT ON FUNCTION planned_counts IS
-    'The numbers of GPUs, and of sequences per micro-batch, that the planner tries: powers of two, because machines come in those sizes. The largest number is assumed.';
+    'The numbers of GPUs, and of sequences per micro-batch, that the planner tries: powers of two, because machines come in those sizes. The upper limit is assumed.';
 
 CREATE OR REPLACE MACRO plan_defaults() AS TABLE
 SELECT
@@ -82,7 +82,7 @@ SELECT
 FROM _plan_given AS g
 CROSS JOIN plan_defaults() AS d;
 COMMENT ON MACRO TABLE planned_workloads IS
-    'Workloads with plan_defaults filled in; plan_assumptions names the defaults that were used.';
+    'Workloads with plan_defaults filled in; plan_assumptions lists the defaults that were used.';
 
 CREATE OR REPLACE MACRO infeasible_on(
     architecture, vendor, has_bf16, has_fp8, method, fp8, training_precision
@@ -94,7 +94,7 @@ CREATE OR REPLACE MACRO infeasible_on(
         WHEN method = 'qlora' AND vendor = 'intel' THEN 'no_4bit_kernels'
     END;
 COMMENT ON FUNCTION infeasible_on IS
-    'The reason why a workload cannot run on a GPU, however much memory the GPU has: unsupported_architecture (current frameworks do not support it), no_fp8 or no_bf16 (the GPU does not support the format), no_4bit_kernels (none exist for the vendor''s GPUs); null if there is no such reason.';
+    'The reason why a workload cannot run on a GPU, however much memory the GPU has: unsupported_architecture (current frameworks do not support it), no_fp8 or no_bf16 (the GPU does not support the format), or no_4bit_kernels (no such kernels exist for the vendor''s GPUs); null if there is no such reason.';
 
 CREATE OR REPLACE MACRO plan_variants(jobs) AS TABLE
 -- In order of preference: if two settings are equally good, the setting with the lower number is planned.
@@ -135,7 +135,7 @@ SELECT
         'global_batch_tokens': w.global_batch_tokens, 'plan_assumptions': w.plan_assumptions,
         'min_fit_probability': w.min_fit_probability,
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
-        -- Several nodes are planned only for cards sold for servers, as in data centres.
+        -- Several nodes are planned only for server cards, such as those in data centres.
         'sizes': list_filter(z.sizes, lambda size:
             size.gpus BETWEEN v.fewest_gpus AND least(v.most_gpus, w.max_gpus)
             AND (size.gpus <= g.max_gpus_per_node OR g.segment IN ('datacenter', 'accelerator'))
@@ -377,4 +377,4 @@ SELECT
     * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
 FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and number of GPUs: the settings with the most tokens per second among the settings that fit with min_fit_probability, or, if no settings do, the settings likeliest to fit. Columns: memory and time term by term, bands, evidence, and infeasible_reason if nothing fits. Times are in seconds per micro-step; overhead_seconds is the fixed cost of a step, divided over the step''s micro-steps.';
+    'One row per job, GPU and number of GPUs: the settings with the most tokens per second among the settings that fit with min_fit_probability, or, if no settings do, the settings likeliest to fit. Columns: memory and time term by term, bands, evidence, and infeasible_reason if nothing fits. Times are in seconds per micro-step; overhead_seconds is the fixed time of a step, spread over the step''s micro-steps.';

@@ -48,4 +48,4 @@ FROM (
     FROM main.plan_grid
 );
 COMMENT ON MACRO TABLE grid_plans IS
-    'The plans that the file contains, for workloads (plans) and for the grid (plan_grid), with the columns of job_plans except the terms of memory and time; plans that do not fit are omitted. A combination of model, method, sequence length and rank without a row is outside the grid, or fits on no GPU.';
+    'The plans that the file contains, for workloads (plans) and for the grid (plan_grid), with the columns of job_plans except the terms of memory and time; plans that do not fit are omitted. A combination of model, method, sequence length and rank without a row is outside the grid, or does not fit on any GPU.';

@@ -1,5 +1,5 @@
--- The workloads as jobs with the place and the tier classes of report_variant (see completed_jobs), ranked by
--- cost: each price kind separately or, if report_any is true, all kinds that any covers together.
+-- The workloads as jobs with the place and tier classes of report_variant (see completed_jobs), ranked by
+-- cost: each price kind separately or, if report_any is true, all the kinds that 'any' covers together.
 SELECT
     w.* REPLACE (
         c.constraints AS constraints, NOT getvariable('report_any') AS ranks_each_kind

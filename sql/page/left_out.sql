@@ -1,4 +1,4 @@
--- The numbers of current offers that are not ranked, by reason.
+-- The number of current offers that are not ranked, by reason.
 SELECT not_ranked_reason, flag_reason, count(*) AS offers, count(DISTINCT source) AS sources
 FROM main.offers_latest
 WHERE NOT ranked

@@ -56,7 +56,7 @@ def _from_catalogue(model: str) -> Architecture:
 
 @cache
 def catalogue_configs() -> dict[str, dict[str, Any]]:
-    """Return the rows of catalog/model_configs.jsonl by model.
+    """Return the rows of catalog/model_configs.jsonl, keyed by model.
 
     ``config`` contains the config.json fields that determine the model's shape; ``note``, if any, says how
     transformers' code for the model differs from the model's own code.
@@ -83,7 +83,7 @@ def _from_config(model: str, config: dict[str, Any]) -> Architecture:
 def check_config(model: str, config: dict[str, Any]) -> None:
     """Check the types of the fields in a config.json, a file that anyone may have written.
 
-    Raises ``CannotTraceError`` naming the wrong field.
+    Raises ``CannotTraceError`` naming the invalid field.
     """
     try:
         with architectures.named(model):

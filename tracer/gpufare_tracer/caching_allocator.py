@@ -2,8 +2,8 @@
 
 Modelled on c10/cuda/CUDACachingAllocator.cpp with default settings (round_size, get_allocation_size,
 should_split, get_free_block, free_block): two pools (up to 1 MiB and above), segments of 2 MiB, 20 MiB or the
-next multiple of 2 MiB, best fit, splitting, coalescing. Segments are returned only when memory runs out,
-which never happens in a replay: on a card that is nearly full, less is reserved than the replay says.
+next multiple of 2 MiB, best fit, splitting and coalescing. Segments are returned only when memory runs out,
+which never happens in a replay, so on a nearly full card, less is reserved than the replay says.
 """
 
 import bisect
@@ -37,7 +37,7 @@ class CachingAllocator:
 
     ``reserved_bytes`` is the memory taken from the driver; ``allocated_bytes`` counts the blocks in use,
     each with any remainder that is too small to split off. Segments are laid out one after another, in the
-    order in which they are made; of free blocks of equal size, the one at the lowest address is taken.
+    order in which they are made; among free blocks of equal size, the one at the lowest address is taken.
     """
 
     reserved_bytes: int = 0
@@ -58,7 +58,7 @@ class CachingAllocator:
         return block.address
 
     def free(self, address: int) -> None:
-        """Return a block to its pool and join it with free neighbours."""
+        """Return a block to its pool and merge it with any free neighbours."""
         block = self._blocks[address]
         self.allocated_bytes -= block.size
         for neighbour in (block.next, block.previous):

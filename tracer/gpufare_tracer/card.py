@@ -11,7 +11,7 @@ from gpufare_tracer.timeline import Category, Phase
 
 GIB = 1 << 30
 LARGE_TRANSIENTS = (Category.LOGITS, Category.WORKING_SET, Category.TEMPORARIES, Category.HIDDEN_TEMPORARIES)
-"""Categories of large tensors, between which the caching allocator loses memory to fragmentation."""
+"""Categories of large tensors; the caching allocator loses memory to fragmentation between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ COMPUTE_CAPABILITIES = {
     "Pascal": (6, 0), "Volta": (7, 0), "Turing": (7, 5), "Ampere": (8, 0), "Ada": (8, 9), "Hopper": (9, 0),
     "Blackwell": (10, 0), "Blackwell Ultra": (10, 3),
 }  # fmt: skip
-"""The capability of each generation's data-centre cards, from NVIDIA's CUDA C++ Programming Guide."""
+"""The compute capability of each generation's data-centre cards, from NVIDIA's CUDA C++ Programming Guide."""
 
 
 def read_card(connection: duckdb.DuckDBPyConnection, gpu: str) -> Card:
@@ -85,8 +85,8 @@ def largest_micro_batch(
     """Return the largest micro-batch, up to ``limit``, whose step fits the card; 0 if no micro-batch fits.
 
     ``trace_of`` traces a micro-batch; ``first`` is an earlier trace. Memory grows almost linearly with the
-    micro-batch, so the next size to try is where the line through two tried sizes meets the card's memory (at
-    least doubled while every size fits) or, after ``MISSES`` misses, the middle of the sizes still possible.
+    micro-batch, so the search next tries the size where the line through two tried sizes meets the card's
+    memory (at least twice the last size while all fit); after ``MISSES`` misses, it bisects what remains.
     """
     needed: dict[int, float] = {}
     low, high, misses = 0, limit + 1, 0
@@ -108,7 +108,7 @@ def largest_micro_batch(
 
 
 MISSES = 4
-"""Number of tries that may leave more than half of the candidate sizes before the search bisects them."""
+"""Number of tries that may leave more than half of the candidate sizes before the search starts to bisect."""
 
 
 def _on_the_line(needed: dict[int, float], sizes: list[int], usable_gib: float) -> int:

@@ -1,10 +1,10 @@
 """catalog/recipe_memory.csv: bytes per unit of each memory feature, learned from catalog/traces.csv.
 
-Within one moment of a step, the bytes of a category are linear in a few features of model and run (from the
-SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x width,
-gradients in trained parameters. There is one regression for each recipe, moment and category. Coefficients
-are non-negative, errors are relative to all bytes allocated at the moment, and features are added one at a
-time, as long as each explains something.
+Within one moment of a step, the bytes of a category are linear in a few features of the model and the run
+(from the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x
+width, and gradients in trained parameters. There is one regression for each recipe, moment and category.
+Coefficients are non-negative, errors are relative to all bytes allocated at the moment, and features are
+added one at a time, as long as each explains something.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ TRACES_FILE = "traces.csv"
 COEFFICIENTS_FILE = "recipe_memory.csv"
 
 GPU = "a100-sxm-80gb"
-"""The catalogue id of the card on which recipes are traced, which has compute capability 8.0."""
+"""The catalogue id of the card on which recipes are traced (compute capability 8.0)."""
 
 EXACT_SHARE = 5e-4
 """A category is explained well enough if its root-mean-square error is at most this share of all bytes."""
@@ -46,11 +46,11 @@ PER_STEP = {
 }  # fmt: skip
 """Categories that do not depend on the number of tokens."""
 PIECES = set(Moment) - {Moment.OPTIMIZER}
-"""Moments with several operations, any of which may set the peak: attention, MLP, embedding, head, loss."""
+"""Moments with several operations, any of which can set the peak: attention, MLP, embedding, head or loss."""
 SECOND = "_2"
 LEAST_ROWS_OF_A_PIECE = 6
 LEAST_PIECE_GAIN = 0.3
-"""A second piece must remove this share of a moment's error."""
+"""A second piece must remove at least this share of a moment's error."""
 
 Array = npt.NDArray[np.float64]
 TraceRow = Mapping[str, str]
@@ -177,7 +177,7 @@ def _learn_moment(
 
 
 Piece = dict[Category, dict[int, float]]
-"""The coefficients of one linear piece of a moment, by category and column."""
+"""The coefficients of one linear piece of a moment, keyed by category and column."""
 
 
 def _pieces(
@@ -188,7 +188,7 @@ def _pieces(
 ) -> list[Piece]:
     """Return one linear piece, or two if the maximum of two pieces fits much better.
 
-    Two pieces start with the rows that peak at one operation and all others; rows then join the higher piece.
+    Two pieces are first fitted to one operation's rows and to all others; rows then join the higher piece.
     """
     everything = np.ones(len(weighted), dtype=bool)
     best = [_piece(weighted, per_token, sizes, everything)]
@@ -234,7 +234,7 @@ def _error(pieces: list[Piece], weighted: Array) -> float:
 
 
 def learn_catalogue(folder: Path | None = None) -> str:
-    """Write recipe_settings.csv, and recipe_memory.csv if there are traces; return a line about both."""
+    """Write recipe_settings.csv, and recipe_memory.csv if there are traces; return a one-line summary."""
     folder = folder or paths.CATALOG_DIR
     recipes = read_recipes()
     settings = setting_rows(recipes, agreeing_runs(recipes))
@@ -263,7 +263,7 @@ def compare_with_measured(connection: duckdb.DuckDBPyConnection) -> None:
 def agreeing_runs(recipes: Mapping[str, Recipe]) -> dict[str, dict[str, int]]:
     """Count the measured runs of identified software that agree with their traces, by recipe and family.
 
-    Only a run's first measured figure counts, in the order allocated, reserved, process memory.
+    One figure per run counts: the first one measured, in the order allocated, reserved, process memory.
     """
     with in_memory("settings_of", "measured_sources", "constants", "gib") as connection:
         connection.execute("DELETE FROM main.recipe_settings")

@@ -21,7 +21,7 @@ COLLECTIVES = {
     "alltoall_base_": ("all_to_all", 1, 0), "alltoall_": ("all_to_all", 1, 0),
     "all_to_all_single": ("all_to_all", 0, None),
 }  # fmt: skip
-"""Operations of c10d and its functional form: the collective, and the positions of the input and the output
+"""For each operation of c10d and its functional form: the collective, and the positions of input and output
 among the arguments, where None means that the output is returned."""
 
 

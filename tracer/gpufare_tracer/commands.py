@@ -29,14 +29,14 @@ OWN_SWITCHES = ("gradient_accumulation", "gradient_clipping")
 @click.option("--recipe", "recipe_name", default="hf-lora", show_default=True, metavar="NAME",
               help="A preset from catalog/recipes.yaml.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
-              help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
-@click.option("--model", default="llama-3.1-8b", show_default=True, help="The model, by its catalogue id.")
+              help="Change one of the recipe's switches, e.g. lora_rank=64. Repeatable.")  # fmt: skip
+@click.option("--model", default="llama-3.1-8b", show_default=True, help="The model's catalogue id.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json to use instead of --model.")
 @click.option("--step", metavar="MODULE:FUNCTION", help="Trace your own training step instead of a recipe.")
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
 @click.option("--layers", type=click.IntRange(min=1), help="Cut the model down to this many layers.")
-@click.option("--gpu", default="a100-sxm-80gb", show_default=True, help="The card, by its catalogue id.")
+@click.option("--gpu", default="a100-sxm-80gb", show_default=True, help="The card's catalogue id.")
 @click.option("--fit", is_flag=True, help="Also find the largest micro-batch that fits on the card.")
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def trace(
@@ -136,7 +136,7 @@ def trace_runs(jobs: int) -> None:
 @click.option(
     "--by-version", is_flag=True, help="Add the installed versions to catalog/recipe_memory_by_version.csv."
 )
-@click.option("--output", type=OUTPUT_FOLDER, help="Write the tables to this folder, not the catalogue.")
+@click.option("--output", type=OUTPUT_FOLDER, help="Write the tables to this folder, not to the catalogue.")
 def trace_grid(only: tuple[str, ...], jobs: int, check: bool, by_version: bool, output: Path | None) -> None:
     """Trace the recipes in catalog/recipes.yaml, and write catalog/traces.csv.
 

@@ -3,7 +3,7 @@
 A fake step alone gets four things wrong, each discovered in measured runs and audited against the pinned
 torch by tracer/tests/steps/test_cuda_audit.py: operations that have a CUDA kernel but would be decomposed
 by a CPU build; the choice of the attention kernel; memory that a kernel allocates inside its own C++ code;
-cuBLAS's workspace.
+and cuBLAS's workspace.
 """
 
 from collections.abc import Callable, Iterator
@@ -48,8 +48,8 @@ def attention_kernel(
 ) -> str:
     """Return the kernel that torch's scaled_dot_product_attention uses: flash, efficient or math.
 
-    sdp_utils.cpp: flash needs compute capability 8.0 or higher, 16-bit types, no mask, heads up to 256 wide,
-    and values as wide; efficient supports bf16 from 8.0 on. torch's sdpa_kernel may turn off either kernel.
+    sdp_utils.cpp: flash needs compute capability 8.0 or higher, 16-bit types, no mask, values as wide as the
+    queries, and heads up to 256 wide; efficient supports bf16 from 8.0 up. sdpa_kernel can turn off either.
     """
     import torch
 
@@ -71,7 +71,7 @@ def attention_kernel(
 def attention_as_on(compute_capability: tuple[int, int]) -> Iterator[None]:
     """Make scaled_dot_product_attention call the CUDA operation that a card of this capability uses.
 
-    A torch build without CUDA chooses no kernel, and would decompose attention into basic operations.
+    A torch build without CUDA does not choose a kernel, and would decompose attention into basic operations.
     """
     import torch
     import torch.nn.functional as functional
@@ -148,7 +148,7 @@ def _flash_width(width: int) -> int:
 
 
 def _flash_backward(args: Arguments) -> int:
-    """The query gradient's fp32 accumulator, and row sums; key and value gradients for each query head.
+    """The query gradient's fp32 accumulator, row sums, and key and value gradients for each query head.
 
     transformers/cuda/flash_attn/flash_api.cpp, mha_bwd: rows are rounded up to multiples of 128.
     """
@@ -184,7 +184,7 @@ def _efficient_forward(args: Arguments) -> int:
 
 
 def _efficient_backward(args: Arguments) -> int:
-    """Row sums, and a workspace of fp32 gradient tiles: for queries, and in wide heads for keys and values.
+    """Row sums, and a workspace of fp32 gradient tiles: for queries and, in wide heads, for keys and values.
 
     See transformers/cuda/attention_backward.cu and mem_eff_attention/kernel_backward.h (workspace_size), for
     the kernel that cutlassB.h chooses without dropout if shared memory suffices.
@@ -257,7 +257,7 @@ LARGE_WORKSPACE_MAJORS = (9, 10, 12)
 
 
 def workspace_bytes(compute_capability: tuple[int, int]) -> int:
-    """Return the bytes of the workspace that cuBLAS keeps from a thread's first matrix product on.
+    """Return the bytes of the workspace that cuBLAS keeps once a thread has multiplied matrices.
 
     aten/src/ATen/cuda/CublasHandlePool.cpp, parseChosenWorkspaceSize: 8 MiB plus 128 KiB, or 32 MiB on Hopper
     and Blackwell. The forward pass and autograd run in separate threads.

@@ -1,4 +1,4 @@
-"""Patches of torch.cuda and torch.accelerator, with which the fake device answers a framework's questions."""
+"""Patches for torch.cuda and torch.accelerator that let the fake device answer a framework's questions."""
 
 import contextlib
 import types
@@ -12,7 +12,7 @@ A100_MULTIPROCESSORS = 108
 
 @contextmanager
 def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30) -> Iterator[None]:
-    """Make torch answer, within the context, as on one GPU of this compute capability, e.g. (8, 0)."""
+    """Make torch answer as it would on a GPU of this compute capability, e.g. (8, 0), within the context."""
     import torch
     from torch._subclasses.fake_tensor import FakeTensor
 
@@ -57,7 +57,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
         (torch.utils.checkpoint, "get_device_states", always(([], []))),
         (torch.utils.checkpoint, "set_device_states", always(None)),
         (torch.version, "cuda", "12.8"),
-        # Multi-tensor kernels are used only for plain tensors, for which fake tensors stand in.
+        # Multi-tensor kernels are used only for plain tensors, and fake tensors stand in for those.
         (torch.utils._foreach_utils, "_foreach_supported_types", [torch.Tensor, FakeTensor]),
         (torch.nn.Module, "_apply", _replacing_tensors()),
     ]
@@ -71,7 +71,7 @@ def answering(compute_capability: tuple[int, int], memory_bytes: int = 80 << 30)
 
 
 def _replacing_tensors() -> Any:
-    """Return a Module._apply that makes new parameters: torch's swaps objects, which weak references forbid.
+    """Return a Module._apply that makes new parameters: torch's swaps objects, which weak references prevent.
 
     Modules that share a tensor still share it afterwards: each tensor is converted once per outermost call.
     """

@@ -15,7 +15,7 @@ MAX_CHARACTERS = 600
 class CannotTraceError(GpufareError):
     """A step cannot be traced; the message says what prevented it, where, and what to do.
 
-    Messages quote configs and libraries: control characters are replaced, and long texts are cut.
+    Messages quote configs and libraries: control characters are replaced, and long messages are cut.
     """
 
     def __init__(self, message: str) -> None:

@@ -84,10 +84,10 @@ def _refuse_other_builds() -> None:
 
 
 def _refuse_used_gpu() -> None:
-    """Refuse a process that has started CUDA: CUDA keeps its GPUs and its guard despite the environment."""
+    """Refuse a process that started CUDA, which keeps its GPUs and guard whatever the environment says."""
     import torch
 
-    # A build without CUDA cannot count devices; in any other, counting starts CUDA, by now without a GPU.
+    # A build without CUDA cannot count devices; any other build starts CUDA to count, by now without a GPU.
     count = getattr(torch._C, "_cuda_getDeviceCount", int)
     if torch.cuda.is_initialized() or count():
         raise CannotTraceError(

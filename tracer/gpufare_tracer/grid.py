@@ -36,7 +36,7 @@ FEWER_MODELS = ("llama-3.1-8b", "qwen2.5-0.5b", "llama-2-7b", "gemma-2b")
 """Models for recipes that change the framework or its kernels, but not the work of an architecture."""
 MODELS = (*FEWER_MODELS, "llama-3.2-1b", "smollm2-135m", "llama-3.1-70b", "tinyllama-1.1b")
 """Models of 0.1B to 70B parameters with multi-head, grouped-query and multi-query attention, wide heads,
-large vocabularies, biases and tied embeddings. Models with other code (mixtures, latent attention, capped
+large vocabularies, biases and tied embeddings. Models with other code (mixtures, latent attention and capped
 scores) are not used: see ``runs_traced_code`` in sql/model/25_traced_memory.sql."""
 DEPTHS = (2, 4)
 SHAPES = ((1, 512), (2, 2048), (1, 8192))
@@ -69,7 +69,7 @@ class GridError(GpufareError):
 
 
 def cells(recipes: Iterable[Recipe]) -> list[Cell]:
-    """Return the cells of some recipes, model by model, so that an interrupted grid has whole models."""
+    """Return the recipes' cells, model by model, so that an interrupted grid contains complete models."""
     chosen = [(recipe.name, models_of(recipe)) for recipe in recipes]
     return [
         Cell(recipe, model, layers, micro_batch, seq_len)
@@ -145,7 +145,7 @@ def fill(
     jobs: int = 1,
     show: Show = lambda line: None,
 ) -> Table:
-    """Trace the missing and stale cells of some recipes, and write the table.
+    """Trace the missing and stale cells of the given recipes, and write the table.
 
     ``show`` gets a line for each trace and each changed peak. Raises ``GridError`` if any cell fails.
     """
@@ -182,7 +182,7 @@ def peak_changes(before: Table, after: Table) -> list[str]:
 
 
 def sample(table: Table) -> list[Cell]:
-    """Return one cell for each recipe that can be traced here, spread over models, depths and shapes."""
+    """Return one cell for each recipe that can be traced here, from varying models, depths and shapes."""
     chosen = []
     for number, name in enumerate(sorted({cell.recipe for cell in table})):
         own = sorted(cell for cell in table if cell.recipe == name)
@@ -212,7 +212,7 @@ def check(*, folder: Path | None = None, jobs: int = 1) -> list[str]:
 
 
 def differences(cell: Cell, kept: Row, traced: Row) -> list[str]:
-    """Return the columns in which a new trace differs from the kept row, with both values."""
+    """Return the columns in which a new trace differs from the stored row, with both values."""
     if traced["problem"]:
         return [f"{_where(cell)}: cannot be traced any more: {traced['problem']}"]
     return [

@@ -26,8 +26,8 @@ NOT_TRACED = frozenset({"name", "title", "source", "emulates"})
 
 
 REVISIONS: dict[str, Callable[[Recipe], bool]] = {}
-"""Changes to the tracer's own code, each with a test for the recipes whose traces changed. A change is part
-of the digests of its recipes, so that only these recipes are traced again.
+"""Changes to the tracer's own code, each with a function that picks the recipes whose traces changed. A
+change is part of the digests of its recipes, so that only these recipes are traced again.
 
 A changed kernel rule gets an entry if it changes bytes: ``gpufare trace-grid --check`` shows whether it does.
 """
@@ -46,7 +46,7 @@ def digest_of(recipe: Recipe, shape: TraceShape | None = None) -> str:
 
 
 class Kept:
-    """Traces by digest, from a table and from the journal beside the table.
+    """Traces keyed by digest, from a table and from the journal beside the table.
 
     A row contains the values from ``to_row``, the packages' ``versions``, and a failed trace's ``problem``.
     """
@@ -88,7 +88,7 @@ class Kept:
             file.write("\n" * torn + json.dumps([digest, row]) + "\n")
 
     def end(self) -> None:
-        """Delete the journal, whose rows are in the table."""
+        """Delete the journal, whose rows are now in the table."""
         self._journal.unlink(missing_ok=True)
 
 

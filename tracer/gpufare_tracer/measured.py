@@ -28,7 +28,7 @@ class Rule(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     when: dict[str, str | tuple[str, ...]] = {}
-    """Maps a column of catalog/measured_runs.csv to its value, or to values of which one must match."""
+    """Maps a column of catalog/measured_runs.csv to the value it must have, or to several allowed values."""
     runs: tuple[tuple[str, str], ...] = ()
     """Ranges of run ids (first, last), one of which must contain the run; empty for all runs."""
     switches: dict[str, Any] = {}
@@ -52,7 +52,7 @@ class Stack(BaseModel):
 
     title: str
     software: dict[str, str] = {}
-    """The version of each package that the publisher ran, where it is known."""
+    """The version of each package that the publisher ran, where known."""
     evidence: str
     """Where the switches and versions were found."""
     switches: dict[str, Any] = {}
@@ -72,7 +72,7 @@ FUSED_QKV = ("q_proj", "k_proj", "v_proj")
 
 
 def read_stacks(path: Path | None = None) -> dict[str, Stack]:
-    """Return the identified software stacks in catalog/traced_stacks.yaml, by source.
+    """Return the identified software stacks in catalog/traced_stacks.yaml, keyed by source.
 
     Raises ``ValueError`` naming the source of an invalid entry.
     """

@@ -73,7 +73,7 @@ def _imported(reference: str, module_name: str) -> ModuleType:
 
 
 def builder(reference: str, function: Callable[..., Any]) -> Callable[[Recipe, TraceShape], Step]:
-    """Return a builder of a function's step; the function gets micro_batch and seq_len if it takes them."""
+    """Return a builder for a function's step; the function gets micro_batch and seq_len if it takes them."""
     taken = inspect.signature(function).parameters
 
     def build(recipe: Recipe, shape: TraceShape) -> Step:
@@ -183,7 +183,7 @@ class SeveralOptimizers:
 
     @property
     def state(self) -> dict[Any, Any]:
-        """The state of all the optimizers, by parameter."""
+        """The state of all the optimizers, keyed by parameter."""
         return {p: state for optimizer in self.optimizers for p, state in optimizer.state.items()}
 
     def step(self) -> None:
@@ -239,7 +239,7 @@ def _eager(notes: list[str]) -> Iterator[None]:
 
 
 def _check_on_the_device(reference: str, model: Any, optimizer: Any) -> None:
-    """Refuse a step whose memory would be traced too low: a model on the CPU, a stale optimizer."""
+    """Refuse a step whose memory would be traced too low: a model on the CPU, or a stale optimizer."""
     parameters = list(model.parameters())
     if not any(p.device.type == "cuda" for p in parameters):
         raise CannotTraceError(

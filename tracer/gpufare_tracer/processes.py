@@ -21,8 +21,8 @@ def in_processes(
 ) -> Iterator[tuple[int, Result]]:
     """Call a module-level function with each of ``calls``, in ``jobs`` processes; yield indices and results.
 
-    Each result is yielded once it is ready. max_tasks_per_child is not used: Python 3.11's pool hangs once a
-    process has done its share. Raises ``TracingProcessError`` if a process dies.
+    Each result is yielded as soon as it is ready. max_tasks_per_child is not used: Python 3.11's pool hangs
+    once a process has done its share. Raises ``TracingProcessError`` if a process dies.
     """
     batch = jobs * CALLS_PER_PROCESS
     for start in range(0, len(calls), batch):

@@ -1,4 +1,4 @@
-"""catalog/recipe_settings.csv: the traced recipe that stands for a run, by the run's settings.
+"""catalog/recipe_settings.csv: the traced recipe that stands for a run, keyed by the run's settings.
 
 A run describes its software and switches more coarsely than a recipe does. If several recipes have the same
 run settings, the plainest stands for all of them, and the others apply only to runs that name them.
@@ -29,13 +29,13 @@ LEAST_AGREEING_RUNS = 3
 
 MLP_TARGETS = {"gate_proj", "up_proj", "down_proj"}
 UNSHARDED = {"none", "ddp"}
-"""Kinds of sharding without terms that depend on the number of GPUs: a trace covers only one such number."""
+"""Kinds of sharding without terms that depend on the GPU count: a trace covers only one GPU count."""
 
 
 def setting_rows(
     recipes: Mapping[str, Recipe], agreeing_runs: Mapping[str, Mapping[str, int]] | None = None
 ) -> list[dict[str, Any]]:
-    """Return one row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if a recipe estimates runs.
+    """Return one row per recipe, in the order of ``recipes``; ``is_mapped`` is 1 if a recipe stands for runs.
 
     ``agreeing_runs`` is the number of measured runs that agree with their traces, by recipe and family.
     """
@@ -84,7 +84,7 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
 
 
 def _stands_for_its_stack(recipe: Recipe) -> bool:
-    """True if a run that states only its settings may be taken for this recipe.
+    """True if a run that states only its settings may be assumed to use this recipe.
 
     The recipe's sharding must be in ``UNSHARDED``, and its batches must contain nothing besides tokens.
     """

@@ -8,8 +8,8 @@ sums over layers, tokens and tensors, so the fit is almost exact; the table give
 fit. The speed model in SQL multiplies the coefficients by the features of a whole model.
 
 Steps are traced with every layer recomputed. The part ``recompute`` is the forward pass of the layers, and
-the part ``step`` is everything else. torch stops recomputing a layer once nothing more of the layer is
-needed, so a layer's last product is not repeated unless an adapter on the layer's ``down_proj`` follows.
+the part ``step`` is everything else. torch stops recomputing a layer once nothing more of it is
+needed, so a layer's last matrix product is not repeated unless an adapter on its ``down_proj`` follows.
 """
 
 import sys
@@ -48,7 +48,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
 }  # fmt: skip
 """Settings that decide the work of a step with transformers and PEFT, besides architecture, shape and kernel.
 
-The settings state which weights train, in which type, and in which types adapters, norms and head compute."""
+They set which weights are trained and in which type, and the compute types of adapters, norms and head."""
 
 ATTENTION: Mapping[str, tuple[str, tuple[int, int]]] = {
     "flash": ("flash_attention_2", (8, 0)), "efficient": ("sdpa", (7, 5)), "eager": ("eager", (8, 0)),
@@ -82,7 +82,7 @@ FEATURES = (*BYTE_FEATURES, *FLOP_FEATURES, *COUNT_FEATURES)
 NOT_REPEATED = frozenset({
     "token_hidden", "token_vocab", "head_weights", "tied_head_weights", "token_head_weights", "once",
 })  # fmt: skip
-"""Features of work outside the layers, which is not recomputed."""
+"""Features of the work outside the layers, which is not recomputed."""
 LEFT_OUT = frozenset(name for name in FEATURES if "unadapted" in name)
 """Features that reduce work."""
 
@@ -142,7 +142,7 @@ def features_of(sizes: Architecture, micro_batch: int, seq_len: int, recipe: Rec
 
 
 def design(name: str, attention: str) -> Iterable[tuple[Recipe, TraceShape]]:
-    """Yield the traces to make for one recipe's coefficients: two depths, alternating shapes and targets."""
+    """Yield the traces to make for a recipe's coefficients, at two depths, alternating shapes and targets."""
     implementation, capability = ATTENTION[attention]
     if name == "full-fp32" and attention == "flash":
         implementation = "sdpa"  # FlashAttention supports only 16-bit types

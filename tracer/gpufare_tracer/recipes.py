@@ -35,7 +35,7 @@ class Recipe(BaseModel):
     method: Literal["full", "lora", "qlora"] = "lora"
     quantization: Literal["none", "nf4", "nf4dq", "gptq"] = "none"
     kbit_upcast: bool = False
-    """True if norms, embeddings and head are cast to fp32, as by peft's prepare_model_for_kbit_training."""
+    """True if norms, embeddings and head are cast to fp32, as peft's prepare_model_for_kbit_training does."""
 
     kbit_casts_back: bool = False
     """True if embeddings and head are cast back to bf16 after ``kbit_upcast``, as in TRL 0.13 under bf16."""
@@ -44,7 +44,7 @@ class Recipe(BaseModel):
     autocast: Dtype | None = None
     """The type of torch.autocast around the forward pass; None without autocast."""
     fp32_logits: bool = False
-    """True if the model's outputs are cast to fp32, as by accelerate's convert_outputs_to_fp32."""
+    """True if the model's outputs are cast to fp32, as accelerate's convert_outputs_to_fp32 does."""
 
     shifted_logits: Literal["none", "model", "loss"] = "none"
     """The next-token loss of older transformers versions, which copies all logits except the last position's.
@@ -135,7 +135,7 @@ class Recipe(BaseModel):
 
 
 def read_recipes(path: Path | None = None) -> dict[str, Recipe]:
-    """Return the presets in catalog/recipes.yaml, by name.
+    """Return the presets in catalog/recipes.yaml, keyed by name.
 
     A preset may name another preset as its ``base`` and state only the differences.
     Raises ``ValueError`` for an unknown base or switch.

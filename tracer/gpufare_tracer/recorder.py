@@ -25,7 +25,7 @@ READ_AS_IN_RECIPES = (
     "/torch/optim/", "/site-packages/transformers/", "/site-packages/liger_kernel/",
     "/site-packages/bitsandbytes/", "/site-packages/peft/", "/site-packages/accelerate/",
 )  # fmt: skip
-"""Code that reads stand-ins instead of values: recipes run it, and measured runs check the traces."""
+"""Code that reads stand-ins instead of values: recipes run this code, and measured runs check the traces."""
 
 VALUES = {aten._local_scalar_dense.default, aten.equal.default}
 """Operations that return a value instead of a tensor."""
@@ -42,7 +42,7 @@ class Recorder(TorchDispatchMode):
 
     A tensor counts as logits if its rows are as long as the vocabulary and it has at least ``logits_size``
     elements. ``workspace_bytes`` is the size of each thread's cuBLAS workspace. ``with_lines`` records the
-    line of code that made each tensor, in about twice the time. With ``has_stand_ins``, code that reads a
+    line of code that made each tensor, and about doubles the time. With ``has_stand_ins``, code that reads a
     value gets 1, as in recipes; otherwise it gets the true value, or an error if the tensor has no value.
     """
 
@@ -68,7 +68,7 @@ class Recorder(TorchDispatchMode):
         self.notes: list[str] = []
         self.operations = 0
         self._live: dict[int, int] = {}
-        """Index of each live storage's allocation, by the storage's address."""
+        """Index of each live storage's allocation, keyed by the storage's address."""
         self._watched: set[int] = set()
         """Addresses of storages that were seen and not yet freed, including empty storages."""
         self._hidden = hidden_temporaries()
@@ -234,7 +234,7 @@ class Recorder(TorchDispatchMode):
 
 
 def is_wrapper(kind: Any) -> bool:
-    """Return True if a tensor class, such as DTensor, wraps other tensors and has no memory itself."""
+    """Return True if a tensor class, such as DTensor, wraps other tensors and has no memory of its own."""
     return issubclass(kind, torch.Tensor) and hasattr(kind, "__tensor_flatten__")
 
 
@@ -253,7 +253,7 @@ def _known(argument: Any) -> Any:
 
 
 def _reader() -> str:
-    """Return file:line of the code that reads a value; skip the tracer, and torch except its optimizers."""
+    """Return file:line of the code reading a value, skipping the tracer and torch (but not torch.optim)."""
     frame = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename

@@ -44,7 +44,7 @@ class PhaseTrace(BaseModel):
 
     phase: Phase
     allocated_bytes: int
-    """Peak of the tensors' sizes, each rounded up to a multiple of 512 bytes."""
+    """Peak of the sum of the tensors' sizes, each rounded up to a multiple of 512 bytes."""
     block_bytes: int
     """Peak in whole blocks of the caching allocator, as torch.cuda.max_memory_allocated counts it."""
     reserved_bytes: int
@@ -75,7 +75,7 @@ class Trace(BaseModel):
     note: str = ""
     """How the traced code differs from the model's own code, if transformers lacks the latter."""
     resident_bytes: int
-    """Bytes held after a step, with gradients freed: weights, adapters, optimizer state, buffers."""
+    """Bytes held after a step, with gradients freed: weights, adapters, optimizer state and buffers."""
     trainable_parameters: int
     phases: tuple[PhaseTrace, ...]
     moments: tuple[MomentTrace, ...] = ()

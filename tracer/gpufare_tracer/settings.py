@@ -14,7 +14,7 @@ STACKS = {"eager": "hf", "liger": "liger", "unsloth": "foak"}
 
 
 def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
-    """Return the settings that apply to a run, by column of catalog/measured_runs.csv."""
+    """Return the settings that apply to a run, keyed by column of catalog/measured_runs.csv."""
     settings: dict[str, Any] = {
         "model": shape.model, "gpu": gpu, "gpu_count": recipe.gpu_count, "method": recipe.method,
         "quantization": recipe.quantization, "kbit_upcast": int(recipe.kbit_upcast),
@@ -40,7 +40,7 @@ def run_settings(recipe: Recipe, shape: TraceShape, gpu: str) -> dict[str, Any]:
 
 
 def training_precision(recipe: Recipe) -> str:
-    """Return amp for fp32 weights under autocast, fp32 for other fp32 weights, bf16 for 16-bit weights."""
+    """Return amp for fp32 weights under autocast, fp32 for other fp32 weights and bf16 for 16-bit weights."""
     if recipe.weight_dtype != "fp32":
         return "bf16"
     return "amp" if recipe.autocast else "fp32"

@@ -72,7 +72,7 @@ class Category(StrEnum):
     WORKSPACE = "workspace"
     """The cuBLAS workspaces, one per thread."""
     COMMUNICATION = "communication"
-    """Buffers of collectives: DDP's buckets, gathered weights, gradients in transit."""
+    """Buffers of collectives: DDP's buckets, gathered weights, and gradients in transit."""
 
 
 @dataclass(slots=True)
@@ -144,7 +144,7 @@ class Timeline:
         self.events.append(~index)
 
     def spans(self) -> Iterator[tuple[Phase, int, int]]:
-        """Yield each stretch of a phase as the phase, its first event, and the event after its last event."""
+        """For each stretch of a phase, yield the phase, the first event, and the event after the last."""
         ends = [start for start, _ in self.marks[1:]] + [len(self.events)]
         for (start, phase), end in zip(self.marks, ends, strict=True):
             yield phase, start, end

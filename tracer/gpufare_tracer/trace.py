@@ -110,7 +110,7 @@ def _recorder(kind: Any, recipe: Recipe, shape: TraceShape, with_lines: bool) ->
 
 
 def _claim(recorder: Any, recipe: Recipe, trainable: list[Any]) -> None:
-    """Mark the tensors that are adapters, and the tensors that are gradients."""
+    """Mark the tensors that are adapters, and those that are gradients."""
     if recipe.method != "full":
         recorder.own(trainable, Category.ADAPTERS)
     for parameter in trainable:

@@ -1,6 +1,6 @@
--- Traced against measured memory, a row per run and quantity: forward, backward, optimizer (the peak allocated
--- in that phase), allocated, reserved (over the step), process (as the driver counts it). No constant is fitted
--- to these runs, except a process's context.
+-- Traced and measured memory, a row per run and quantity: forward, backward or optimizer (the peak allocated
+-- in that phase), allocated or reserved (over the step), or process (as the driver counts it). No constant is
+-- fitted to these runs, except a process's context.
 WITH _context AS (
     SELECT k.context_gib, k.context_multi_gpu_gib FROM constants() WHERE calibration = 'all'
 ),

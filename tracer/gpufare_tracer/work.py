@@ -102,7 +102,7 @@ class WorkCounter:
     def __init__(self) -> None:
         self.phase = Phase.BUILD
         self.work: dict[Phase, Counter[str]] = {phase: Counter() for phase in COUNTED}
-        """By phase: flops and attention_flops of each precision (e.g. ``flops_16bit``), moved_bytes,
+        """By phase: flops and attention_flops for each precision (e.g. ``flops_16bit``), moved_bytes,
         dequantized_bytes, kernels, python_operations and autograd_operations."""
 
     def begin(self, phase: Phase) -> None:
@@ -156,7 +156,7 @@ def _count_product(work: Counter[str], name: str, named: Mapping[str, Any]) -> N
 
 
 def _count_attention(work: Counter[str], name: str, named: Mapping[str, Any]) -> None:
-    """Count an attention kernel's products, ignoring masks: two in the forward, five in the backward pass."""
+    """Count an attention kernel's products, ignoring masks: two forward and five backward."""
     query = named["query"]
     batch, heads, query_length, key_length, width = _attention_shape(name, query, named["key"], named)
     products = 5 if "backward" in name else 2  # Dao 2023, arXiv 2307.08691
@@ -177,7 +177,7 @@ def count_launch(*args: Any, **kwargs: Any) -> None:
 
 
 def _driver() -> str:
-    """Return the caller of the current operation: ``autograd`` if its C++ engine calls, else ``python``.
+    """Return what called the current operation: ``autograd`` for calls by its C++ engine, else ``python``.
 
     A backward pass that is written in Python, or that recomputes a checkpointed layer, counts as ``python``.
     """
@@ -223,7 +223,7 @@ def _gathered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
 
 
 def _scattered(inputs: Sequence[Any], outputs: Sequence[Any]) -> int:
-    """Return the bytes of the rows read on both sides and written, plus a table copy unless done in place."""
+    """Return the bytes of rows read (new and old) and written, of indices, and of any copy of the table."""
     table, *rows = [t for t in inputs if t.dtype.is_floating_point] or inputs
     copied = 0 if any(t is table for t in outputs) else 2 * touched_bytes(table)
     return copied + 3 * _sum(rows[-1:]) + _sum(t for t in inputs if not t.dtype.is_floating_point)

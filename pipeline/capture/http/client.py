@@ -1,8 +1,8 @@
 """A polite and wary HTTP client for other people's price pages: a server may be hostile.
 
 The client sends one request at a time per host, with pauses and an explicit User-Agent, and retries with
-back-off on transport errors, 429 and 5xx only. Every answer is limited in bytes, unpacked bytes, time and
-redirects, and comes only from hosts that its source may ask.
+back-off on transport errors, 429 and 5xx only. Every answer is limited in size (before and after unpacking),
+time and redirects, and comes only from hosts that its source declares.
 """
 
 import ipaddress
@@ -47,7 +47,7 @@ _KEPT_ACROSS_HOSTS = ("accept", "content-type")
 # The logs of httpx and httpcore include whole URLs and headers, which may contain keys.
 for _name in ("httpx", "httpcore"):
     logging.getLogger(_name).setLevel(logging.ERROR)
-# Retries are counted in the outcome; if structlog is installed, stamina would print each to stdout.
+# The outcome counts the retries; by default, stamina prints each to stdout if structlog is installed.
 stamina.instrumentation.set_on_retry_hooks([])
 
 
@@ -58,8 +58,8 @@ def user_agent() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits for every source, in seconds and bytes. If a source's yaml also limits body or time, the lower
-    of the two limits applies."""
+    """Limits for every source, in seconds and bytes. If a source's yaml also limits body size or time, the
+    lower of the two limits applies."""
 
     connect_seconds: float = 30.0
     read_seconds: float = 30.0
@@ -77,13 +77,13 @@ class Limits:
 REPLAY_LIMITS = Limits(
     connect_seconds=5, read_seconds=10, response_seconds=20, backoff_seconds=0.05, backoff_max_seconds=1
 )
-"""Limits for a replay server, which is nearby and need not be spared."""
+"""Limits for a replay server, which is nearby and can be retried quickly."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayServer:
-    """One server, http or https, that gets every request in place of the providers. Path and query are
-    unchanged; the header ``Host`` names the original host, and X-Gpufare-Source names the source.
+    """A single server (http or https) that receives every request in place of the providers. The path and
+    query are unchanged; the ``Host`` header names the original host, and X-Gpufare-Source names the source.
 
     Raises ValueError when base_url is not of the form ``http://host:port``.
     """
@@ -107,7 +107,7 @@ class ReplayServer:
         return _endpoint(httpx.URL(self.base_url))
 
     def address_of(self, url: httpx.URL) -> httpx.URL:
-        """Return the address to which a request for ``url`` is sent."""
+        """Return the URL to which a request for ``url`` is sent."""
         if _endpoint(url) == self.endpoint:
             return url
         base = httpx.URL(self.base_url)
@@ -120,7 +120,7 @@ class Rules:
 
     ``allowed_hosts`` are spelled as ``host_of`` returns them. ``deadline`` is the source's deadline, in
     time.monotonic seconds. With ``truncate`` (for robots.txt), a body over the limit is cut rather than
-    refused. A host that asks for a wait longer than ``longest_wait_seconds`` is not asked again.
+    refused. If a host asks for a wait longer than ``longest_wait_seconds``, the request is not retried.
     """
 
     source: str
@@ -135,12 +135,12 @@ class Rules:
 
 
 class Client:
-    """Fetches the pages of all sources in one refresh. Threads may share a client if each asks different
-    hosts, so that a host gets one request at a time. A ``with`` around a client closes its connections.
+    """Fetches the pages of all sources in one refresh. Threads may share a client if each contacts different
+    hosts, so that a host gets one request at a time. As a context manager, it closes its connections.
 
-    Providers are reached through the proxy that ``environment`` sets, if any; pass the environment with which
-    the captures are made, so that the proxy's password is kept out of the captures. A replay server is
-    reached directly. Raises GpufareError when the environment's settings cannot be used.
+    Providers are reached through the proxy that ``environment`` sets, if any; pass the same environment to
+    ``capture_all``, so that the proxy's password stays out of the captures. A replay server is reached
+    directly. Raises GpufareError when the environment's settings cannot be used.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Client:
                 "Accept-Encoding": "gzip",
             },
         )
-        self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookie is kept
+        self._http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # no cookies are stored
         self._free_at: dict[str, float] = {}
 
     def __enter__(self) -> Self:
@@ -208,7 +208,7 @@ class Client:
         )
 
     def check(self, url: str, rules: Rules) -> httpx.URL:
-        """Return a parsed address. Raises RequestFailedError if the source may not request the address."""
+        """Return the parsed URL. Raises RequestFailedError if the source may not request it."""
         try:
             parsed = httpx.URL(url)
         except (httpx.InvalidURL, ValueError) as error:
@@ -273,7 +273,7 @@ class Client:
         )
 
     def _refusal(self, url: httpx.URL, rules: Rules) -> str | None:
-        """Return the reason why a source may not send requests to an address, or None if it may."""
+        """Return the reason why a source may not send requests to a URL, or None if it may."""
         if url.userinfo:
             return f"{url.copy_with(userinfo=b'')} carries a user name or password"
         if (
@@ -349,7 +349,7 @@ class Client:
         )
 
     def _body(self, response: httpx.Response, rules: Rules) -> bytes:
-        """Return the unpacked body. An error page is cut to an excerpt; any other long body is refused."""
+        """Return the unpacked body. An error page is cut short; any other body over the limit is refused."""
         truncate = rules.truncate or response.status_code != 200
         limit = self.limits.error_body_bytes if response.status_code != 200 else rules.body_bytes
         announced = response.headers.get("content-length", "")
@@ -367,7 +367,7 @@ class Client:
         return bytes(decoder.body)
 
     def _checked(self, response: Response, rules: Rules) -> Response:
-        """Return the response if a reader may read it, or else raise RequestFailedError with it."""
+        """Return the response if a reader may use it; otherwise, raise RequestFailedError with it."""
         if response.status != 200:
             code = OutcomeCode.of_status(response.status or 0)
             detail = f"{response.final_url} answered {response.status}{_wait_note(response.headers)}"
@@ -391,7 +391,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int]:
 
 
 def _retry_after_seconds(headers: Mapping[str, str]) -> float | None:
-    """Return the wait in seconds that a host states (as a number or an HTTP date, RFC 9110 10.2.3), or None.
+    """Return the wait in seconds that a host asks for (a number or an HTTP date, RFC 9110 10.2.3), or None.
 
     Any other header whose name ends in -retry-after, such as Azure's
     ``x-ms-ratelimit-retailprices-retry-after``, counts as well.

@@ -1,7 +1,7 @@
 """The format of a body, decided by its first bytes and only then by the stated content type.
 
 Hosts are careless about types: JSON price lists arrive as JavaScript, plain text or octet streams. A body
-that begins like JSON, HTML or XML can only be in that format, so a mismatched type is just a warning.
+that begins like JSON, HTML or XML can only be in that format, so a mismatched type only causes a warning.
 Conversely, a type proves nothing: a login or challenge page is HTML even if it is declared as JSON.
 """
 
@@ -18,7 +18,7 @@ _FORMAT_NAMES = {"json": "JSON", "html": "an HTML page", "xml": "XML", "markup":
 
 
 def judged(body: bytes, stated_type: str, expected_types: tuple[str, ...]) -> tuple[str | None, str | None]:
-    """Return the reason why a body is refused, or None, and a warning about an accepted body, or None.
+    """Return why a body is refused (None if it is not) and a warning about an accepted body (or None).
 
     ``stated_type`` is the Content-Type header's type without parameters, in lower case, or ''. A body in an
     expected format is accepted, and a body in any other format refused, regardless of the stated type. If the

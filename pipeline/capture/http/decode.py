@@ -1,4 +1,4 @@
-"""Decompression of an answer piece by piece, never past a limit."""
+"""Decompression of an answer, piece by piece and never past a limit."""
 
 import zlib
 
@@ -13,8 +13,8 @@ class BoundedDecoder:
     """Decodes one body with a Content-Encoding (gzip or none) to at most ``limit`` bytes.
 
     ``body`` holds the decoded bytes. Raises RequestFailedError as soon as the decoded bytes would exceed the
-    limit (a bomb is unpacked no further: ``body`` then holds ``limit`` bytes), when more than ``limit`` bytes
-    arrive, and for bytes that are damaged or in an encoding that was not requested.
+    limit (a decompression bomb is unpacked no further: ``body`` then holds ``limit`` bytes), when more than
+    ``limit`` bytes arrive, and for bytes that are damaged or in an encoding that was not requested.
     """
 
     def __init__(self, encoding: str, limit: int) -> None:

@@ -1,7 +1,7 @@
 """The lowest layer of the client: which addresses may be connected to, and the deadline for all I/O.
 
 A host name is resolved here, each of its addresses is checked, and the connection goes to a checked address,
-so no second look-up between check and connection can give a different address.
+so no second look-up between the check and the connection can give a different address.
 """
 
 import ipaddress
@@ -41,8 +41,8 @@ _SPECIAL_ADDRESSES = tuple(
         "3fff::/20",  # documentation
     )
 )
-"""Special-purpose addresses that ``ipaddress.is_global`` counts as public in some versions of Python: rows of
-IANA's registries up to RFC 9780 of 2025, and multicast. No price page has such an address."""
+"""Special-purpose addresses that ``ipaddress.is_global`` counts as public in some versions of Python: entries
+in IANA's registries up to RFC 9780 (2025), and multicast. No price page is served from such an address."""
 
 KEPT_SECONDS = 15.0
 """Lifetime of an idle connection."""
@@ -52,7 +52,7 @@ _deadline: ContextVar[float | None] = ContextVar("deadline", default=None)
 
 @contextmanager
 def reading_until(deadline: float) -> Iterator[None]:
-    """End all I/O of this thread at ``deadline`` (in time.monotonic seconds) while the context is open."""
+    """While the context is open, end all of this thread's I/O at ``deadline`` (in time.monotonic seconds)."""
     token = _deadline.set(deadline)
     try:
         yield
@@ -99,7 +99,7 @@ class GuardedTransport(httpx.HTTPTransport):
         self._pool = httpcore.ConnectionPool(
             ssl_context=trusted_certificates(),
             max_connections=None,
-            # A replay server may serve only one connection at a time, so none to it is kept open.
+            # A replay server might serve only one connection at a time, so none to it is kept open.
             max_keepalive_connections=None if only is None else 0,
             keepalive_expiry=KEPT_SECONDS,
             network_backend=GuardedBackend(only),
@@ -107,7 +107,7 @@ class GuardedTransport(httpx.HTTPTransport):
 
 
 def trusted_certificates() -> ssl.SSLContext:
-    """Return a context that verifies against the certificates named in the environment, or else certifi's.
+    """Return a context that verifies against the certificates set in the environment, or else certifi's.
     Raises GpufareError when the certificate file cannot be used."""
     return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
@@ -124,7 +124,7 @@ def _certificates(file: str | None, folder: str | None) -> ssl.SSLContext:
 
 
 class GuardedBackend(httpcore.NetworkBackend):
-    """Connects, until the deadline, to public addresses only, or to the one host and port in ``only``."""
+    """Until the deadline, connects only to public addresses, or only to the host and port in ``only``."""
 
     def __init__(self, only: tuple[str, int] | None) -> None:
         self._only = only

@@ -1,7 +1,7 @@
 """Requests through the user's proxy, and failures of the proxy rather than of the host.
 
 The proxy resolves host names (behind many proxies, nothing else can), so addresses cannot be checked here.
-Only declared hosts are asked, and the proxy is given only names in the public DNS.
+Requests go only to declared hosts, and the proxy is given only names in the public DNS.
 """
 
 import re
@@ -27,10 +27,10 @@ _ADDRESS_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
 def is_name_of_the_internet(host: str) -> bool:
-    """True if a host is a name in the public DNS: neither an address in any spelling (``127.1``,
+    """True if a host is a name in the public DNS: neither an address, however spelled (``127.1``,
     ``0x7f000001``, ``::1``) nor a name reserved for use inside a network.
 
-    The catalogue declares only public names; this is a second check, in case a yaml declares any other.
+    The catalogue declares only public names; this is a second check, in case a yaml file declares any other.
     """
     name = host.rstrip(".").lower()
     labels = name.split(".")
@@ -40,8 +40,8 @@ def is_name_of_the_internet(host: str) -> bool:
 
 
 class ProxyTransport(httpx.HTTPTransport):
-    """An httpx transport through a proxy, which gets a CONNECT for each host; TLS runs between the client and
-    the host, and is verified."""
+    """An httpx transport through a proxy, which receives a CONNECT for each host; TLS runs between the client
+    and the host, and certificates are verified."""
 
     def __init__(self, proxy: Proxy) -> None:
         context = trusted_certificates()
@@ -118,7 +118,7 @@ class ProxyTransport(httpx.HTTPTransport):
 
 class ProxyDoor:
     """Lets requests through to the proxy. The first request opens its tunnel alone, and no request follows a
-    refused password (407): a wrong password tried for each of thirty sources locks an account."""
+    refused password (407): a wrong password tried once for each of thirty sources can lock the account."""
 
     def __init__(self) -> None:
         self._first = threading.Lock()
@@ -127,9 +127,9 @@ class ProxyDoor:
 
     @contextmanager
     def opened(self, seconds: float) -> Iterator[Callable[[], None]]:
-        """Let the caller use the proxy inside the ``with``, unless the proxy has given a ``refusal``. Call
-        the yielded function once the tunnel is open, so that other requests need not wait for the host's
-        answer. Raises TimeoutError when the first request's tunnel takes more than ``seconds``."""
+        """Let the caller use the proxy inside the ``with``, unless ``refusal`` is set. Call the yielded
+        function once the tunnel is open, so that other requests need not wait for the host's answer. Raises
+        TimeoutError when the first request's tunnel takes longer than ``seconds`` to open."""
         with ExitStack() as held:
             if not self._is_open:
                 if not self._first.acquire(timeout=max(0.0, min(seconds, threading.TIMEOUT_MAX))):

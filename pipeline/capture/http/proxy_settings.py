@@ -25,7 +25,7 @@ _NOT_A_PROXY = (
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """An HTTP proxy. ``url`` is the proxy's address without user name and password, which are never shown."""
+    """An HTTP proxy. ``url`` is its address without the user name or password, which are never shown."""
 
     url: str
     host: str
@@ -46,7 +46,7 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
         port = parts.port
     except ValueError:
         raise GpufareError(_NOT_A_PROXY) from None
-    # A password that contains an unescaped /, ? or # ends the address before the proxy's name.
+    # An unescaped /, ? or # in the password ends the address before the proxy's name.
     is_bare = parts.path in ("", "/") and not parts.query and not parts.fragment
     if parts.scheme not in ("http", "https") or not parts.hostname or not port or not is_bare:
         raise GpufareError(_NOT_A_PROXY)
@@ -56,8 +56,8 @@ def proxy_in(environment: Mapping[str, str]) -> Proxy | None:
 
 
 def secrets_of_proxy(environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the texts that must not be stored anywhere: the proxy's password, and the user name and password
-    as they are sent."""
+    """Yield the strings that must not be stored anywhere: the proxy's password, and the user name and
+    password as they are sent."""
     if "@" not in (address := environment.get(PROXY_VARIABLE, "")):
         return
     userinfo = address.rpartition("@")[0].rpartition("//")[2]

@@ -17,10 +17,10 @@ LONGEST_ERROR = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """The outcome of a request, sent or not. ``body`` is unpacked, and cut to a bounded excerpt if the status
-    is an error. ``warning`` describes anything unexpected about a usable answer. A response from
-    ``Client.fetch`` contains no key in ``headers``, ``error``, ``warning`` or ``final_url``, but its body is
-    as it arrived."""
+    """The outcome of a request, whether or not it was sent. ``body`` is unpacked, and cut to a bounded
+    excerpt if the status is an error. ``warning`` describes anything unexpected about a usable answer. A
+    response from ``Client.fetch`` contains no key in ``headers``, ``error``, ``warning`` or ``final_url``,
+    but its body is as it arrived."""
 
     observed_at: datetime
     sent: bool = True

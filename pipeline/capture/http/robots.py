@@ -1,8 +1,8 @@
 """robots.txt: fetched once per host and run, and honoured (RFC 9309).
 
-If robots.txt is answered with 2xx, its rules apply; if it is answered with 4xx or a redirect to another host,
-the host has no rules; if it is answered with 5xx or not at all, nothing is sent. 429, which the RFC counts
-among the 4xx, is treated like 5xx: "not now" does not mean "no rules".
+If robots.txt returns 2xx, its rules apply; if it returns 4xx or a redirect to another host, the host has no
+rules; if it returns 5xx or nothing at all, no request is sent. 429, which the RFC counts among the 4xx, is
+treated like 5xx: "not now" does not mean "no rules".
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import OutcomeCode
 
 LONGEST_WAIT_SECONDS = 30.0
-"""A host that asks for a longer wait before robots.txt is skipped: no time would be left for its pages."""
+"""If a host asks for a longer wait for robots.txt, it is skipped: no time would be left for its pages."""
 
 _NO_RULES = frozenset(
     {
@@ -30,7 +30,7 @@ _NO_RULES = frozenset(
 
 
 class RobotsRules:
-    """The robots.txt rules of every host of one run."""
+    """The robots.txt rules of all hosts in one run."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -38,7 +38,7 @@ class RobotsRules:
 
     def crawl_delay_seconds(self, url: str, rules: Rules) -> float:
         """Return the pause that a URL's host asks of gpufare, or of every robot. ``rules`` are the rules for
-        the request to the URL. Raises RequestFailedError if the URL may not be requested."""
+        requesting the URL. Raises RequestFailedError if the URL may not be requested."""
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         robots = self._known.get(origin) or self._fetched(origin, rules)

@@ -32,13 +32,13 @@ _SHORTEST_SECRET = 6  # a shorter value would match everywhere, and is not a key
 
 
 def placeholders(environment: Mapping[str, str], key_names: Collection[str]) -> dict[str, str]:
-    """Return ``${NAME}`` for each key that is set; a blank key counts as not set."""
+    """Map each key that is set to its ``${NAME}``; a blank key counts as not set."""
     return {name: f"${{{name}}}" for name in key_names if environment.get(name, "").strip()}
 
 
 class Secrets:
     """The keys of one source. ``fill`` puts each key in place of its ``${NAME}``; ``redact`` does the
-    reverse, and removes the password of a proxy.
+    reverse, and also replaces the proxy's password.
 
     Only the variables in ``key_names``, which come from the source's yaml, are filled in, so ``${HOME}`` in
     an answer stays as it is.
@@ -59,7 +59,7 @@ class Secrets:
 
     @staticmethod
     def names_in(text: str) -> frozenset[str]:
-        """Return the names of the variables for which a text contains placeholders."""
+        """Return the names of the variables that have placeholders in a string."""
         return frozenset(_PLACE.findall(text))
 
     def fill(self, request: Request) -> Request:
@@ -85,7 +85,7 @@ class Secrets:
         return _PLACE.sub(value_at, text)
 
     def redact(self, text: str) -> str:
-        """Return the text with every key replaced by its placeholder."""
+        """Return a string with every key replaced by its placeholder."""
         for spelling, place in self._places_by_spelling.items():
             text = text.replace(spelling, place)
         return text
@@ -97,20 +97,20 @@ class Secrets:
         return body
 
     def redact_headers(self, headers: Mapping[str, str]) -> dict[str, str]:
-        """Return an answer's headers in storable form: with lower-case names, without cookies or keys."""
+        """Return an answer's headers in storable form: with lower-case names and without cookies or keys."""
         return {
             name.lower(): "[redacted]" if name.lower() in _SENSITIVE_HEADERS else self.redact(value)
             for name, value in headers.items()
         }
 
     def contains_secret(self, *texts: str | bytes) -> bool:
-        """True if a key occurs in any of the texts."""
+        """True if a key occurs in any of the ``texts``."""
         as_bytes = [text.encode() if isinstance(text, str) else text for text in texts]
         return any(spelling.encode() in text for spelling in self._places_by_spelling for text in as_bytes)
 
 
 def _spellings(value: str) -> tuple[str, ...]:
-    """Return the ways in which a value may be spelled in an address, a JSON text or a page."""
+    """Return the ways in which a value may be spelled in a URL, a JSON string or a page."""
     in_json = json.dumps(value)[1:-1]
     in_address = (quote(value), quote(value, safe=""), quote_plus(value))
     return (value, *in_address, in_json, in_json.replace("/", "\\/"), html.escape(value))

@@ -11,7 +11,7 @@ from pipeline.home.disk import disk_error_text
 from pipeline.home.paths import Home
 
 MAX_LINES_PER_CHECK = 10
-"""Number of lines shown per check; further findings are only counted."""
+"""The maximum number of lines shown per check; further findings are only counted."""
 
 CHECKS: Mapping[str, Check] = {
     "home": machine.home,
@@ -36,7 +36,7 @@ def examine(
 ) -> Iterator[Finding]:
     """Yield the findings of every check, at least one per check; if the home is missing, only that finding.
 
-    ``now`` is in UTC; ``every`` reads all archived bodies instead of a sample.
+    ``now`` is in UTC; with ``every``, all archived bodies are read instead of a sample.
     """
     examination = Examination(home, now, every, progress)
     for name, check in CHECKS.items():

@@ -12,7 +12,7 @@ from pipeline.record.mending import damages
 from pipeline.warehouse.query import ask, reader
 
 NEWEST_DAYS, OTHER_DAYS = 2, 3
-"""Numbers of a source's days in a sample: the newest days, and other days, which are drawn anew each day."""
+"""How many of a source's days a sample contains: the newest days, and others drawn afresh each day."""
 
 PUBLISHED_WARNING = timedelta(days=2)
 

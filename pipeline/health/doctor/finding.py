@@ -26,7 +26,7 @@ class Finding:
     check: str = ""
 
     def line(self) -> str:
-        """Return the finding in one line for people."""
+        """Return the finding as one readable line."""
         where = f"{printable(self.where)}: " if self.where else ""
         remedy = f" -> {printable(self.remedy)}" if self.remedy else ""
         return f"{self.level:<5} {self.check:<9} {where}{printable(self.what)}{remedy}"
@@ -47,7 +47,7 @@ class Examination:
         return self.now.date()
 
     def short(self, path: Path) -> str:
-        """Return a path as text, relative to the home if the path is inside the home."""
+        """Return a path as a string, relative to the home if the path is inside it."""
         return str(path.relative_to(self.home.root)) if path.is_relative_to(self.home.root) else str(path)
 
 

@@ -1,4 +1,4 @@
-"""Checks of litter, stray files, the user's own catalogue and incidents."""
+"""Checks for litter and stray files, and of the user's own catalogue and incidents."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -22,7 +22,7 @@ INCIDENT_DAYS = 7
 
 
 def litter(x: Examination) -> list[Finding]:
-    """Look for half-written files that killed processes left."""
+    """Look for half-written files left behind by killed processes."""
     left = half_written(x.home)
     if not left:
         return [Finding("ok", "no half-written files of killed processes")]
@@ -42,7 +42,7 @@ def stray(x: Examination) -> list[Finding]:
 
 
 def _strays_in_archive(home: Home) -> Iterator[Path]:
-    """Yield archived paths that are not a known source, day or capture, such as renamed or copied folders."""
+    """Yield archive paths that match no known source, day or capture, such as renamed or copied folders."""
     folder, archive = home.archive, Archive(home.archive)
     if folder.is_dir():
         yield from (each for each in folder.iterdir() if each.name not in configs() and each.name[0] != ".")
@@ -54,7 +54,7 @@ def _strays_in_archive(home: Home) -> Iterator[Path]:
 
 
 def own_catalogue(x: Examination) -> list[Finding]:
-    """Look for rows of the user's own GPUs, models and workloads that cannot be used."""
+    """Look for unusable rows among the user's own GPUs, models and workloads."""
     remedy = "fix it: gpufare publishes without it"
     problems = [
         Finding("warn", problem.removeprefix(str(path)).lstrip(",: "), x.short(path), remedy)

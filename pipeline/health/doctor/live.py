@@ -1,7 +1,7 @@
-"""Checks whether the sources' readers still work, by a refresh into a temporary home.
+"""Checks whether the sources' readers still work, by refreshing into a temporary home.
 
-robots.txt, terms of use, pauses and the client's limits apply as in a refresh, and readings are judged as on
-a first day, since a temporary home has no earlier prices. Nothing is published.
+robots.txt, terms of use, pauses and the client's limits apply as in a refresh, and readings are judged as if
+this were the first day, since a temporary home has no earlier prices. Nothing is published.
 """
 
 import shutil
@@ -53,8 +53,8 @@ def examine_live(
 ) -> RefreshReport:
     """Visit the sources (all by default), in parallel, and judge their answers.
 
-    ``home`` gives the user's permissions and exchange rates, and is not changed. ``pages`` is the URL of a
-    replay server to ask instead of providers. ``now`` is in UTC. Raises GpufareError if no visit can begin.
+    ``home`` supplies the permissions and exchange rates, and is not changed. ``pages`` is the URL of a replay
+    server to ask instead of the providers. ``now`` is in UTC. Raises GpufareError if no visit can begin.
     """
     if pages is not None and not is_url(pages):
         raise GpufareError(f"--pages {pages}: doctor --live takes the URL of a replay server")
@@ -90,7 +90,7 @@ def _temporary_home(home: Home, folder: Path) -> Home:
         pass
     except OSError:
         apart.permissions.touch()  # An empty file counts as damaged, so nothing is asked.
-    with suppress(GpufareError):  # Prices in other currencies then stay unconverted.
+    with suppress(GpufareError):  # Without them, prices in other currencies stay unconverted.
         kept = Records(home)
         for day in kept.rate_days()[-1:]:
             Records(apart).write_exchange_rates(day, kept.exchange_rates(day))

@@ -16,7 +16,7 @@ REBUILT = frozenset({"published", "cache", "report"})
 """Folders that do not grow day by day."""
 
 DISK_DAYS_WARNING, DISK_DAYS_FAILURE = 60, 7
-"""Thresholds for the days until the disk is full, if the home grows at its average rate."""
+"""Thresholds for the number of days until the disk is full if the home keeps growing at its average rate."""
 
 ROOM_FOR_A_BUILD_BYTES = 200_000_000
 """Room for a new file beside the published file, and for temporary data that exceeds memory."""
@@ -86,7 +86,7 @@ def disk(x: Examination) -> list[Finding]:
 
 
 def used_bytes(folder: Path) -> int:
-    """Return the disk space that a file or folder uses, counting a file with several names only once."""
+    """Return the disk space that a file or folder uses, counting a hard-linked file only once."""
     paths = [folder, *folder.rglob("*")]
     sizes = {(status.st_dev, status.st_ino): status.st_blocks * 512 for status in map(Path.lstat, paths)}
     return sum(sizes.values())

@@ -16,14 +16,14 @@ from gpufare_tracer.errors import CannotTraceError
 from gpufare_tracer.result import TraceShape
 
 DEPTHS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
-"""Fields in which a config.json may state the number of layers."""
+"""Fields in which a config.json can state the number of layers."""
 
 UNBUILDABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, AssertionError)
 """Errors that transformers raises for inconsistent sizes; fake tensors raise a RuntimeError instead."""
 
 
 def empty_model(config: Any, dtype: Any, attention: str, *, is_initialized: bool = False) -> Any:
-    """Return the model of a config on the current device, with random or uninitialized weights.
+    """Return the model that a config describes, on the current device, with random or uninitialized weights.
 
     Raises ``CannotTraceError`` if transformers does not implement ``attention`` for the model.
     """

@@ -3,8 +3,8 @@
 Unsloth does not run here, because importing it needs a GPU. Modelled on unsloth/kernels in unslothai/unsloth:
 fast_lora.py (a layer with its adapter keeps only its input; an MLP keeps input, gate and up; the input's
 gradient overwrites the input), rms_layernorm.py (keeps the input and one number per row; the input's gradient
-overwrites the output's), rope_embedding.py (works in place, in both passes), cross_entropy_loss.py (the
-gradient of the logits overwrites the logits). foundation-model-stack/fms-acceleration contains copies of
+overwrites the output's), rope_embedding.py (works in place, in both passes), and cross_entropy_loss.py
+(the gradient of the logits overwrites the logits). foundation-model-stack/fms-acceleration contains copies of
 these kernels (plugins/fused-ops-and-kernels). The emulated kernels count as Triton kernels.
 """
 
@@ -121,7 +121,7 @@ def _rows(tensor: Any) -> Any:
 
 
 class _FusedLinears(torch.autograd.Function):
-    """Layers that share one input, with their adapters; keeps only the input (LoRA_QKV and LoRA_W)."""
+    """Layers that share one input, with their adapters; only the input is kept (LoRA_QKV and LoRA_W)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")
@@ -147,7 +147,7 @@ class _FusedLinears(torch.autograd.Function):
 
 
 class _FusedMlp(torch.autograd.Function):
-    """A gated MLP with its adapters; keeps input, gate and up, which the gradients overwrite (LoRA_MLP)."""
+    """A gated MLP with its adapters; input, gate and up are kept, and gradients overwrite them (LoRA_MLP)."""
 
     @staticmethod
     @custom_fwd(device_type="cuda")

@@ -50,7 +50,7 @@ class GptqLinear(torch.nn.Linear):
         return out
 
     def shard_as(self, dtype: Any) -> None:
-        """Turn the packed weights into parameters, of a type that FSDP shards with the other weights.
+        """Turn the packed weights into parameters of a type that FSDP shards together with the other weights.
 
         Modelled on fms_acceleration_peft/autogptq_utils.py in foundation-model-stack/fms-acceleration. Scales
         are not sharded.
@@ -76,7 +76,7 @@ class _UnpackedProduct(torch.autograd.Function):
 
 
 def quantize(model: Any, sharded_as: Any = None) -> Any:
-    """Load a model from the meta device as a GPTQ checkpoint: with 4-bit linear layers, except for the head.
+    """Load a meta-device model as if from a GPTQ checkpoint: with 4-bit linear layers, except for the head.
 
     ``sharded_as`` is the type of the packed weights under FSDP. Raises ``CannotTraceError`` for a mixture of
     experts, whose weights transformers keeps in one tensor.

@@ -1,8 +1,8 @@
 """Liger's kernels: its real Python code, with launches of Triton kernels stubbed out (surroundings.py).
 
-The memory of a Liger kernel is allocated by its Python wrapper: for example, the fused kernel of head and
-loss loops in Python over chunks of tokens, and keeps the gradients of the head and the hidden states instead
-of logits (liger_kernel/ops/fused_linear_cross_entropy.py).
+The memory of a Liger kernel is allocated by its Python wrapper: for example, the fused head-and-loss
+kernel loops in Python over chunks of tokens, and keeps the gradients of the head and the hidden states
+instead of logits (liger_kernel/ops/fused_linear_cross_entropy.py).
 """
 
 import logging
@@ -16,7 +16,7 @@ from gpufare_tracer.recipes import Recipe
 
 
 def wanted(recipe: Recipe) -> bool:
-    """Return True if a recipe runs any of Liger's kernels, which are for transformers' models."""
+    """Return True if a recipe runs any of Liger's kernels, which work on transformers' models."""
     return recipe.kernels == "liger" or recipe.loss == "fused_linear"
 
 

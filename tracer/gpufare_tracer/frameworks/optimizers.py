@@ -1,4 +1,4 @@
-"""The optimizer of a recipe: torch's own, or bitsandbytes' own with its real operations."""
+"""A recipe's optimizer: either torch's, or bitsandbytes' with its real operations."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

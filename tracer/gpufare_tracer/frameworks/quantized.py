@@ -1,8 +1,8 @@
 """Frozen 4-bit weights: transformers' bitsandbytes layers, with bitsandbytes' own operations.
 
 transformers replaces the linear layers, and bitsandbytes quantizes each weight as it is loaded. Two things
-differ from a machine with a GPU. ``gemm_4bit`` runs the Python code of its CUDA kernel, so that the kernel's
-temporaries are recorded. And each quantized weight is a plain parameter with bitsandbytes' attributes, since
+differ from a machine with a GPU: ``gemm_4bit`` runs the Python code of its CUDA kernel, so that the kernel's
+temporaries are recorded; and each quantized weight is a plain parameter with bitsandbytes' attributes, since
 torch cannot make ``Params4bit`` from a fake tensor.
 """
 
@@ -31,7 +31,7 @@ BLOCK_SIZE = 64
 
 
 def _cuda_backend() -> tuple[Any, dict[str, Any]]:
-    """Return bitsandbytes' CUDA backend, imported as if a driver existed, and its kernels by operation."""
+    """Return bitsandbytes' CUDA backend, imported as if a driver existed, and its kernels, keyed by name."""
     kernels: dict[str, Any] = {}
 
     def register_kernel(name: str, device: str) -> Any:
@@ -78,13 +78,13 @@ def config_of(recipe: Recipe, compute_dtype: Any) -> Any:
     return transformers.BitsAndBytesConfig(
         load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute_dtype,
         bnb_4bit_use_double_quant=recipe.quantization == "nf4dq",
-        # FSDP shards only parameters of the same type together.
+        # FSDP shards parameters together only if they have the same type.
         **({"bnb_4bit_quant_storage": compute_dtype} if recipe.sharding == "fsdp" else {}),
     )  # fmt: skip
 
 
 def quantize(model: Any, recipe: Recipe, compute_dtype: Any) -> Any:
-    """Move a model from the meta device to the GPU, quantized module by module as in loading; return it."""
+    """Move a meta-device model to the GPU, quantizing it module by module as loading does; return it."""
     if not cuda_kernels:
         raise CannotTraceError(
             f"recipe {recipe.name!r}: bitsandbytes was imported in this process for a real GPU; trace "
@@ -176,7 +176,7 @@ def _plain_parameter(
 
 
 def _loaded(module: Any, name: str, parameter: Any, dtype: Any) -> Any:
-    """Return a parameter as loading puts it on the GPU; the weight of a quantized layer is in 4 bits."""
+    """Return a parameter as loading puts it on the GPU; a quantized layer's weight is stored in 4 bits."""
     value = torch.empty(parameter.shape, dtype=dtype, device="cuda")
     if name == "weight" and isinstance(module, bitsandbytes.nn.Linear4bit):
         return _in_4_bits(module, value)

@@ -92,10 +92,10 @@ def shard(model: Any, recipe: Recipe, layers: type[Any] | tuple[type[Any], ...])
 
 
 def _ddp(model: Any) -> Any:
-    """Return the model in DistributedDataParallel, whose buckets are final from the first step on.
+    """Return the model wrapped in DistributedDataParallel, whose buckets are final from the first step on.
 
-    DDP starts with one bucket and reorders parameters once it has seen the order of their gradients: it
-    compares that order across ranks by value. Here, the order is the reverse of the parameters' own order.
+    DDP starts with one bucket and reorders parameters once it has seen the order of their gradients, which
+    it compares across ranks by value. Here, the order is the reverse of the parameters' own order.
     """
     assign = dist._compute_bucket_assignment_by_size
     cap_bytes = torch.nn.parallel.distributed._DEFAULT_BUCKET_CAP_MB << 20
@@ -147,7 +147,7 @@ def _all_reduce(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.T
 
 
 def _fsdp(model: Any, recipe: Recipe, layers: tuple[type[Any], ...]) -> Any:
-    """Return the model in FullyShardedDataParallel, wrapped as by accelerate.Accelerator.prepare_model.
+    """Return the model wrapped in FullyShardedDataParallel, as accelerate.Accelerator.prepare_model wraps it.
 
     Frozen models have a unit for each trained leaf, as in peft.utils.other.fsdp_auto_wrap_policy. Under mixed
     precision, trained parameters are kept in fp32 and gathered in the autocast type.

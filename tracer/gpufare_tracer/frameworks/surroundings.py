@@ -1,7 +1,7 @@
 """Stubs for parts of a real GPU machine that recipes expect and a fake device lacks.
 
-A fake tensor has no values, kernels written in Triton need a driver, and FlashAttention is built by a CUDA
-compiler. While a step runs, ``as_on_a_gpu`` patches in stand-ins for values, drivers and FlashAttention.
+A fake tensor has no values, kernels written in Triton need a driver, and building FlashAttention needs a
+CUDA compiler. While a step runs, ``as_on_a_gpu`` patches in stand-ins for values, drivers and FlashAttention.
 """
 
 import sys
@@ -75,7 +75,7 @@ def _in_surroundings(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
 
 @contextmanager
 def _transformers_with_values() -> Iterator[None]:
-    """Tell transformers that no examples are packed, which it otherwise reads from position ids.
+    """Tell transformers that no examples are packed, which it would otherwise read from position ids.
 
     For a fake tensor, transformers would assume the worst, e.g. that a mask is needed.
     """
@@ -91,7 +91,7 @@ def _transformers_with_values() -> Iterator[None]:
 
 @contextmanager
 def _triton_without_a_driver() -> Iterator[None]:
-    """Replace Triton launches by counts: only the Python wrappers of kernels allocate memory."""
+    """Count Triton launches instead of running them: only the Python wrappers of kernels allocate memory."""
     from triton.runtime import autotuner, jit
 
     def launch(_kernel: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,4 +1,4 @@
-"""transformers with PEFT: the model as from_config makes it, adapters as get_peft_model adds them."""
+"""transformers with PEFT: the model as from_config makes it, with adapters as get_peft_model adds them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -31,7 +31,7 @@ OTHER_NAMES = {
     "up_proj": ("gate_up_proj", "w1", "fc1", "mlp.c_fc", "dense_h_to_4h", "input_linear"),
     "down_proj": ("fc2", "mlp.c_proj", "dense_4h_to_h", "output_linear"),
 }  # fmt: skip
-"""Names for Llama's layers where models fuse or rename them: Phi-3, GPT-2, Falcon, MPT, Qwen 1, Granite 4."""
+"""Names in models that fuse or rename Llama's layers: Phi-3, GPT-2, Falcon, MPT, Qwen 1 and Granite 4."""
 LATENT_NAMES = {
     "q_proj": ("q_a_proj", "q_b_proj"),
     **dict.fromkeys(("k_proj", "v_proj"), ("kv_a_proj_with_mqa", "kv_b_proj")),
@@ -103,7 +103,7 @@ def base_model(recipe: Recipe, shape: TraceShape) -> Any:
 
 
 def with_adapters(model: Any, recipe: Recipe) -> Any:
-    """Return the model as it trains: with the recipe's adapters and activation checkpointing."""
+    """Return the model ready to train, with the recipe's adapters and activation checkpointing."""
     if recipe.kbit_upcast:
         model = peft.prepare_model_for_kbit_training(model, use_gradient_checkpointing=False)
     if recipe.method != "full":
@@ -140,8 +140,8 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
     """Return the model's own names for the recipe's LoRA targets, in the form that PEFT takes.
 
     transformers 5 keeps the experts of a mixture in one tensor. If PEFT knows the names that the experts had
-    in transformers 4, it adapts that tensor and nothing else of the MLPs; in other mixtures, it adapts shared
-    experts and dense layers. Macro ``adapts_experts`` in sql/model says the same of the catalogue's models.
+    in transformers 4, it adapts that tensor and nothing else in the MLPs; in other mixtures, it adapts shared
+    experts and dense layers. The macro ``adapts_experts`` in sql/model does the same for catalogue models.
     Raises ``CannotTraceError`` naming the target if the model has no known name for the target.
     """
     linears = {name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear | Conv1D)}
@@ -153,7 +153,7 @@ def targets_of(model: Any, recipe: Recipe) -> list[str]:
 
 
 def names_of_experts(model_type: str) -> dict[str, tuple[str]]:
-    """Return PEFT's names for a model's fused experts, by Llama's names; empty if PEFT cannot adapt them."""
+    """Return PEFT's names for a model's fused experts, keyed by Llama's; empty if PEFT cannot adapt them."""
     try:
         from peft.utils import transformers_weight_conversion as conversion
     except ImportError:  # PEFT 0.18, or transformers 4

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 FIELDS = ("uuid", "name", "memory.used", "power.limit", "power.default_limit", "mig.mode.current")
 BUSY_MIB = 1024
-"""The driver and the desktop use less; more means another process, perhaps in a container invisible here."""
+"""The driver and desktop use less; more means another process, perhaps in a container not visible here."""
 SECONDS = 30
 
 
@@ -48,7 +48,7 @@ class NoCardsError(Exception):
 
 
 def cards() -> dict[str, Card]:
-    """Return the cards of this machine by UUID, without the prefix ``GPU-``. Raises NoCardsError."""
+    """Return the cards of this machine, keyed by UUID without the prefix ``GPU-``. Raises NoCardsError."""
     processes = [uuid for (uuid,) in _ask("--query-compute-apps=gpu_uuid", 1)]
     found = {}
     for uuid, name, used, limit, default, partitioned in _ask(f"--query-gpu={','.join(FIELDS)}", len(FIELDS)):

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 METHODS = ("full", "lora", "qlora")
 _ON_CPU = {"full": ("hf-full",), "lora": ("hf-lora",), "qlora": ("hf-qlora", "optimizer=adamw_fused")}
-"""For each method, a preset and changes to its switches, so that no GPU is needed: no Liger, no paging."""
+"""A preset for each method, with switches changed where needed to run without a GPU: no Liger, no paging."""
 GIB = 1 << 30
 
 
 @click.command()
-@click.option("--model", help="The model, by its catalogue id, such as llama-3.1-8b.")
+@click.option("--model", help="The model's catalogue id, such as llama-3.1-8b.")
 @click.option("--config", type=EXISTING_FILE, help="A config.json to use instead of --model.")
 @click.option(
     "--method",
@@ -32,7 +32,7 @@ GIB = 1 << 30
 @click.option("--recipe", "recipe_name", metavar="NAME",
               help="A preset from catalog/recipes.yaml, instead of --method.")  # fmt: skip
 @click.option("--set", "switches", multiple=True, metavar="SWITCH=VALUE",
-              help="Change a switch of the recipe, e.g. lora_rank=64. Repeatable.")  # fmt: skip
+              help="Change one of the recipe's switches, e.g. lora_rank=64. Repeatable.")  # fmt: skip
 @click.option("--micro-batch", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--seq-len", type=click.IntRange(min=1), default=2048, show_default=True)
 @click.option(
@@ -44,10 +44,10 @@ GIB = 1 << 30
 @click.option(
     "--layers", type=click.IntRange(min=1), help="Cut the model down to this many layers; no row is added."
 )
-@click.option("--gpu", metavar="ID", help="The card's catalogue id, if the device's name does not give it.")
+@click.option("--gpu", metavar="ID", help="The card's catalogue id, if the device's name does not reveal it.")
 @click.option("--cpu", is_flag=True, help="Try the command on the CPU; its result says nothing about a GPU.")
 @click.option("--home", type=click.Path(file_okay=False, path_type=Path),
-              help="Keep the row in this folder instead of in the data home.")  # fmt: skip
+              help="Save the row in this folder instead of the data home.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True)
 def measure(
     model: str | None, config: Path | None, method: str | None, recipe_name: str | None,

@@ -34,7 +34,7 @@ class MeasureError(GpufareError):
 def measure(request: Request, home: Home, now: datetime, *, gpu: str | None = None) -> Report:
     """Run the steps on this machine's GPU, compare them with the estimate, and keep the row in the home.
 
-    ``gpu`` is the card's catalogue id, for a card that its name does not identify. Raises MeasureError.
+    ``gpu`` is the card's catalogue id, for a card whose name does not identify it. Raises MeasureError.
     """
     check(request)
     given, problem = _given_model(request)
@@ -99,7 +99,7 @@ def check(request: Request) -> None:
 
 
 def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
-    """Return the cards before the run, and notes on facts that are unknown if nvidia-smi did not answer."""
+    """Return the cards before the run and, if nvidia-smi did not answer, a note on what is not known."""
     if request.on_cpu:
         return {}, []
     try:
@@ -109,7 +109,7 @@ def _cards(request: Request) -> tuple[dict[str, card.Card], list[str]]:
 
 
 def run_in_another_process(request: Request) -> Measured:
-    """Run the steps in another process. Raises MeasureError if the steps cannot run, or the process dies."""
+    """Run the steps in another process. Raises MeasureError if the steps cannot run or the process dies."""
     # Libraries warn about many things that the user did not cause.
     environment = os.environ | {"PYTHONWARNINGS": "ignore", "TRANSFORMERS_VERBOSITY": "error"}
     with TemporaryDirectory(prefix="gpufare-measure-") as folder:

@@ -24,7 +24,7 @@ MIB_PER_GIB = 1024
 OWN_SOURCE = "own"
 UNKNOWN_GPU = "unknown"
 CONFIG_MODEL = "config"
-"""The name that the estimator gives to the model of a config.json."""
+"""The estimator's name for the model that a config.json describes."""
 MEMORY_TOLERANCE = 0.08
 """Error correction takes a sixteenth of some cards' memory; a partition has at most half a card's memory."""
 
@@ -56,7 +56,7 @@ class Report:
     gpu: str
     """The card's id in the catalogue, or ``unknown``."""
     row: dict[str, str]
-    """The run as a row, by column of catalog/measured_runs.csv and of the user's own runs."""
+    """The run as a row, keyed by the columns of catalog/measured_runs.csv and of the user's own runs."""
     comparisons: tuple[Comparison, ...] = ()
     no_estimate: str = ""
     """Why there is no estimate."""
@@ -142,7 +142,7 @@ def _keep(done: Report, home: Home) -> None:
 
 
 def _gpu(done: Report, gpu: str | None, estimator: Estimator) -> str:
-    """Return the card's catalogue id; ``unknown``, with a note, if name and memory do not identify it."""
+    """Return the card's catalogue id; ``unknown``, with a note, if its name and memory do not identify it."""
     if done.request.on_cpu:
         done.not_ready.append("the steps ran on the CPU")
         return UNKNOWN_GPU
@@ -204,7 +204,7 @@ def _row(done: Report, before: dict[str, Card], now: datetime) -> dict[str, str]
 
 
 def _process_gib(measured: Measured, before: Card | None) -> float | None:
-    """Return the memory that the run added to the card's use: all the memory of the run's process."""
+    """Return the increase in the card's memory use due to the run: all the memory of the run's process."""
     used = _gib(measured.used_at_end_bytes)
     return None if used is None or before is None else used - before.used_mib / MIB_PER_GIB
 

@@ -2,7 +2,7 @@
 
     python -m gpufare_tracer.measuring.run_steps REQUEST RESULT
 
-This command runs in a separate process, so that it starts on a clean card, and its death ends nothing else.
+This command runs in a separate process, so that it starts on a clean card, and nothing else ends if it dies.
 """
 
 import resource
@@ -165,7 +165,7 @@ def _forget_building(device: str) -> None:
 
 
 def _seconds_of_steps(step: Step, steps: int, device: str) -> Iterator[float]:
-    """Yield the time of each step; on a GPU, events take the time, so that the host waits only at the end."""
+    """Yield the time of each step; on a GPU, events measure it, so that the host waits only at the end."""
     import torch
 
     if device == "cpu":
@@ -203,7 +203,7 @@ def _memory(peaks: PhasePeaks, uuid: str) -> dict[str, int]:
 
 
 def main(request: Path, result: Path) -> None:
-    """Run the steps in a request file, and write as JSON the measurement or the reason for its absence."""
+    """Run the steps in a request file, and write the measurement, or the reason for its absence, as JSON."""
     found: Measured | Failure
     try:
         found = run_steps(
