@@ -28,9 +28,9 @@ def in_words(record: dict[str, Any]) -> str:
         f"{_held(record['bands']['memory'])} of the family's peaks and {_held(record['bands']['speed'])} of "
         f"its speeds. Of {own['died']} runs that ran out of memory, {own['died_as_predicted']} are "
         f"predicted not to fit; of {own['ran']} that ran, {own['ran_as_predicted']} are predicted to fit. "
-        f"With both outcomes weighted equally, {own['balanced_accuracy']:.0%} of verdicts are right, or "
-        f"{own['balanced_accuracy_by_family']:.0%} when averaged over families, since most of these runs "
-        f"come from one lab. On {others['died_as_predicted']} of {others['died']} cards one size too small "
+        f"With both outcomes weighted equally, {own['balanced_accuracy']:.0%} of verdicts are right "
+        f"({own['balanced_accuracy_by_family']:.0%} if averaged over families: most of these runs come from "
+        f"one lab). On {others['died_as_predicted']} of {others['died']} cards one size too small "
         f"for a measured peak, the run is predicted not to fit; on {others['ran_as_predicted']} of "
         f"{others['ran']} cards that are large enough, it is predicted to fit."
     )
@@ -45,7 +45,7 @@ def _held(bands_hold: dict[str, Any]) -> str:
 def _off_by(errors: dict[str, Any]) -> str:
     stranger, pooled = errors["of_a_stranger"], errors["leave_one_family_out"]
     return (
-        f"a median error of {stranger['median']:.1%} and a mean error of {stranger['mean']:.1%}, averaged over "
-        f"{stranger['sources']} sources (over all {pooled['runs']:,} runs: {pooled['median']:.1%} and "
+        f"a median error of {stranger['median']:.1%} and a mean error of {stranger['mean']:.1%}, averaged "
+        f"over {stranger['sources']} sources (over all {pooled['runs']:,} runs: {pooled['median']:.1%} and "
         f"{pooled['mean']:.1%})"
     )

@@ -148,7 +148,7 @@ def doctor(
 
     With --live, check the sources instead, by refreshing into a temporary home. This refresh keeps to the
     same pauses and terms as any other; its results are judged as if this were the first day, with no earlier
-    prices to compare against. The exit code is 1 if any source that was asked returned no prices.
+    prices to compare against. The exit code is 1 if any source queried returned no prices.
     """
     if live:
         if every:
@@ -203,7 +203,7 @@ def _examine_sources(sources: tuple[str, ...], pages: str | None, form: str) -> 
 @FORMAT
 @click.pass_context
 def sources(context: click.Context, form: str) -> None:
-    """Show each source's state, last capture, last accepted offers with their age, evidence and terms of use.
+    """Show each source's state, last capture, last accepted offers (with age), evidence and terms of use.
 
     The state shown is the current one, decided by the newest attempt on record (see the source_health table).
     A source whose terms forbid automated reading is off until you enable it or set your own key.

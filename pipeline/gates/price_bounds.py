@@ -1,5 +1,4 @@
-"""Checks on first prices (prices for a card and price kind that had no accepted price at the source), which
-are compared with dated prices from public files.
+"""Checks that compare a source's first prices for a card and price kind with dated prices from public files.
 
 catalog/gpu_price_bounds.csv gives the lowest and the highest price for each card and price kind: at one
 source (``source``), and over all sources with list prices (``source`` empty).

@@ -80,8 +80,8 @@ def _rows() -> list[Family]:
 
 @cache
 def _families(provider: str) -> tuple[re.Pattern[str], list[Family]]:
-    """Return a pattern that matches any name in a provider's families, so that one test rejects most labels,
-    and the families themselves. The provider "" stands for every provider."""
+    """Return a provider's families, and one pattern that matches any name in them, so that a single test
+    rejects most labels. The provider "" stands for every provider."""
     families = [row for row in _rows() if provider in row.provider.split("|")]
     return re.compile("|".join(_GROUP_NAME.sub("(?:", row.pattern.pattern) for row in families)), families
 

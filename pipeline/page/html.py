@@ -13,7 +13,7 @@ SCRIPTS = ("uplot/uPlot.iife.min.js", "dom.js", "data.js", "format.js", "charts.
 
 
 def page(facts: dict[str, Any]) -> str:
-    """Return the whole page. The data are in base64, which contains no character that ends a script."""
+    """Return the whole page. The data are in base64, which contains no character that could end a script."""
     style = "\n".join(_text(name) for name in STYLES)
     scripts = [_text(name) for name in SCRIPTS]
     filled = {

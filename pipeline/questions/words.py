@@ -288,7 +288,7 @@ def assumptions(row: Mapping[str, Any]) -> list[str]:
 
 
 def assumed(taken: Mapping[str, Any], method: str) -> str | None:
-    """Return in one line the parts of the recipe that the question left open, from the answer's assumptions;
+    """Return one line with the values assumed for the parts of the recipe that the question left open;
     CSV and JSON output lists every assumption."""
     named = {name: _IN_WORDS.get(value, value) for name, value in taken.items() if isinstance(value, str)}
     packed = "packed " if taken.get("is_packed") else ""

@@ -179,7 +179,7 @@ def _check_disk(ask: kit.JsonObject, price: Decimal) -> None:
 
 
 def _ram_gib(ask: kit.JsonObject) -> float | None:
-    """Return the ask's memory: the host's memory times the ask's share of its CPU, or else of its GPUs."""
+    """Return the host's memory times the ask's share of the host's CPU or, if unknown, of the host's GPUs."""
     host_mib, cores = ask.optional_number("cpu_ram"), ask.optional_number("cpu_cores")
     effective, share = ask.optional_number("cpu_cores_effective"), ask.optional_number("gpu_frac")
     if cores and effective:

@@ -48,7 +48,7 @@ def in_memory(*wanted: str) -> duckdb.DuckDBPyConnection:
 
 
 def planner(*wanted: str) -> duckdb.DuckDBPyConnection:
-    """Return an ``in_memory`` database for plans of many jobs, in which joins hash the side written last.
+    """Return an ``in_memory`` database for planning many jobs; its joins hash the side written last.
 
     DuckDB estimates about ten rows for the planner's settings, of which there are thousands. It would hash
     these wide rows instead of the catalogue's, which takes 50% more processor time, much of it in one thread.

@@ -65,7 +65,7 @@ def rows_by_key(connection: duckdb.DuckDBPyConnection, by: str) -> list[tuple[st
 
 
 def in_parts(weights: Iterable[tuple[str, int]]) -> Iterator[list[str]]:
-    """Group successive keys that have at most ROWS_IN_A_PART rows in total."""
+    """Group consecutive keys into parts of at most ROWS_IN_A_PART rows each."""
     part: list[str] = []
     rows = 0
     for key, weight in weights:

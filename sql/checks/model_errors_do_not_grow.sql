@@ -1,6 +1,6 @@
 -- warn: a held-out error of the model is more than 10% above its last reviewed value
 WITH _reviewed (quantity, runs, stranger_median, stranger_mean, held_out_median, held_out_mean) AS (
-    -- Errors of runs estimated with constants that were fitted without the run's family. Reviewed 2026-11-22.
+    -- Errors on runs, each estimated with constants fitted without that run's family. Reviewed 2026-11-22.
     VALUES ('memory', 814, 0.0986, 0.1235, 0.0618, 0.0864), ('speed', 1101, 0.1468, 0.1626, 0.0999, 0.1416)
 )
 

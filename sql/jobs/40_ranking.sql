@@ -206,4 +206,4 @@ _kept_costs AS MATERIALIZED (
 
 FROM answers_of('_many_ranked', '_kept_costs', jobs, plans);
 COMMENT ON MACRO TABLE ranked_workloads IS
-    'ranked_jobs for many jobs with short rankings; uses less memory, because only ranked candidates are priced at all speeds.';
+    'ranked_jobs for many jobs with short rankings; uses less memory, because only ranked candidates are priced at every speed.';

@@ -132,8 +132,8 @@ _compared AS (
         END AS far,
         coalesce(
             NOT a.marketplace AND l.gpus >= p['market_least_gpus']
-            -- A short term costs more than the longer terms of other sources: for reservations, the median
-            -- over terms is used, and gates compare the terms of the source with one another.
+            -- A short term costs more than other sources' longer terms, so the median over terms is used for
+            -- reservations; gates compare a source's own terms with one another.
             AND abs(ln(
                 if(a.price_kind = 'reserved', e.level, a.usd_per_gpu_hour / e.usd_per_gpu_hour) / l.level
             )) > ln(p['market_own_level_factor']),

@@ -46,7 +46,7 @@ _budgets AS (
 ),
 
 -- If the notice suffices for a checkpoint, the time between interruptions follows from the budget. Otherwise,
--- the logarithm of this time is found by bisection, from a minute to 12 years in 40 halvings.
+-- the logarithm of this time is found by bisection between a minute and 12 years, in 40 halvings.
 _even AS (
     SELECT
         *,

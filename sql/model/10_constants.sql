@@ -24,7 +24,7 @@ CREATE OR REPLACE MACRO gemm_families() AS TABLE
 SELECT
     c.calibration,
     gpu_family(g.architecture, g.segment) AS family,
-    -- A fictitious card exactly as expected is added, so that small families stay nearer to the expectation.
+    -- A fictitious card that performs as expected is added, which keeps small families close to that.
     sum(
         ln(g.gemm_bf16_measured_tflops / g.bf16_dense_tflops)
         - ln(gemm_share(g.tdp_w / g.bf16_dense_tflops, k.gemm_ratio_at_one_watt, k.gemm_ratio_watt_exponent))

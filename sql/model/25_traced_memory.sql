@@ -47,7 +47,7 @@ CREATE OR REPLACE MACRO traced_term(moment, category) AS
         ELSE 'step_copy'
     END;
 COMMENT ON FUNCTION traced_term IS
-    'The term of the memory model to which bytes of recipe_memory belong: in the optimizer step, each purpose has its own term; at other moments, one term covers everything except the optimizer state.';
+    'The term of the memory model to which the bytes in a row of recipe_memory belong: in the optimizer step, each purpose has its own term; at other moments, one term covers everything except the optimizer state.';
 
 CREATE OR REPLACE MACRO shown_term(moment, category) AS
     CASE

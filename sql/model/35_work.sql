@@ -157,4 +157,4 @@ LEFT JOIN _work_coefficients AS s
 LEFT JOIN _work_coefficients AS r
     ON r.recipe = f.traced_work AND r.attention = f.attention AND r.part = 'recompute';
 COMMENT ON MACRO TABLE with_work IS
-    'The settings of runs with the work of a micro-step, per token and per micro-step: bytes, FLOPs (with attention counted as if it were not causal), kernels and host operations. is_counted: true if the work was counted on traces of the recipe; if false, all amounts of work are 0.';
+    'The settings of runs, plus the work in a micro-step (the parts per token and the parts per micro-step): bytes, FLOPs (with attention counted as if it were not causal), kernels and host operations. is_counted: true if the work was counted on traces of the recipe; if false, all amounts of work are 0.';

@@ -274,7 +274,7 @@ WITH _speed_compute AS (
                     / (k.host_memory_gb_s * 1e9) / node_count
             ELSE optimizer_seconds_unsharded / optimizer_shards
         END / grad_accum AS optimizer_seconds,
-        -- Offloaded weights are read twice and gradients written once; checkpoints, written and read once.
+        -- Offloaded weights are read twice, gradients written once, and checkpoints written and read once.
         CASE
             WHEN offload LIKE '%cpu%'
                 THEN (gathered_bytes * 2e0 + reduced_bytes) / data_parallel / host_bytes_per_second

@@ -29,7 +29,7 @@ CREATE OR REPLACE MACRO evidence_reach() AS {
     'params_interpolated': 3e0, 'length_interpolated': 8.01e0
 };
 COMMENT ON FUNCTION evidence_reach IS
-    'The largest ratios, in either direction, of parameters and of sequence lengths at which a run counts as measured or interpolated by comparison with a measured run. Held-out errors grow beyond a ratio of 3 in parameters; the other ratios are assumed, including 2 and 8 for lengths, to which a hundredth is added because lengths are rounded.';
+    'The largest ratios, in either direction, of parameters and of sequence lengths at which a run counts as measured or interpolated by comparison with a measured run. Held-out errors grow beyond a ratio of 3 in parameters; the other ratios are assumed, including 2 and 8 for lengths; 0.01 is added to these two because lengths are rounded.';
 
 CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
 WITH _evidence_runs AS (

@@ -38,7 +38,7 @@ def cases(source: str, listings: Sequence[Listing]) -> Iterator[tuple[str, Misre
     """Each defect that the source's listings can have."""
     yield "all prices divided by ten", Misread(source, times("0.1"))
     for factor in ("0.855", "1.17"):
-        yield "all prices times 0.855 or 1.17, with no mark on the page", Misread(source, times(factor))
+        yield "all prices times 0.855 or 1.17, no currency mark on the page", Misread(source, times(factor))
     yield "prices shifted by one row", Misread(source, shifted_by_one)
     if any(map(spot, listings)):
         spot_for_all = at_the_price_of("on_demand", spot, drop=True, same_tier=True)

@@ -3,7 +3,7 @@
 Within one moment of a step, the bytes of a category are linear in a few features of the model and the run
 (from the SQL macro features_of): logits in tokens x vocabulary, stored activations in tokens x layers x
 width, and gradients in trained parameters. There is one regression for each recipe, moment and category.
-Coefficients are non-negative, errors are relative to all bytes allocated at the moment, and features are
+Coefficients are non-negative, errors are relative to all bytes allocated at that moment, and features are
 added one at a time, as long as each explains something.
 """
 

@@ -29,7 +29,7 @@ def add_versions(
     jobs: int = 1,
     show: Callable[[str], None] = lambda line: None,
 ) -> int:
-    """Trace each recipe with the installed libraries, and add or replace its rows for their versions.
+    """Trace each recipe with the installed libraries; add or replace the recipe's rows for these versions.
 
     ``show`` gets a line for each failed trace. Returns the number of rows in the file.
     """

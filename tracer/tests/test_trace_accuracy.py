@@ -20,7 +20,7 @@ def test_stated_error_of_traces_is_the_measured_one() -> None:
     sentence = (
         f"For the {runs} runs that fitcheck measured on a T4 and that were traced at full depth, the traced "
         f"peak of allocated memory has a median error of {median:.2%}, a mean error of {mean:.2%} and "
-        f"a largest error of {most:.1%}; the peak of each phase of the step is off by at most {phases:.1%}. Reserved "
-        f"memory has a median error of {reserved:.1%} and a largest error of {most_reserved:.1%}"
+        f"a largest error of {most:.1%}; the peak of each phase of the step is off by at most {phases:.1%}. "
+        f"Reserved memory has a median error of {reserved:.1%} and a largest error of {most_reserved:.1%}"
     )
     assert sentence in " ".join(ACCURACY.read_text(encoding="utf-8").split())

@@ -75,7 +75,7 @@ def _in_surroundings(recipe: Recipe, **settings: Any) -> Iterator[ExitStack]:
 
 @contextmanager
 def _transformers_with_values() -> Iterator[None]:
-    """Tell transformers that no examples are packed, which it would otherwise read from position ids.
+    """Tell transformers that no examples are packed; otherwise it would find out from position ids.
 
     For a fake tensor, transformers would assume the worst, e.g. that a mask is needed.
     """
