@@ -310,7 +310,7 @@ function lazyTable(caption, columns, count, rows) {
 function showError() {
   const summary = rowsOf(D.error_summary);
   const all = Object.fromEntries(summary.filter((row) => row.grouped_by === "all").map((row) => [row.quantity, row]));
-  const sentence = (row, what) => row && `${what}: off by ${share(row.stranger_median_error)} in the median on runs of a source that the model has never seen ` +
+  const sentence = (row, what) => row && `${what}: a median error of ${share(row.stranger_median_error)} on runs from a source that the model has never seen ` +
     `(${COMMAS.format(row.runs)} runs, ${row.sources} sources), and inside the band ${share(row.stranger_share_in_band)} of the time. `;
   const fit = all.memory;
   const verdict = fit && fit.died ? `Of ${fit.died} runs that ran out of memory, ${fit.died_as_predicted} were predicted to; of ${COMMAS.format(fit.ran)} that ran, ${COMMAS.format(fit.ran_as_predicted)}.` : "";
@@ -391,7 +391,7 @@ const FINDINGS = {
   cheapest_price: (found) => ofProviders(found, "The cheapest"),
   middle_prices: (found) => ofProviders(found, "The middle half"),
   providers: (found, claim) => `Of the providers read here, ${claim.should_be} rent it out${found.day ? ` (${found.day})` : ""}; the claim counts its own list`,
-  spot_discount: (found, claim) => `Spot cost ${four(claim.should_be)}% less than on demand in the median of ${found.pairs} pairs of provider and GPU on ${found.day}, ${spread(found.low, found.high)}% in the middle half`,
+  spot_discount: (found, claim) => `Spot cost ${four(claim.should_be)}% less than on demand (the median of ${found.pairs} pairs of provider and GPU on ${found.day}), ${spread(found.low, found.high)}% in the middle half`,
   other_claims: (found) => `Other claims: ${found.claims.join("; ")}; nothing here decides between them`,
   no_price: () => "No price of this GPU, kind and provider was read",
   no_quality: () => "No measured quality is kept here, and no other claim differs",
