@@ -305,6 +305,18 @@ WHERE len(names) = 0;
 COMMENT ON MACRO TABLE given_names IS
     'The meanings of the names in jobs (main.job_names), or the reason why one is refused: _row, setting, meant, asked (as written in the job), assumption and refusal. given: rows of job_entries; machines: rows of given_machines.';
 
+CREATE OR REPLACE MACRO job_constraints(names, most) AS {
+    'gpu_id': {'wanted': names['gpu_id'], 'unwanted': names['not gpu_id']},
+    'provider': {'wanted': names['provider'], 'unwanted': names['not provider']},
+    'source': {'wanted': names['source'], 'unwanted': names['not source']},
+    'tier_class': {'wanted': names['tier_class'], 'unwanted': names['not tier_class']},
+    'country': {'wanted': names['country'], 'unwanted': names['not country']},
+    'continent': {'wanted': names['continent'], 'unwanted': names['not continent']},
+    'term_days': most['term_days']::INTEGER, 'price_age_days': most['price_age_days']::INTEGER
+};
+COMMENT ON FUNCTION job_constraints IS
+    'The constraints of a job, by the column of rentals that they constrain (job_settings.constrains): the wanted and unwanted names, or the highest number; null if the job leaves the column open. names: a map keyed by column, with "not " before it for unwanted names; most: a map keyed by column.';
+
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
     FROM job_entries(jobs)
@@ -337,13 +349,11 @@ _job_maps AS (
         map_from_entries(list((setting, meant)) FILTER (meant IS NOT NULL)) AS meant,
         map_from_entries(list((setting, asked)) FILTER (asked IS NOT NULL)) AS asked,
         map_from_entries(list((setting, machines)) FILTER (machines IS NOT NULL)) AS machines,
-        list(
-            {
-                'setting': setting, 'constrains': s.constrains, 'names': meant,
-                'excludes': starts_with(setting, 'exclude_'), 'most': number
-            }
-            ORDER BY s.rowid
-        ) FILTER (s.constrains IS NOT NULL) AS constraints,
+        map_from_entries(
+            list((if(starts_with(setting, 'exclude_'), 'not ', '') || s.constrains, meant))
+            FILTER (s.constrains || meant::VARCHAR IS NOT NULL)
+        ) AS names,
+        map_from_entries(list((s.constrains, number)) FILTER (s.constrains || number IS NOT NULL)) AS most,
         min(assumption) AS assumption,
         coalesce(min(refusal) FILTER (setting = 'model'), min(refusal)) AS refusal
     FROM _job_readings
@@ -383,7 +393,7 @@ _job_filled AS (
             WHEN tokens * epochs > c.p['long_job_tokens'] THEN 'long_job_deadline_hours'
             ELSE 'deadline_hours'
         END] AS default_max_hours,
-        n.number, n.meant, n.asked, n.machines, coalesce(n.constraints, []) AS constraints,
+        n.number, n.meant, n.asked, n.machines, job_constraints(n.names, n.most) AS constraints,
         coalesce(n.meant['country'], n.meant['exclude_country']) AS _place_countries,
         coalesce(n.meant['kind'], [s.p['kind']]) AS price_kinds,
         n.assumption, u.ignored AS _ignored,
@@ -431,7 +441,6 @@ SELECT
         ))
     )) AS max_gpus,
     j.min_gpus, try_cast(j.number['max_nodes'] AS INTEGER) AS max_nodes,
-    j.meant['gpu'] AS gpu_ids, j.meant['exclude_gpu'] AS excluded_gpu_ids,
     j.constraints, j.asked, j.price_kinds, j.number['max_usd'] AS max_usd,
     list_concat(
         asked_machines('quote', j.machines['quote'], j.meant['quote']),

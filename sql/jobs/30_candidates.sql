@@ -23,57 +23,59 @@ CREATE OR REPLACE MACRO has_host_memory(
 COMMENT ON FUNCTION has_host_memory IS
     'True if the machines of a rental have enough host memory for a plan. ram_gib: the stated memory of all machines together; host_ram_gib: that memory, stated or assumed.';
 
-CREATE OR REPLACE MACRO is_wanted(value, wanted, unwanted) AS
-    (wanted IS NULL OR coalesce(list_contains(wanted, value), FALSE))
-    AND NOT coalesce(list_contains(unwanted, value), FALSE);
+CREATE OR REPLACE MACRO is_wanted(value, names) AS
+    coalesce(list_contains(names.wanted, value), names.wanted IS NULL)
+    AND NOT coalesce(list_contains(names.unwanted, value), names.unwanted IS NOT NULL);
 COMMENT ON FUNCTION is_wanted IS
-    'True if a value is one of the wanted values (null: any value) and none of the unwanted ones; an unknown value is in neither list.';
+    'True if a value is among the wanted names (null: any value) and not among the unwanted names. An unknown value meets no constraint. names: a field of job_constraints.';
+
+-- The same constraints as in rental_misses, as a test checks: naming the missed ones takes longer to plan.
+CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
+    list_contains(j.price_kinds, r.price_kind)
+    AND is_wanted(r.provider, j.constraints.provider)
+    AND is_wanted(r.source, j.constraints.source)
+    AND is_wanted(r.tier_class, j.constraints.tier_class)
+    AND is_wanted(r.country, j.constraints.country)
+    AND is_wanted(r.continent, j.constraints.continent)
+    AND coalesce(r.term_days <= j.constraints.term_days, TRUE)
+    AND coalesce(r.price_age_days <= j.constraints.price_age_days, TRUE)
+    AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
+COMMENT ON FUNCTION is_rental_wanted IS
+    'True if a rental meets the constraints of a job that do not concern the plan. r: a row of rentals; j: a row of completed_jobs.';
 
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
     'A constraint that an answer misses: the setting, the nearest value that the answer would meet and, for numbers, a distance by which answers are ordered: the lower it is, the nearer the answer is to the job.';
 
-CREATE OR REPLACE MACRO constrained_values(r) AS [
-    {'constrains': 'provider', 'value': r.provider},
-    {'constrains': 'source', 'value': r.source},
-    {'constrains': 'tier_class', 'value': r.tier_class},
-    {'constrains': 'country', 'value': r.country},
-    {'constrains': 'continent', 'value': r.continent},
-    {'constrains': 'term_days', 'value': r.term_days::VARCHAR},
-    {'constrains': 'price_age_days', 'value': r.price_age_days::VARCHAR}
+CREATE OR REPLACE MACRO name_misses(setting, value, names) AS [
+    CASE WHEN NOT is_wanted(value, {'wanted': names.wanted, 'unwanted': NULL}) THEN miss(setting, value) END,
+    CASE WHEN NOT is_wanted(value, {'wanted': NULL, 'unwanted': names.unwanted})
+            THEN miss('exclude_' || setting, value)
+    END
 ];
-COMMENT ON FUNCTION constrained_values IS
-    'The columns of a rental that settings constrain (job_settings.constrains), each with its value as text. r: a row of rentals.';
+COMMENT ON FUNCTION name_misses IS
+    'The constraints that a value misses of a setting and its exclude_ setting (miss), each null if the value meets it. names: as in is_wanted.';
 
-CREATE OR REPLACE MACRO is_met(c, value) AS CASE
-    WHEN c.most IS NULL THEN coalesce(list_contains(c.names, value) <> c.excludes, FALSE)
-    ELSE coalesce(try_cast(value AS DOUBLE) <= c.most, TRUE)
-END;
-COMMENT ON FUNCTION is_met IS
-    'True if a value meets a constraint: it is one of the constraint''s names (or none of them, if the constraint excludes names), or at most the constraint''s number. An unknown value meets every limit on a number, but no constraint on names. c: one of the constraints in completed_jobs.';
-
-CREATE OR REPLACE MACRO unmet_constraints(jobs) AS TABLE
-SELECT
-    c.constraints, r.offer,
-    list(
-        miss(c.c.setting, r.r.value, CASE WHEN c.c.most IS NULL THEN 0 ELSE try_cast(r.r.value AS DOUBLE) END)
-        ORDER BY c.position
-    ) AS unmet
-FROM (
-    SELECT constraints, unnest(constraints) AS c, generate_subscripts(constraints, 1) AS position
-    FROM (SELECT DISTINCT constraints FROM query_table(jobs))
-) AS c
-JOIN (SELECT rowid AS offer, unnest(constrained_values(rentals)) AS r FROM main.rentals) AS r
-    ON r.r.constrains = c.c.constrains AND NOT is_met(c.c, r.r.value)
-GROUP BY c.constraints, r.offer;
-COMMENT ON MACRO TABLE unmet_constraints IS
-    'The constraints that rentals miss: one row per rental (offer: its row in rentals) and distinct list of constraints in the jobs, with the list of the constraints that the rental misses (unmet; see miss). A rental that meets all constraints has no row. jobs: rows of completed_jobs.';
-
-CREATE OR REPLACE MACRO is_kind_wanted(r, j) AS
-    list_contains(j.price_kinds, r.price_kind) AND (r.size_evidence <> 'assumed' OR j.assumed_sizes);
-COMMENT ON FUNCTION is_kind_wanted IS
-    'True if a job accepts a rental''s price kind and the evidence for the rental''s size. r: a row of rentals; j: a row of completed_jobs.';
+CREATE OR REPLACE MACRO rental_misses(r, j) AS flatten([
+    name_misses('provider', r.provider, j.constraints.provider),
+    name_misses('source', r.source, j.constraints.source),
+    name_misses('tier', r.tier_class, j.constraints.tier_class),
+    name_misses('country', r.country, j.constraints.country),
+    name_misses('continent', r.continent, j.constraints.continent),
+    [
+        CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
+        CASE WHEN r.term_days > j.constraints.term_days
+                THEN miss('max_term_days', r.term_days, r.term_days)
+        END,
+        CASE WHEN r.price_age_days > j.constraints.price_age_days
+                THEN miss('max_age_days', r.price_age_days, r.price_age_days)
+        END,
+        CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes THEN miss('assumed_sizes', 'true') END
+    ]
+]);
+COMMENT ON FUNCTION rental_misses IS
+    'The constraints of is_rental_wanted that a rental misses (miss), each null if the rental meets it.';
 
 CREATE OR REPLACE MACRO gpu_name(model, form_factor, memory_gb) AS
     concat_ws(' ', model, form_factor, (memory_gb::INTEGER)::VARCHAR || ' GB');
@@ -144,7 +146,6 @@ JOIN _all_rentals AS r
     AND coalesce(r.job = j.job, TRUE)
 JOIN main.gpus AS g ON g.gpu_id = p.gpu_id
 JOIN main.models AS m ON m.model = p.model
-LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = r.offer
 WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         j.opened IS NOT NULL
@@ -152,8 +153,8 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
             p.fit_probability >= j.min_fit_probability
             AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
             AND p.node_count <= coalesce(j.max_nodes, p.node_count)
-            AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
-            AND is_wanted(p.evidence, j.evidences, NULL)
+            AND is_wanted(p.gpu_id, j.constraints.gpu_id)
+            AND coalesce(list_contains(j.evidences, p.evidence), j.evidences IS NULL)
         )
     )
     AND (
@@ -162,8 +163,15 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
             (
                 j.opened = 'all'
                 OR (
-                    u.unmet IS NULL AND is_kind_wanted(r, j)
-                    AND (NOT r.is_undercut OR len(j.constraints) > 0)
+                    is_rental_wanted(r, j)
+                    AND (
+                        NOT r.is_undercut
+                        OR coalesce(
+                            j.constraints.provider.wanted, j.constraints.provider.unwanted,
+                            j.constraints.country.wanted, j.constraints.country.unwanted,
+                            j.constraints.continent.wanted, j.constraints.continent.unwanted
+                        ) IS NOT NULL
+                    )
                 )
             )
             -- A plan for several machines applies only if their network is at least as fast as planned.

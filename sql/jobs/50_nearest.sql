@@ -52,7 +52,7 @@ _fitting AS (
     JOIN query_table(plans) AS p ON p.job = j.job
     WHERE p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
         AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
-        AND is_wanted(p.gpu_id, j.gpu_ids, j.excluded_gpu_ids)
+        AND is_wanted(p.gpu_id, j.constraints.gpu_id)
 ),
 
 _open_candidates AS MATERIALIZED (
@@ -69,11 +69,8 @@ _open_answers AS (
         c.total_usd, c.hours,
         c.gpu, c.provider, c.source, p.fit_probability, r.country, r.continent,
         list_filter(list_concat(
+            name_misses('gpu', c.gpu_id, j.constraints.gpu_id),
             [
-                CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, NULL) THEN miss('gpu', c.gpu_id) END,
-                CASE WHEN NOT is_wanted(c.gpu_id, NULL, j.excluded_gpu_ids)
-                        THEN miss('exclude_gpu', c.gpu_id)
-                END,
                 CASE WHEN c.gpu_count > j.max_gpus THEN miss('gpus', c.gpu_count, c.gpu_count) END,
                 CASE WHEN c.gpu_count < j.min_gpus THEN miss('min_gpus', c.gpu_count, -c.gpu_count) END,
                 CASE WHEN c.node_count > j.max_nodes
@@ -85,7 +82,7 @@ _open_answers AS (
                         -floor(1000 * p.fit_probability)
                     )
                 END,
-                CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL)
+                CASE WHEN NOT list_contains(j.evidences, p.evidence)
                         THEN miss('evidence', p.evidence, -len(evidences_from(p.evidence)))
                 END,
                 CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN miss(
@@ -98,12 +95,7 @@ _open_answers AS (
                 END
             ],
             -- Quotes and own machines are exempt from these constraints.
-            CASE WHEN c.asked IS NULL THEN list_concat(u.unmet, [
-                CASE WHEN NOT list_contains(j.price_kinds, r.price_kind) THEN miss('kind', r.price_kind) END,
-                CASE WHEN r.size_evidence = 'assumed' AND NOT j.assumed_sizes
-                        THEN miss('assumed_sizes', 'true')
-                END
-            ]) END,
+            CASE WHEN c.asked IS NULL THEN rental_misses(r, j) END,
             [CASE j.relaxed
                 WHEN 'micro_batch' THEN miss('micro_batch', p.micro_batch)
                 WHEN 'seq_len' THEN miss('seq_len', p.seq_len, -p.seq_len)
@@ -116,7 +108,6 @@ _open_answers AS (
     JOIN query_table(plans) AS p
         ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
-    LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
     WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
         -- Plans with the required probability are already among the plans of the unrelaxed job.

@@ -43,7 +43,7 @@ WITH _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
-        u.unmet IS NULL AND is_kind_wanted(r, j)
+        is_rental_wanted(r, j)
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
@@ -51,7 +51,6 @@ _not_offers AS (
         } AS offer
     FROM query_table(jobs) AS j
     CROSS JOIN main.rentals AS r
-    LEFT JOIN unmet_constraints(jobs) AS u ON u.constraints = j.constraints AND u.offer = r.rowid
 ),
 
 -- Offers that meet the constraints and have a number of GPUs that the job fits on, with the plan's needs.
@@ -116,7 +115,7 @@ SELECT
         WHEN p.fits_from_gpus IS NULL THEN 'might_not_fit'
         WHEN p.counts IS NULL THEN 'fits_in_another_number'
         WHEN s.job IS NULL THEN 'no_price'
-        WHEN NOT is_wanted(g.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'not_asked_for'
+        WHEN NOT is_wanted(g.gpu_id, j.constraints.gpu_id) THEN 'not_asked_for'
         WHEN NOT s.is_asked_for THEN 'not_offered_so'
         WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
         WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'

@@ -25,12 +25,12 @@ _rank_missed AS (
         c.job, c.source, c.asked, c.gpu_count, c.node_count, c.total_usd, c.hours,
         p.fit_probability, p.evidence,
         list_filter([
-            CASE WHEN NOT is_wanted(c.gpu_id, j.gpu_ids, j.excluded_gpu_ids) THEN 'gpu' END,
+            CASE WHEN NOT is_wanted(c.gpu_id, j.constraints.gpu_id) THEN 'gpu' END,
             CASE WHEN c.gpu_count > j.max_gpus THEN 'gpus' END,
             CASE WHEN c.gpu_count < j.min_gpus THEN 'min_gpus' END,
             CASE WHEN c.node_count > j.max_nodes THEN 'max_nodes' END,
             CASE WHEN p.fit_probability < j.min_fit_probability THEN 'min_fit_probability' END,
-            CASE WHEN NOT is_wanted(p.evidence, j.evidences, NULL) THEN 'evidence' END,
+            CASE WHEN NOT list_contains(j.evidences, p.evidence) THEN 'evidence' END,
             CASE WHEN c.hours > j.max_hours THEN 'max_hours' END,
             CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END
         ], lambda missed: missed IS NOT NULL) AS missed,

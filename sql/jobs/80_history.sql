@@ -59,11 +59,8 @@ WITH _history_prices AS (
     FROM query_table(jobs) AS j
     JOIN recorded_prices() AS o
         ON list_contains(j.price_kinds, o.price_kind)
-        AND len(list_filter(
-            j.constraints,
-            lambda c: (c.constrains = 'country' AND NOT is_met(c, o.country))
-                OR (c.constrains = 'continent' AND NOT is_met(c, o.continent))
-        )) = 0
+        AND is_wanted(o.country, j.constraints.country)
+        AND is_wanted(o.continent, j.constraints.continent)
     GROUP BY ALL
 ),
 

@@ -394,6 +394,40 @@ def test_a_refusal_does_not_depend_on_the_columns_that_are_read(market: duckdb.D
             asked(market, f"SELECT {columns} FROM completed_jobs('asked')", tokens=-1)
 
 
+def test_what_a_rental_misses_is_named(market: duckdb.DuckDBPyConnection) -> None:
+    """The filter of rankings and the names for an empty one have the same constraints."""
+    read = market.execute(
+        """SELECT list_sort(list_distinct(regexp_extract_all(macro_definition, 'j\\.(constraints\\.)?\\w+')))
+        FROM duckdb_functions() WHERE function_name IN ('is_rental_wanted', 'rental_misses')"""
+    ).fetchall()
+    assert len(read) == 2
+    assert read[0] == read[1]
+    given = [
+        ("job", "country", "exclude_country", "exclude_provider", "tier", "kind"),
+        ("any", None, None, None, None, None),
+        ("places", "us", None, None, None, "any"),
+        ("others", None, "us", "alpha", None, "any"),
+        ("kinds", None, None, None, "dedicated", "spot"),
+    ]
+    rows = ", ".join(f"({', '.join('?' * len(row))})" for row in given[1:])
+    counts = market.execute(
+        f"""WITH given ({", ".join(given[0])}) AS (VALUES {rows}),
+        asked AS (SELECT 'm' AS model, 1e6 AS tokens, * FROM given)
+        SELECT is_rental_wanted(r, j), list_any_value(rental_misses(r, j)) IS NULL, count(*)
+        FROM completed_jobs('asked') AS j CROSS JOIN rentals AS r GROUP BY ALL ORDER BY ALL""",
+        [value for row in given[1:] for value in row],
+    ).fetchall()
+    assert [row[:2] for row in counts] == [(False, False), (True, True)]
+
+
+def test_every_column_that_a_setting_constrains_is_compared(market: duckdb.DuckDBPyConnection) -> None:
+    (constraints,) = market.execute(
+        "WITH asked AS (SELECT 'm' AS model, 1e6 AS tokens) SELECT constraints FROM completed_jobs('asked')"
+    ).fetchone()
+    constrained = "SELECT DISTINCT constrains FROM job_settings WHERE constrains IS NOT NULL"
+    assert set(constraints) == {column for (column,) in market.execute(constrained).fetchall()}
+
+
 def test_evidence_has_one_order_in_sql_and_in_options(market: duckdb.DuckDBPyConnection) -> None:
     (kinds,) = market.execute("SELECT evidences_from('extrapolated')").fetchall()[0]
     assert tuple(kinds) == EVIDENCES
@@ -407,7 +441,7 @@ def test_usual_names_of_countries_and_variants_of_models_are_understood(
            SELECT model, constraints, job_assumptions FROM completed_jobs('asked')"""
     ).fetchall()
     assert row[0] == "m"
-    assert [constraint["names"] for constraint in row[1]] == [["US", "FI"]]
+    assert row[1]["country"]["wanted"] == ["US", "FI"]
     assert json.loads(row[2])["model"] == "m"
 
 
