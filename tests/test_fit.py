@@ -401,4 +401,4 @@ def test_id_names_one_card_as_the_help_states(sample_home: Home, prices: gpufare
     assert cards["rtx4090"] == cards["4090"] == ["rtx-4090"]
     assert {"rtx-4090", "rtx-4090-48gb", "rtx-4090-laptop"} <= set(cards["rtx"])
     said = " ".join(run(sample_home, "cheapest", "--help").output.split())
-    assert "An id selects exactly that card (rtx-4090 excludes its 48 GB and laptop variants)" in said
+    assert "An id selects exactly one card (rtx-4090 excludes its 48 GB and laptop variants)" in said

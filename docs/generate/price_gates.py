@@ -1,4 +1,4 @@
-"""docs/explanation/price-gates.md: the gates with every threshold, and what the gates cost."""
+"""docs/explanation/price-gates.md: the gates with all their thresholds, and what they cost."""
 
 import csv
 from collections.abc import Iterator

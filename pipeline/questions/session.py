@@ -122,7 +122,7 @@ class Session:
         return (*(self._job.get(name) for name in self._settings), *sorted(named))
 
     def _published(self) -> tuple[int, str] | None:
-        """Return the plans in the published file; None if the file contains no plans for such a job."""
+        """Return the plans in the published file; None if the file contains no plans for this job."""
         table = next(_PLAN_TABLES)
         ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
         if plans:

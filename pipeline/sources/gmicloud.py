@@ -1,4 +1,4 @@
-"""GMI Cloud: the GPU cards of the price page, each with its lowest price per GPU-hour ("from $2.00").
+"""GMI Cloud: the GPU cards on the price page, each with its lowest price per GPU-hour ("from $2.00").
 
 The page says that on-demand and committed prices differ, but not which of the two a card shows, so a card's
 price is flagged and not ranked. A price without "from" is of an unknown kind and becomes a reject.

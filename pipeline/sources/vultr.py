@@ -27,7 +27,7 @@ def read(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
 def _read_plan(plan: kit.JsonObject) -> kit.Rows:
     if plan.peek("type") == "vcg" or "gpu_type" in plan.raw:
         return _read_cloud_gpu(plan)
-    # Bare metal, and cloud GPUs on dedicated machines (type vdm), name their GPUs only in the id.
+    # Plans for bare metal, and for dedicated machines (type vdm), name their GPUs only in the id.
     words = str(plan.peek("id")).lower().split("-")
     has_brand = plan.peek("gpu_brand") not in (None, "", "none")
     if "gpu" in words or words[0] == "vcg" or has_brand or plan.peek("id") is None:

@@ -158,7 +158,7 @@ COMMENT ON MACRO TABLE claim_needs IS
 CREATE OR REPLACE MACRO claim_ratios() AS TABLE
 WITH _estimates AS MATERIALIZED (SELECT * FROM claim_estimates()),
 
--- Both sides are estimates, so the ratio may be off by a factor in either direction.
+-- Both sides are estimates, so the ratio may be off by ratio_error in either direction.
 _errors (factor) AS (VALUES (1 / claim_rule('ratio_error')), (1), (claim_rule('ratio_error'))),
 
 _pairs AS (

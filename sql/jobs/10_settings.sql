@@ -315,7 +315,7 @@ CREATE OR REPLACE MACRO job_constraints(names, most) AS {
     'term_days': most['term_days']::INTEGER, 'price_age_days': most['price_age_days']::INTEGER
 };
 COMMENT ON FUNCTION job_constraints IS
-    'The constraints of a job, by the column of rentals that they constrain (job_settings.constrains): the wanted and unwanted names, or the highest number; null if the job leaves the column open. names: a map keyed by column, with "not " before it for unwanted names; most: a map keyed by column.';
+    'The constraints of a job, by the column of rentals that they constrain (job_settings.constrains): the wanted and unwanted names, or the highest number; null if the job leaves the column open. names: a map keyed by column name, prefixed with "not " for unwanted names; most: a map keyed by column name.';
 
 CREATE OR REPLACE MACRO checked_jobs(jobs) AS TABLE
 WITH _job_given AS MATERIALIZED (
@@ -487,4 +487,4 @@ FROM checked_jobs(jobs)
 -- DuckDB never drops a filter, even if the query does not read its columns.
 WHERE CASE WHEN refusal IS NULL THEN TRUE ELSE error('Job ' || job || ': ' || refusal) END;
 COMMENT ON MACRO TABLE completed_jobs IS
-    'The jobs in a relation, checked and with defaults filled in; all constraints are applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional except model and tokens (or examples and tokens_per_example). Settings that take names accept several, separated by commas or as a list; main.job_names lists the names that each setting accepts. A wrong value raises an error that gives the job and, for a name, the nearest known names; a misspelt column (metod) raises an error that suggests the nearest setting. Other columns, such as a note, are ignored and listed in job_assumptions.';
+    'The jobs in a relation, checked and with defaults filled in; all constraints are applied before answers are ranked. jobs: a table or CTE; its columns are job (a name) and the settings of main.job_settings, all optional except model and tokens (or examples and tokens_per_example). Settings that take names accept several, separated by commas or as a list; main.job_names lists the names that each setting accepts. An invalid value raises an error that names the job and, if the value is a name, lists the nearest known names; a misspelt column (metod) raises an error that suggests the nearest setting. Other columns, such as a note, are ignored and listed in job_assumptions.';

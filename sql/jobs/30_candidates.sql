@@ -46,7 +46,7 @@ COMMENT ON FUNCTION is_rental_wanted IS
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
-    'A constraint that an answer misses: the setting, the nearest value that the answer would meet and, for numbers, a distance by which answers are ordered: the lower it is, the nearer the answer is to the job.';
+    'A constraint that an answer misses: the setting, the nearest value that the answer would meet and, for numbers, a distance by which answers are ordered (the smaller, the nearer the answer is to the job).';
 
 CREATE OR REPLACE MACRO name_misses(setting, value, names) AS [
     CASE WHEN NOT is_wanted(value, {'wanted': names.wanted, 'unwanted': NULL}) THEN miss(setting, value) END,

@@ -26,7 +26,7 @@ _by_family AS (
 ),
 
 _strangers AS (
-    -- Rounded to nine digits, because the last digits of a sum depend on the order in which threads add.
+    -- Rounded to nine digits, because the last digits of a sum depend on the order of its terms.
     SELECT
         quantity, grouped_by, "group", count(*) AS sources,
         round(avg(median_error), 9) AS stranger_median_error, round(avg(mean_error), 9) AS stranger_mean_error

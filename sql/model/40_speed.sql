@@ -69,7 +69,7 @@ _speed_efficiency AS (
                 ELSE 1e0
             END
             * CASE WHEN architecture = 'Blackwell Ultra' THEN k.attention_ultra ELSE 1e0 END
-            -- Only vendors' kernels exploit all of a new GPU generation; older kernels exploit the least.
+            -- Only vendors' kernels fully exploit a new GPU generation; older kernels exploit it least.
             * pow(
                 gemm_flops / a100_gemm_flops(),
                 k.attention_exponent
@@ -125,7 +125,7 @@ SELECT
     -- The gradients of folded adapters are computed from the gradients of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
-    -- An expert takes as long for a few tokens as for more; tokens of all expert-parallel ranks are pooled.
+    -- An expert takes as long for few tokens as for many; tokens of all expert-parallel ranks are pooled.
     2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
         * k.expert_half_tokens / expert_parallel
         + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
@@ -215,7 +215,7 @@ SELECT
         END
         * k.optimizer_traffic / memory_bytes_per_second AS optimizer_seconds_unsharded,
     params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
-    -- FSDP gathers a layer once for forward and once for recompute with backward; ZeRO-3, for each pass.
+    -- FSDP gathers a layer once for forward and once for recompute and backward; ZeRO-3 gathers it per pass.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
     -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2 bytes.
     -- A token whose expert is on its own rank does not travel.

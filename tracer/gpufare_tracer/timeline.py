@@ -139,7 +139,7 @@ class Timeline:
         return index
 
     def free(self, index: int) -> None:
-        """Record that an allocation is freed."""
+        """Record that an allocation was freed."""
         self.allocations[index].freed_at = len(self.events)
         self.events.append(~index)
 

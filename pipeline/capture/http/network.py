@@ -99,7 +99,7 @@ class GuardedTransport(httpx.HTTPTransport):
         self._pool = httpcore.ConnectionPool(
             ssl_context=trusted_certificates(),
             max_connections=None,
-            # A replay server might serve only one connection at a time, so none to it is kept open.
+            # A replay server might serve only one connection at a time, so no connection to it is kept open.
             max_keepalive_connections=None if only is None else 0,
             keepalive_expiry=KEPT_SECONDS,
             network_backend=GuardedBackend(only),
