@@ -124,8 +124,8 @@ def rebuild(file: Path, day: datetime) -> None:
     """Rebuild a past day's database from the record, and write it to FILE with that day's full rankings.
 
     The new file contains no later days, and only the offers from the 30 days up to that day. The published
-    file is not changed. Today's readers, model and catalogue are used; the ranking_history table contains the best
-    answers that were published on that day.
+    file is not changed. Today's readers, model and catalogue are used; the ranking_history table contains the
+    best answers that were published on that day.
     """
     from pipeline.warehouse.publish import rebuild as build_again
 

@@ -98,7 +98,7 @@ def off_sources(
 
 
 def _change(home: Home, wanted: Mapping[str, Choice | None]) -> list[str]:
-    """Replace the given sources' choices (None deletes one). Return a line of warning if the file was damaged."""
+    """Replace the given sources' choices (None deletes one). Return a warning if the file was damaged."""
     lines: list[str] = []
     home.root.mkdir(parents=True, exist_ok=True)
     with FileLock(home.permissions_lock, timeout=LOCK_SECONDS):
