@@ -1,7 +1,7 @@
 """Times of questions, compared with gpuhunt, DuckDB alone and polars on the same offers.
 
 gpuhunt is looked for among the installed packages, then in data/bench, where `make bench` puts it. Without it
-the comparison is left out, with a note.
+the comparison is skipped, with a note.
 """
 
 import os

@@ -39,7 +39,7 @@ class Replay(NamedTuple):
 
 
 def replay(home: Home, pages: Path) -> Replay:
-    """Run the daily job for every source, without HTTP, as far as the record."""
+    """Run the daily job for every source up to the writing of the record, without HTTP."""
     found = [
         config for config in configs().values() if config.disabled is None and (pages / config.name).is_dir()
     ]

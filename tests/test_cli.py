@@ -311,7 +311,7 @@ def test_a_reservation_states_its_commitment(sample_home: Home) -> None:
     rows = gpufare(*asked, "--format", "jsonl", home=sample_home).stdout.splitlines()
     first = json.loads(rows[0])
     what = gpufare(*asked, home=sample_home).stdout.partition("\n\n")[2].splitlines()[0]
-    assert f"terms of {first['term_days']} days are paid for (${first['commitment_usd']:,.2f})" in what
+    assert f"Whole terms of {first['term_days']} days are paid for (${first['commitment_usd']:,.2f})" in what
     assert f"uses {first['term_share_used']:.1%} of them" in what
 
 

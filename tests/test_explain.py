@@ -71,7 +71,12 @@ def test_why_not_another_gpu(sample_home: Home, prices: gpufare.Prices) -> None:
         ({}, "p40", "does_not_fit", "no longer support"),
         ({"method": "full", "gpus": 1}, "rtx-4090", "might_not_fit|fits_in|does_not_fit", "GiB|fits"),
         ({"exclude_gpu": "rtx-4090"}, "rtx-4090", "not_asked_for", "otherwise 1 of it at .* would cost"),
-        ({"provider": "lambda"}, "rtx-4090", "not_offered_so", "all its offers is 0.13 USD .* Vast.ai"),
+        (
+            {"provider": "lambda"},
+            "rtx-4090",
+            "not_offered_so",
+            "the cheapest of all its offers is 0.13 USD .* Vast.ai",
+        ),
         ({"min_gpus": 64, "gpus": 64}, "rtx-4090", "fits_in_another|not_rented", "fits on"),
         ({"max_hours": 1.5}, "rtx-3090", "too_late_or_too_expensive", "deadline"),
         ({}, "vr200", "not_planned", "specifications"),

@@ -164,7 +164,9 @@ def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: 
     assert f"rankings after {DAY + timedelta(days=7)} omit them" in str(why_text(crusoe))
     asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
     assert asked.returncode == 1
-    assert f"{late}, no price is ranked; the newest is from {DAY}: see `gpufare sources`" in asked.stderr
+    assert (
+        f"as of {late}, no price is ranked; the newest is from {DAY}: see `gpufare sources`" in asked.stderr
+    )
 
 
 def test_the_report_names_held_prices_and_failures() -> None:

@@ -160,18 +160,33 @@ def test_a_quote_and_an_own_machine_are_ranked_with_the_market(market: duckdb.Du
         ({"quote": "2 x card at 9"}, {}, "ranked", ""),
         ({"quote": "2xcard at 9"}, {}, "ranked", ""),
         ({"own": "2 x card at 9"}, {"gpu": "quick"}, "gpu", "the job leaves this GPU out"),
-        ({"quote": "4 x card at 1"}, {"gpus": 2}, "too_many_gpus", "4 GPUs, but the job allows at most 2"),
+        (
+            {"quote": "4 x card at 1"},
+            {"gpus": 2},
+            "too_many_gpus",
+            "it has 4 GPUs, but the job allows at most 2",
+        ),
         ({"own": "2 x card"}, {"gpus": 1, "min_gpus": 1}, "ranked", ""),
-        ({"quote": "2 x card at 1"}, {"min_gpus": 4}, "min_gpus", "2 GPUs, but the job asks for at least 4"),
-        ({"own": "16 x card"}, {"max_nodes": 1, "min_gpus": 16}, "max_nodes", "but the job allows at most 1"),
+        (
+            {"quote": "2 x card at 1"},
+            {"min_gpus": 4},
+            "min_gpus",
+            "it uses 2 GPUs, but the job asks for at least 4",
+        ),
+        (
+            {"own": "16 x card"},
+            {"max_nodes": 1, "min_gpus": 16},
+            "max_nodes",
+            "it is 2 machines, but the job allows at most 1",
+        ),
         (
             {"own": "1 x card"},
             {"evidence": "measured"},
             "evidence",
             "its speed is interpolated, but the job asks for at least measured",
         ),
-        ({"own": "1 x card"}, {"max_hours": 0.5}, "max_hours", "takes 1.0 hours, but the deadline is 0.5"),
-        ({"quote": "1 x card at 9"}, {"max_usd": 2}, "max_usd", "costs 18.00 USD, but the budget is 2.00"),
+        ({"own": "1 x card"}, {"max_hours": 0.5}, "max_hours", "it takes 1.0 hours, but the deadline is 0.5"),
+        ({"quote": "1 x card at 9"}, {"max_usd": 2}, "max_usd", "it costs 18.00 USD, but the budget is 2.00"),
         ({"quote": "1 x card at 9"}, {"objective": "pareto"}, "beaten", "another answer beats it"),
         ({"quote": "1 x card at 9; 1 x card at 1"}, {}, "another_costs_less", "another such machine costs"),
         ({"own": "3 x huge"}, {}, "not_planned", "no plan for this number"),
@@ -397,11 +412,14 @@ def test_a_refusal_does_not_depend_on_the_columns_that_are_read(market: duckdb.D
 def test_what_a_rental_misses_is_named(market: duckdb.DuckDBPyConnection) -> None:
     """The filter of rankings and the names for an empty one have the same constraints."""
     read = market.execute(
-        """SELECT list_sort(list_distinct(regexp_extract_all(macro_definition, 'j\\.(constraints\\.)?\\w+')))
+        """SELECT list_sort(list_distinct(
+            regexp_extract_all(replace(macro_definition, '"', ''), 'j\\.(?:constraints\\.)?\\w+')
+        ))
         FROM duckdb_functions() WHERE function_name IN ('is_rental_wanted', 'rental_misses')"""
     ).fetchall()
     assert len(read) == 2
     assert read[0] == read[1]
+    assert {"j.price_kinds", "j.constraints.country", "j.constraints.term_days"} < set(read[0][0])
     given = [
         ("job", "country", "exclude_country", "exclude_provider", "tier", "kind"),
         ("any", None, None, None, None, None),
@@ -476,7 +494,8 @@ def test_why_not_names_a_price_that_is_too_old(market: duckdb.DuckDBPyConnection
             "'cpu' AS offload, 5e3 AS training_state_gib",
             {"gpus": 1},
             "host_memory_too_small",
-            "each machine needs 5,000 GiB of host memory to load the model, but the largest that can be",
+            "each machine needs 5,000 GiB of host memory to load the model, "
+            "but the largest that can be rented",
         ),
         (
             "800 AS node_network_gbps",
