@@ -84,7 +84,7 @@ mutants: $(READY)
 
 # Takes at most an hour; docs/explanation/stress.md describes it. Resumes if interrupted.
 stress: $(READY)
-	$(BIN)/python -m tests.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
+	$(BIN)/python -m tests.nightly.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
 
 # Takes about ten minutes on two cores; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
 bench: $(READY)

@@ -27,8 +27,8 @@ from pipeline.refresh.demo import sample_days
 from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
+from tests.nightly.stress.homes import made_once, planned_home, small_catalogue
 from tests.pages_server import PagesServer
-from tests.stress.homes import made_once, planned_home, small_catalogue
 
 PAGES = Path(__file__).parent / "pages"
 CATALOGUE = paths.CATALOG_DIR

@@ -14,7 +14,7 @@ from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.capture.visit import capture_all
 from pipeline.contracts.listing import SourceChangedError
-from tests.faulty_server import (
+from tests.refresh.faulty_server import (
     UNTRUSTED,
     Fault,
     FaultyServer,

@@ -15,7 +15,7 @@ from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_p
 from pipeline.capture.http.response import RequestFailedError
 from pipeline.capture.visit import capture_all
 from pipeline.contracts.listing import Request
-from tests.faulty_server import one_connection_at_a_time
+from tests.refresh.faulty_server import one_connection_at_a_time
 
 from .conftest import DAY, FAST, Capturing, capture_one, codes, module, source
 from .site import Reply, Site

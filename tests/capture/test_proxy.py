@@ -23,7 +23,7 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
 from pipeline.refresh.inputs import capture_sources
 from tests.conftest import gpufare
-from tests.faulty_server import UNTRUSTED, refusing
+from tests.refresh.faulty_server import UNTRUSTED, refusing
 
 from .conftest import FAST, Capturing, capture_one, codes, module, source, stored_bytes
 from .connect_proxy import ConnectProxy

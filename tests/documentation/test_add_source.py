@@ -12,7 +12,7 @@ from pipeline.catalog.source_config import load_config
 from pipeline.contracts.listing import Answer
 from pipeline.offers.build import build_offers
 from tests.documentation.pages import blocks
-from tests.test_sources import shown, typed
+from tests.sources.test_sources import shown, typed
 
 PAGE = "docs/how-to/add-source.md"
 

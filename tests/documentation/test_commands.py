@@ -28,25 +28,25 @@ SETS_UP = {
 """Parsed by a shell, and not run, with the reason."""
 
 ELSEWHERE = {
-    "make demo": "tests/test_readme.py",
-    "gpufare demo": "tests/test_packaging.py",
-    "make test": "tests/test_readme.py",
+    "make demo": "tests/documentation/test_readme.py",
+    "gpufare demo": "tests/nightly/test_packaging.py",
+    "make test": "tests/documentation/test_readme.py",
     "make docs": "tests/documentation/test_reference.py",
-    "make .venv/lake/.ready": "tests/lake/test_scaling_page.py",
-    "gpufare refresh": "tests/test_readme.py",
-    "gpufare rebuild": "tests/test_history.py",
+    "make .venv/lake/.ready": "tests/nightly/lake/test_scaling_page.py",
+    "gpufare refresh": "tests/documentation/test_readme.py",
+    "gpufare rebuild": "tests/warehouse/test_history.py",
     "duckdb -c": "tests/export/test_export_page.py",
     "gpufare report": "tests/page/test_writing.py",
-    "gpufare lake": "tests/lake/test_scaling_page.py",
+    "gpufare lake": "tests/nightly/lake/test_scaling_page.py",
     "gpufare store": "tests/store/test_object_stores_page.py",
     "rclone ": "tests/store/test_object_stores_page.py",
     "gpufare trace ": "tracer/tests/test_readme_commands.py",
     "gpufare model add": "tests/model/test_own_models.py",
     "gpufare measure": "tracer/tests/steps/test_measure.py",
-    "dagster api grpc": "tests/lake/test_code_server.py",
-    "dagster-daemon": "tests/lake/test_code_server.py",
-    "DAGSTER_HOME=": "tests/test_readme.py",
-    "GPUFARE_HOME=~/gpufare-samples": "tests/test_orchestration.py",
+    "dagster api grpc": "tests/nightly/lake/test_code_server.py",
+    "dagster-daemon": "tests/nightly/lake/test_code_server.py",
+    "DAGSTER_HOME=": "tests/documentation/test_readme.py",
+    "GPUFARE_HOME=~/gpufare-samples": "tests/orchestration/test_orchestration.py",
     "cp -r ": "tests/documentation/test_source_broke.py",
     "GPUFARE_HOME=saved/home": "tests/documentation/test_source_broke.py",
     "gunzip ": "tests/documentation/test_source_broke.py",
@@ -55,8 +55,8 @@ ELSEWHERE = {
 """Run by these tests."""
 
 SQL_ELSEWHERE = {
-    "docs/explanation/retention.md": "tests/test_history.py",
-    "docs/how-to/import.md": "tests/test_import_file.py",
+    "docs/explanation/retention.md": "tests/warehouse/test_history.py",
+    "docs/how-to/import.md": "tests/refresh/test_import_file.py",
     "docs/how-to/object-stores.md": "tests/store/test_object_stores_page.py",
 }
 PYTHON_ELSEWHERE = {

@@ -16,8 +16,8 @@ from pipeline.record.records import Records
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from pipeline.warehouse.load import load_catalog
-from tests.full_load import load_record
 from tests.offers.builders import config, listing
+from tests.warehouse.full_load import load_record
 
 DAY = date(2026, 8, 22)
 HEADER = (

@@ -41,9 +41,9 @@ from pipeline.warehouse.plan_cache import damage_of as damage_of_kept
 from pipeline.warehouse.plan_cache import state_of_model
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, shared_folder
-from tests.full_load import load_record
+from tests.nightly.stress.homes import made_once, planned_home, small_catalogue
 from tests.offers.builders import offer
-from tests.stress.homes import made_once, planned_home, small_catalogue
+from tests.warehouse.full_load import load_record
 
 FIRST, SECOND = date(2026, 8, 21), date(2026, 8, 22)
 NOW = datetime(2026, 8, 22, 7, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.contracts.listing import SourceChangedError
 from tests.sources.helpers import answer, page, read
-from tests.test_sources import read_sample
+from tests.sources.test_sources import read_sample
 
 
 def models(**changes: Any) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from pipeline.parsing.json_objects import MAX_WARNINGS, FieldAudit
 from pipeline.refresh.ingest import read_answers
 from pipeline.sources import kit
 from tests.capture.conftest import source
-from tests.test_sources import RATES, read_sample, sample_answers
+from tests.sources.test_sources import RATES, read_sample, sample_answers
 
 SOURCES_WITH_TABLES = [name for name, config in configs().items() if config.columns]
 READERS = Path(__file__).parents[2] / "pipeline" / "sources"

@@ -6,7 +6,7 @@ import pytest
 
 from pipeline.contracts.listing import Listing, Reject, SourceChangedError
 from tests.sources.helpers import answer, page, read
-from tests.test_sources import read_sample
+from tests.sources.test_sources import read_sample
 
 PRESSED = "px-4 py-2 bg-cyan-500/20"
 OTHER = "px-4 py-2 bg-gray-100"

@@ -22,10 +22,10 @@ from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address
 from pipeline.store.publication import bucket_at, newest
 from tests.conftest import PAGES, gpufare, shared_folder
+from tests.nightly.stress.homes import Lab
+from tests.nightly.stress.market import Market
 from tests.pages_server import PagesServer
 from tests.store.conftest import DAY, S3, SECRET, objects, overwrite, sent
-from tests.stress.homes import Lab
-from tests.stress.market import Market
 
 
 def not_stored(home: Home) -> list[Incident]:

@@ -1,0 +1,238 @@
+"""Dated prices of many providers, collected from public repositories, as offers' keys; and the bounds of
+catalog/gpu_price_bounds.csv, which are computed from them.
+
+    python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv
+
+The file of facts is not part of the project: tests that need it are skipped without it.
+"""
+
+import csv
+import os
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_UP, Decimal
+from functools import cache
+from itertools import permutations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pipeline.catalog.source_config import configs
+from pipeline.gates.contradictions import succeeds
+from pipeline.gpus import identify
+from pipeline.gpus.catalogue import cards
+
+ROOT = Path(__file__).parents[3]
+
+BOUNDS_COLUMNS = (
+    "source",
+    "gpu_id",
+    "price_kind",
+    "low_usd_per_gpu_hour",
+    "high_usd_per_gpu_hour",
+    "prices",
+    "sources",
+    "first_day",
+    "last_day",
+    "evidence",
+)
+"""The columns of catalog/gpu_price_bounds.csv."""
+
+KINDS = {
+    "on_demand": "on_demand",
+    "on_demand_community": "on_demand",
+    "on_demand_secure": "on_demand",
+    "on_demand_prototyping": "on_demand",
+    "on_demand_production": "on_demand",
+    "on_demand_vm": "on_demand",
+    "on_demand_bare_metal": "on_demand",
+    "marketplace_offer_on_demand": "on_demand",
+    "spot": "spot",
+    "preemptible": "spot",
+    "spot_community": "spot",
+    "spot_secure": "spot",
+    "reserved_6mo": "reserved",
+    "reserved_12mo": "reserved",
+    "reserved_1yr": "reserved",
+    "reserved_3yr": "reserved",
+    "committed_1yr": "reserved",
+    "committed_3yr": "reserved",
+}
+"""Price kinds of the facts that are one of ours. Minima, medians and averages over a market, and prices of a
+GPU without its machine, are none."""
+
+TERM_DAYS = {"6mo": 180, "12mo": 365, "1yr": 365, "3yr": 1095}
+
+TIERS = ("community", "secure", "prototyping", "production", "vm", "bare_metal")
+
+SOURCES = {
+    "vast.ai": "vast",
+    "oracle oci": "oci",
+    "thunder compute": "thundercompute",
+    "linode/akamai": "linode",
+}
+"""Providers that the facts name otherwise than our catalogue."""
+
+SERVERLESS = frozenset({"modal", "replicate", "baseten"})
+"""Sources whose prices the facts call on-demand, and we serverless."""
+
+MISLABELLED = frozenset({("runpod", "reserved_3yr")})
+"""RunPod sells plans of up to six months. One file has its three-month price, which is above the six-month
+one, as that of three years."""
+
+MARKETPLACES = frozenset({"vast", "salad", "tensordock", "akash", "primeintellect"})
+"""Each host sets its own price there, so no price is the source's."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One price as one public file had it. ``source`` is ours where we read the provider, else its name."""
+
+    source: str
+    label: str
+    gpu_id: str
+    gpu_count: float
+    price_kind: str
+    term_days: int | None
+    tier: str | None
+    region: str | None
+    usd_per_gpu_hour: Decimal
+    day: str
+    origin: str
+
+
+def facts_file() -> Path | None:
+    """The file of facts where there is one: $PRICE_FACTS, or shared/ beside a folder that has the project."""
+    named = os.environ.get("PRICE_FACTS")
+    places = [Path(named)] if named else [p / "shared" / "price_facts.csv" for p in ROOT.parents]
+    return next((path for path in places if path.exists()), None)
+
+
+@cache
+def read_facts(path: Path) -> Sequence[Fact]:
+    """The facts of a kind of ours whose label names a card for sure."""
+    with path.open(newline="", encoding="utf-8") as file:
+        facts = [_fact(row) for row in csv.DictReader(file)]
+    return [fact for fact in facts if fact is not None]
+
+
+def _fact(row: dict[str, str]) -> Fact | None:
+    kind = KINDS.get(row["price_kind"])
+    provider = row["provider"].lower()
+    if kind is None or "(" in provider or "part only" in row["gpu_label"]:
+        return None
+    source = _our_names().get(provider, provider)
+    if (source, row["price_kind"]) in MISLABELLED:
+        return None
+    if source in SERVERLESS and kind == "on_demand":
+        kind = "serverless"
+    count = float(row["gpu_count"] or 1)
+    gpu_id = _gpu_id(row["gpu_label"], source, count)
+    if gpu_id is None:
+        return None
+    price = Decimal(row["price_usd_hr"])
+    return Fact(
+        source=source,
+        label=row["gpu_label"],
+        gpu_id=gpu_id,
+        gpu_count=count,
+        price_kind=kind,
+        term_days=next((d for t, d in TERM_DAYS.items() if row["price_kind"].endswith(t)), None),
+        tier=next((tier for tier in TIERS if row["price_kind"].endswith(tier)), None),
+        region=_region(row["source"]),
+        usd_per_gpu_hour=price / Decimal(str(count)) if row["unit"].startswith("per_instance") else price,
+        day=row["as_of"],
+        origin=re.split(r"[@ ]", row["source"])[0],
+    )
+
+
+def _region(origin: str) -> str | None:
+    found = re.search(r"region ([^;)]+)", origin)
+    return found[1] if found else None
+
+
+@cache
+def _our_names() -> dict[str, str]:
+    return (
+        {config.provider.lower(): name for name, config in configs().items()}
+        | SOURCES
+        | {name: name for name in configs()}
+    )
+
+
+@cache
+def _gpu_id(label: str, source: str, count: float) -> str | None:
+    outside, inside = re.sub(r"\s*\(.*\)", "", label), re.sub(r".*\((.*)\).*", r"\1", label)
+    for text, kind in (
+        (label, "gpu_name"),
+        (outside, "gpu_name"),
+        (label, "instance_type"),
+        (inside, "instance_type"),
+        (outside, "instance_type"),
+    ):
+        found = identify(text, provider=source, kind=kind, context={}, gpu_count=count)
+        if found.status == "matched":
+            return found.gpu_id
+    return None
+
+
+def bounds(facts: Iterable[Fact]) -> list[dict[str, str]]:
+    """The range of the prices of each card and kind: at each source of ours, and over all list prices."""
+    groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    for fact in facts:
+        if fact.source not in MARKETPLACES:
+            groups["", fact.gpu_id, fact.price_kind].append(fact)
+            if fact.source in configs():
+                groups[fact.source, fact.gpu_id, fact.price_kind].append(fact)
+    return [_row(key, group) for key, group in sorted(groups.items())]
+
+
+def _row(key: tuple[str, str, str], facts: Sequence[Fact]) -> dict[str, str]:
+    prices = [fact.usd_per_gpu_hour for fact in facts]
+    days = sorted(fact.day for fact in facts)
+    values = (
+        *key,
+        f"{round(min(prices), 4).normalize():f}",
+        f"{round(max(prices), 4).normalize():f}",
+        str(len(prices)),
+        str(len({fact.source for fact in facts})),
+        days[0],
+        days[-1],
+        " ".join(sorted({fact.origin for fact in facts})),
+    )
+    return dict(zip(BOUNDS_COLUMNS, values, strict=True))
+
+
+def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal]]:
+    """An older model with its successor, and how many times as dear it was, wherever one source asked for
+    both on one day for one kind, term, tier and region; 1 or less is the usual order. Spot apart."""
+    groups: dict[Any, dict[str, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
+    for fact in facts:
+        if fact.source not in MARKETPLACES and fact.price_kind != "spot":
+            like = (fact.source, fact.day, fact.price_kind, fact.term_days, fact.tier, fact.region)
+            groups[like][fact.gpu_id].append(fact.usd_per_gpu_hour)
+    models = {card.gpu_id: card.model for card in cards()}
+    for by_card in groups.values():
+        for older, successor in permutations(by_card, 2):
+            if succeeds(successor, older):
+                ratio = median(by_card[older]) / median(by_card[successor])
+                yield (models[older], models[successor]), ratio
+
+
+def max_inversion(facts: Iterable[Fact]) -> Decimal:
+    """The rule for the threshold max_inversion: the largest that was seen, rounded up to a tenth."""
+    seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
+    return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
+
+
+def main(path: Path) -> None:
+    writer = csv.DictWriter(sys.stdout, BOUNDS_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(bounds(read_facts(path)))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,176 @@
+"""The gates against dated prices of many providers: how many good ones they would hold or flag.
+
+Skipped where the file of facts is not at hand.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+from pydantic import TypeAdapter
+
+from pipeline.catalog.source_config import configs
+from pipeline.catalog.tables import catalog_rows
+from pipeline.contracts.offer import Offer
+from pipeline.gates import contradictions, price_bounds
+from pipeline.gates.contradictions import flag_contradictions
+from pipeline.gates.history import History
+from pipeline.gates.judge import screen
+from pipeline.gates.thresholds import THRESHOLDS
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.marts import fill
+from tests.nightly.misreads.price_facts import (
+    MARKETPLACES,
+    Fact,
+    bounds,
+    facts_file,
+    max_inversion,
+    read_facts,
+)
+from tests.nightly.misreads.world import GATES, FalseAlarms
+from tests.offers.builders import offer
+
+FACTS = facts_file()
+
+pytestmark = pytest.mark.skipif(FACTS is None, reason="the file of dated prices is not at hand")
+
+MAX_FALSE_ALARMS = 0.01
+"""Largest share of good offers that may be stopped."""
+
+MAX_FALSE_ALARMS_AT_THE_START = 0.02
+"""The same if only the past is known: nothing on the facts' first day, one list on the second."""
+
+NEAR_DAYS = 4
+
+
+@pytest.fixture(scope="module")
+def facts() -> Sequence[Fact]:
+    """Those of sources that we read, without copies of one price in several files."""
+    assert FACTS is not None
+    found = [fact for fact in read_facts(FACTS) if fact.source in configs()]
+    return list({replace(fact, origin=""): fact for fact in found}.values())
+
+
+def as_offer(fact: Fact) -> Offer:
+    usd = round(fact.usd_per_gpu_hour, 8)
+    whole = usd * Decimal(str(fact.gpu_count))
+    tier = "marketplace" if fact.source in MARKETPLACES else fact.tier
+    return offer(
+        source=fact.source,
+        provider=configs()[fact.source].provider,
+        raw_label=fact.label,
+        gpu_id=fact.gpu_id,
+        gpu_count=fact.gpu_count,
+        price_kind=fact.price_kind,
+        term_days=fact.term_days,
+        tier=tier,
+        region=fact.region,
+        native_price=usd,
+        usd_per_gpu_hour=usd,
+        usd_per_hour=whole,
+        observed_at=datetime.combine(date.fromisoformat(fact.day), datetime.min.time(), UTC),
+    )
+
+
+def by_day(facts: Sequence[Fact]) -> Mapping[str, Mapping[str, list[Offer]]]:
+    days: dict[str, dict[str, list[Offer]]] = defaultdict(lambda: defaultdict(list))
+    for fact in facts:
+        days[fact.day][fact.source].append(as_offer(fact))
+    return days
+
+
+def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[Offer], Counter[str]]:
+    """Return the offers of one source that a first reading holds or flags."""
+    flagged = flag_contradictions(offers, configs()[source])
+    counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
+    screened = screen(flagged, History(), configs()[source], date.fromisoformat(day))
+    counts.update(reject.reason.value for reject in screened.rejects)
+    return screened.offers, counts
+
+
+def test_the_bounds_are_those_of_the_facts() -> None:
+    """python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
+    assert FACTS is not None
+    assert catalog_rows("gpu_price_bounds.csv") == bounds(read_facts(FACTS))
+
+
+def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.CaptureFixture[str]) -> None:
+    counts: Counter[str] = Counter()
+    for day, sources in by_day(facts).items():
+        published = []
+        for source, offers in sources.items():
+            kept, found = first_reading(offers, source, day)
+            counts += found
+            published += kept
+        counts += not_ranked(published, day)
+    alarms = FalseAlarms(len(facts), counts)
+    with capsys.disabled():
+        print(f"\nreal days: {alarms}")
+    assert alarms.share <= MAX_FALSE_ALARMS, alarms
+
+
+Known = Callable[[Fact, str, str], bool]
+"""True if a fact (first argument) is known when a source (second) is read on a day (third)."""
+
+KNOWN: Mapping[str, Known] = {
+    "other days": lambda fact, _, day: _apart(fact.day, day),
+    "earlier days": lambda fact, _, day: fact.day < day and _apart(fact.day, day),
+    "other sources": lambda fact, source, _: fact.source != source,
+    "other days of other sources": lambda fact, source, day: fact.source != source and _apart(fact.day, day),
+}
+"""The facts for the bounds and the largest inversion, which never include the judged prices."""
+
+
+@pytest.mark.parametrize("known", KNOWN)
+def test_good_offers_pass_without_their_own_facts(
+    known: str, facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counts: Counter[str] = Counter()
+    for day, sources in by_day(facts).items():
+        for source, offers in sources.items():
+            know_only(known, source, day, monkeypatch)
+            counts += first_reading(offers, source, day)[1]
+    alarms = FalseAlarms(len(facts), counts)
+    with capsys.disabled():
+        print(f"\nreal days, by {known} only: {alarms}")
+    limit = MAX_FALSE_ALARMS_AT_THE_START if known == "earlier days" else MAX_FALSE_ALARMS
+    assert alarms.share <= limit, alarms
+
+
+def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert FACTS is not None
+    kept = [fact for fact in read_facts(FACTS) if KNOWN[known](fact, source, day)]
+    rows = TypeAdapter(list[price_bounds.Seen]).validate_python(bounds(kept))
+    seen = {(row.source, row.gpu_id, row.price_kind): row for row in rows}
+    monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
+    changed = THRESHOLDS.model_copy(update={"max_inversion": max_inversion(kept)})
+    monkeypatch.setattr(contradictions, "THRESHOLDS", changed)
+
+
+def test_the_largest_inversion_is_that_of_the_facts() -> None:
+    assert FACTS is not None
+    assert max_inversion(read_facts(FACTS)) == THRESHOLDS.max_inversion
+
+
+def _apart(one: str, other: str) -> bool:
+    return abs((date.fromisoformat(one) - date.fromisoformat(other)).days) > NEAR_DAYS
+
+
+def not_ranked(offers: Sequence[Offer], day: str) -> Counter[str]:
+    """By the comparison of all sources of the day."""
+    with in_memory("offers_latest") as database:
+        database.execute("SET VARIABLE as_of_day = ?", [date.fromisoformat(day)])
+        names = list(Offer.model_fields)
+        marks = ", ".join("?" for _ in names)
+        database.executemany(
+            f"INSERT INTO main.offers ({', '.join(names)}, day) VALUES ({marks}, ?)",
+            [[*each.model_dump().values(), date.fromisoformat(day)] for each in offers],
+        )
+        fill(database, "offers_latest")
+        reasons = database.execute(
+            "SELECT not_ranked_reason FROM main.offers_latest WHERE not_ranked_reason IS NOT NULL"
+        ).fetchall()
+    return Counter(reason for (reason,) in reasons if reason in GATES)

@@ -1,0 +1,139 @@
+"""The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
+here is timed."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from benchmarks.__main__ import NEEDS, PARTS, chosen, main
+from benchmarks.lines import Line, Taken, above, below, table
+from benchmarks.market import Market, write_market
+from pipeline.home.paths import Home
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.marts import query_of, rows_by_key
+
+PROJECT = Path(__file__).parents[2]
+DAY = date(2026, 8, 22)
+
+MOST_BYTES_PER_OFFER = 40
+MOST_PEAK_MEGABYTES = 640
+"""A ranking of the sample pages in parts of 100,000 ways to rent takes 500 MB, in one part 730."""
+
+
+@pytest.fixture
+def database(sample_home: Home, tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+    with connect(Path(shutil.copy(sample_home.published, tmp_path / "own.duckdb"))) as connection:
+        connection.execute("SET VARIABLE as_of_day = (SELECT as_of_day FROM main.publication)")
+        yield connection
+
+
+def test_a_part_prices_no_more_rows_than_it_is_weighed_at(database: duckdb.DuckDBPyConnection) -> None:
+    weights = dict(rows_by_key(database, "workload"))
+    assert len(weights) > 200
+    priced = database.execute("""
+        WITH _jobs AS (
+            SELECT *, price_kinds() AS price_kinds FROM workload_jobs() WHERE hash(job) % 20 = 0
+        ),
+        _plans AS (FROM workload_plans() SEMI JOIN _jobs USING (job))
+        SELECT job, count(*) FROM job_candidates('_jobs', '_plans') GROUP BY job
+    """).fetchall()
+    assert priced
+    assert {job: count for job, count in priced if count > weights[job]} == {}
+    assert sum(count for _, count in priced) > 0.3 * sum(weights[job] for job, _ in priced)
+
+
+@pytest.mark.parametrize("mart", ["cheapest_gpu_per_workload", "cost_hours_pareto", "spot_savings"])
+def test_the_marts_multiply_rows_with_single_ones_only(
+    database: duckdb.DuckDBPyConnection, mart: str
+) -> None:
+    explained = json.loads(database.execute(f"EXPLAIN (FORMAT json) {query_of(mart)}").fetchall()[0][1])
+    products = [
+        [_estimated_rows(side) for side in step["children"]]
+        for step in _steps(explained)
+        if step["name"].strip() in ("CROSS_PRODUCT", "BLOCKWISE_NL_JOIN", "NESTED_LOOP_JOIN")
+    ]
+    assert products
+    assert [sides for sides in products if min(sides) > 1] == []
+    assert any(step["name"].strip() == "HASH_JOIN" for step in _steps(explained))
+
+
+def _steps(tree: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for step in tree:
+        yield step
+        yield from _steps(step["children"])
+
+
+def _estimated_rows(step: dict[str, Any]) -> int:
+    stated = step.get("extra_info", {}).get("Estimated Cardinality")
+    return int(stated) if stated else max(_estimated_rows(each) for each in step["children"])
+
+
+_RANK = """
+import sys
+from pathlib import Path
+
+from benchmarks.lines import peak_megabytes
+from pipeline.warehouse import marts
+from pipeline.warehouse.connection import connect
+
+marts.ROWS_IN_A_PART = 100_000
+with connect(Path(sys.argv[1])) as connection:
+    connection.execute("SET threads = 2")
+    connection.execute("SET VARIABLE as_of_day = (SELECT as_of_day FROM main.publication)")
+    connection.execute("DELETE FROM main.cheapest_gpu_per_workload")
+    marts.fill(connection, "cheapest_gpu_per_workload")
+print(peak_megabytes())
+"""
+
+
+def test_a_ranking_takes_no_more_memory_than_its_parts_need(sample_home: Home, tmp_path: Path) -> None:
+    copy = shutil.copy(sample_home.published, tmp_path / "own.duckdb")
+    said = subprocess.run(
+        [sys.executable, "-c", _RANK, str(copy)], cwd=PROJECT, check=True, capture_output=True, text=True
+    ).stdout
+    assert 50 < float(said) < MOST_PEAK_MEGABYTES
+
+
+def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
+    count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
+    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
+    assert (len(files), count) == (2, 1350)
+    assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER
+
+
+def test_the_parts_run_with_those_that_they_go_on_from_in_order() -> None:
+    assert chosen([]) == list(PARTS)
+    assert chosen(["others"]) == ["first", "large", "others"]
+    assert all(
+        list(PARTS).index(needed) < list(PARTS).index(part) for part in NEEDS for needed in NEEDS[part]
+    )
+
+
+def test_a_part_that_is_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "speed"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
+
+
+def test_lines_state_whether_a_goal_is_reached() -> None:
+    lines = [
+        below("memory", None, 1.46, 1.5, "GB"),
+        above("labels", Taken(12.0, 0.5), 72_000, 100_000, "per second"),
+        Line("load", Taken(0.0123, 0.02), "2.5 x"),
+    ]
+    assert table(lines).splitlines()[2:] == [
+        "| memory |  |  | 1.46 GB | at most 1.5 GB | yes |",
+        "| labels | 12.0 s | 500.0 ms | 72,000 per second | at least 100,000 per second | no |",
+        "| load | 12.3 ms | 20.0 ms | 2.5 x |  |  |",
+    ]

@@ -1,0 +1,223 @@
+"""Saved pages over real HTTP, from hosts that misbehave below what an HTTP server library lets them."""
+
+import gzip
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+from pipeline.capture.http.client import SOURCE_HEADER
+from tests.pages_server import PageHandler, PagesServer
+
+MIB = 2**20
+UNTRUSTED = Path(__file__).parents[1] / "capture" / "untrusted.pem"
+TLS_HANDSHAKE = b"\x16"
+
+
+class Host(BaseHTTPRequestHandler):
+    """The connection of a request, on which a fault acts."""
+
+    asked: int
+    base_url: str
+
+    def say(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """Send an answer."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def say_as_ever(self) -> None:
+        """Answer with the saved page."""
+
+
+Fault = Callable[[Host], None]
+
+
+class FaultyHandler(PageHandler):
+    """Answers with its source's fault, where it has one."""
+
+    server: "FaultyServer"
+    wbufsize = 0
+
+    def setup(self) -> None:
+        if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(UNTRUSTED)
+            self.request = context.wrap_socket(self.request, server_side=True)
+        super().setup()
+
+    def handle(self) -> None:
+        with suppress(OSError):  # a client may hang up in the middle: that is what is tested
+            super().handle()
+
+    def finish(self) -> None:
+        with suppress(OSError):
+            super().finish()
+
+    def do_GET(self) -> None:
+        source = self.headers.get(SOURCE_HEADER, "")
+        fault = self.server.faults.get(source)
+        if fault is None or self.path == "/robots.txt":
+            self.say_page()
+            return
+        self.asked = self.server.asked[source] = self.server.asked.get(source, 0) + 1
+        self.base_url = self.server.base_url
+        self.close_connection = True
+        fault(self)  # type: ignore[arg-type]
+
+    do_POST = do_GET
+    say = Host.say
+    say_as_ever = PageHandler.say_page
+
+
+class FaultyServer(PagesServer):
+    """A PagesServer that answers some sources with a fault instead of their page; robots.txt always works.
+
+    One port speaks HTTP and, to a client that begins with a TLS handshake, HTTPS with an untrusted
+    certificate. ``asked`` counts the requests of each faulty source.
+    """
+
+    handler = FaultyHandler
+
+    def __init__(self, directory: Path, faults: Mapping[str, Fault]) -> None:
+        self.faults = faults
+        self.asked: dict[str, int] = {}
+        super().__init__(directory)
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Log nothing."""
+
+    @property
+    def tls_url(self) -> str:
+        """The same port, asked over TLS."""
+        return self.base_url.replace("http:", "https:")
+
+
+def says(status: int, body: bytes = b"", **headers: str) -> Fault:
+    """Give the same answer every time."""
+    return lambda host: host.say(status, body, **headers)
+
+
+def first(count: int, fault: Fault) -> Fault:
+    """Act the fault for a number of times, then give the page."""
+    return lambda host: fault(host) if host.asked <= count else host.say_as_ever()
+
+
+def redirects_to(location: str, status: int = 302) -> Fault:
+    return lambda host: host.say(status, location=location)
+
+
+def redirects_to_untrusted_tls(host: Host) -> None:
+    """Redirect to https on the same port, which is allowed but has an untrusted certificate."""
+    host.say(302, location=host.base_url.replace("http:", "https:") + "/prices")
+
+
+def sends(head: bytes, body: bytes = b"") -> Fault:
+    """Send exactly these bytes after the status line, then close the connection."""
+
+    def fault(host: Host) -> None:
+        host.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body)
+
+    return fault
+
+
+def drips(host: Host) -> None:
+    """Send an endless body, a byte at a time."""
+    host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100000\r\n\r\n")
+    _drip(host)
+
+
+def drips_headers(host: Host) -> None:
+    host.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
+    _drip(host)
+
+
+def _drip(host: Host) -> None:
+    while True:
+        host.wfile.write(b"x")
+        time.sleep(0.02)
+
+
+def falls_silent(host: Host) -> None:
+    sends(b"content-length: 10", b"12345")(host)
+    time.sleep(2)
+
+
+def sends_200_mb(host: Host) -> None:
+    sends(b"content-type: text/html\r\nconnection: close")(host)
+    for _ in range(200):
+        host.wfile.write(b"x" * MIB)
+
+
+def pads_without_end(host: Host) -> None:
+    """Send a whole gzip body, then zeros."""
+    sends(b"connection: close\r\ncontent-encoding: gzip", gzip.compress(b"{}"))(host)
+    for _ in range(200):
+        host.wfile.write(bytes(MIB))
+
+
+def sends_gzip_bomb(host: Host) -> None:
+    """Send 300 gzip members of 1 MiB of zeros each: 300 kB on the wire, 300 MiB unpacked."""
+    host.say(200, gzip.compress(bytes(MIB)) * 300, content_type="text/html", content_encoding="gzip")
+
+
+def breaks_off(host: Host) -> None:
+    """Send less than the announced length, then close the connection."""
+    sends(b"content-type: application/json\r\ncontent-length: 1000", b"{")(host)
+    host.connection.shutdown(socket.SHUT_RDWR)
+
+
+def hangs_up(host: Host) -> None:
+    """Give no answer."""
+    host.connection.shutdown(socket.SHUT_RDWR)
+
+
+def talks_nonsense(host: Host) -> None:
+    host.wfile.write(b"220 smtp.example ESMTP\r\n")
+
+
+def listening() -> tuple[Any, str]:
+    """Return a listening socket of this machine and its address, which must be refused without a request."""
+    taken = socket.create_server(("127.0.0.1", 0))
+    return taken, f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def refusing() -> Iterator[str]:
+    """Yield the address of a port that refuses connections: bound, but not listening."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+
+
+@contextmanager
+def one_connection_at_a_time() -> Iterator[str]:
+    """The address of a server that keeps connections open and serves only one of them at a time."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()

@@ -1,0 +1,242 @@
+"""Several attempts at a source on one day: each keeps its outcome, and the best gives the day's offers."""
+
+import json
+import shutil
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.replay import capture_pages
+from pipeline.catalog.source_config import source_config
+from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.gates.thresholds import THRESHOLDS
+from pipeline.home.paths import Home
+from pipeline.record.incidents import kept_incidents
+from pipeline.record.months import Month, file_of
+from pipeline.record.records import Records
+from pipeline.refresh.ingest import record_day
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
+from tests.conftest import PAGES
+from tests.warehouse.full_load import load_record
+
+DAY = date(2026, 8, 22)
+HELD_DAYS = THRESHOLDS.held_days
+VAST = source_config("vast")
+"""It asks several pages, so that an attempt can be partial."""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def pages(folder: Path, answered: int | None = None) -> Path:
+    """Copy the source's sample pages, with answers to only the first requests."""
+    shutil.copytree(PAGES / "vast", folder / "vast")
+    index = folder / "vast" / "index.json"
+    entries = json.loads(index.read_text(encoding="utf-8"))
+    for entry in entries[answered:] if answered is not None else []:
+        entry |= {"status": 503, "file": None, "outcome": "http_5xx"}
+    index.write_text(json.dumps(entries))
+    return folder
+
+
+ALL, SOME, FEWER, NONE = None, 4, 3, 0
+"""Answered requests, out of 5."""
+
+
+def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:
+    """One attempt, archived and read into the record as the daily job does it."""
+    number = len(list(folder.glob("pages-*")))
+    directory = pages(folder / f"pages-{number}", answered)
+    return record_day(
+        VAST, day, [capture_pages(directory, VAST, day=day, archive=Archive(home.archive))], home
+    )
+
+
+def record(home: Home, day: date = DAY) -> dict[str, Any]:
+    records = Records(home)
+    kept = day in records.accepted_days("vast")
+    return {
+        "outcomes": records.outcomes("vast", day),
+        "offers": records.offers("vast", day) if kept else None,
+        "rejects": records.rejects("vast", day),
+    }
+
+
+def standing(home: Home) -> list[tuple[Any, ...]]:
+    """The attempts whose offers are the day's, as they are published."""
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        assert load_record(connection, home, DAY) == []
+        return connection.execute(
+            "SELECT attempt, rows FROM main.capture_outcomes WHERE stands ORDER BY day"
+        ).fetchall()
+
+
+def read_from_the_archive(home: Home, folder: Path) -> Home:
+    """A home with nothing but the archive of another, read in one go."""
+    shutil.copytree(home.archive, folder / "archive")
+    again = Home(folder)
+    record_day(VAST, DAY, Archive(again.archive).captures("vast", DAY), again)
+    return again
+
+
+@pytest.mark.parametrize(
+    ("attempts", "best"),
+    [
+        ([ALL, FEWER], 0),
+        ([ALL, NONE], 0),
+        ([NONE, ALL], 1),
+        ([SOME, FEWER], 0),
+        ([FEWER, SOME], 1),
+        ([SOME, SOME], 1),
+        ([ALL, ALL, NONE], 1),
+        ([FEWER, ALL, SOME, NONE], 1),
+    ],
+)
+def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_same(
+    attempts: list[int | None], best: int, home: Home, tmp_path: Path
+) -> None:
+    outcomes = [attempt(home, tmp_path, answered) for answered in attempts]
+    live = record(home)
+    assert [row["attempt"] for row in live["outcomes"]] == [outcome.attempt for outcome in outcomes]
+    assert [row["accepted"] for row in live["outcomes"]] == [answered != NONE for answered in attempts]
+    assert standing(home) == [(outcomes[best].attempt, len(live["offers"]))]
+    assert record(read_from_the_archive(home, tmp_path / "again")) == live
+
+
+def test_superseded_attempt_names_the_one_that_stands(home: Home, tmp_path: Path) -> None:
+    morning, noon = attempt(home, tmp_path, ALL), attempt(home, tmp_path, FEWER)
+    assert (morning.warnings, noon.accepted) == ((), True)
+    assert noon.warnings == (f"the day keeps what its attempt {morning.attempt} gave",)
+    assert noon.rows < morning.rows == len(record(home)["offers"])
+
+
+def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_path: Path) -> None:
+    """A run was killed between archiving and reading."""
+    directory = pages(tmp_path / "killed", ALL)
+    capture = capture_pages(directory, VAST, day=DAY, archive=Archive(home.archive))
+    later = attempt(home, tmp_path, FEWER)
+    assert [row["attempt"] for row in record(home)["outcomes"]] == [capture.capture_id, later.attempt]
+    assert standing(home)[0][0] == capture.capture_id
+
+
+def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Path) -> None:
+    """Hourly captures are read once each, so the missing bodies of the first go unnoticed."""
+    first = attempt(home, tmp_path, ALL)
+    for body in (home.archive / "vast" / str(DAY) / first.attempt).glob("*.gz"):
+        body.unlink()
+    attempt(home, tmp_path, FEWER)
+    assert kept_incidents(home) == []
+    assert standing(home) == [(first.attempt, first.rows)]
+
+
+@pytest.mark.parametrize("damage", ["body", "index", "status", "wrong shape"])
+def test_a_damaged_newest_capture_falls_back_to_the_one_before(
+    damage: str, home: Home, tmp_path: Path
+) -> None:
+    morning, noon = attempt(home, tmp_path, SOME), attempt(home, tmp_path, ALL)
+    folder = home.archive / "vast" / str(DAY) / noon.attempt
+    file = folder / ("0001.json.gz" if damage == "body" else "index.json")
+    content = file.read_bytes()
+    file.chmod(0o644)
+    file.unlink()  # bodies may be shared with other captures
+    if damage in ("body", "index"):
+        file.write_bytes(content[: len(content) // 2])
+    elif damage == "status":
+        file.write_text(json.dumps(json.loads(content) | {"status": "splendid"}))
+    else:
+        file.write_text(json.dumps(json.loads(content) | {"duration_seconds": "long"}))
+    kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+    again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
+    assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed")
+    assert standing(home) == [(morning.attempt, morning.rows)]
+    assert len(record(home)["offers"]) == morning.rows
+    (incident,) = kept_incidents(home)
+    assert incident.kind == "damaged_capture"
+    assert incident.path == str(folder.relative_to(home.root))
+    assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+
+
+def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Home, tmp_path: Path) -> None:
+    morning = attempt(home, tmp_path, ALL)
+    file_of(home, Month.of("offers", "vast", DAY)).write_bytes(b"PAR1")
+    attempt(home, tmp_path, FEWER)
+    assert standing(home) == [(morning.attempt, morning.rows)]
+    assert len(record(home)["offers"]) == morning.rows
+    (incident,) = kept_incidents(home)
+    assert incident.remedy.endswith("1 days were read again from the archive")
+
+
+def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
+    base = {"day": DAY, "source": "vast", "result": SourceResult.FRESH, "accepted": True, "reason": None}
+    partial = Outcome(**base, attempt="20260822T060000.000000Z", status="partial", rows=9)
+    newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
+    whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)
+    assert sorted([partial, newer, whole], key=lambda each: each.preference) == [newer, partial, whole]
+    morning = Outcome(**base, attempt="20260822T060000.000000Z", status="captured", rows=9, failed_requests=1)
+    noon = Outcome(**base, attempt="20260822T120000.000000Z", status="captured", rows=8, failed_requests=2)
+    again = Outcome(**base, attempt="20260822T130000.000000Z", status="captured", rows=7, failed_requests=1)
+    assert sorted([morning, noon, again], key=lambda each: each.preference) == [noon, morning, again]
+
+
+@pytest.mark.parametrize(
+    ("days", "refused", "accepted"),
+    [(HELD_DAYS - 1, True, False), (HELD_DAYS, True, True), (HELD_DAYS, False, False)],
+)
+def test_a_halved_list_with_missing_answers_is_accepted_in_the_end(
+    days: int, refused: bool, accepted: bool, home: Home, tmp_path: Path
+) -> None:
+    """They may never come again. Where all requests were answered, half of the offers may be misread."""
+    config = source_config("aws")
+    later = DAY + timedelta(days=days)
+    archive = Archive(home.archive)
+    shutil.copytree(PAGES / "aws", tmp_path / "all" / "aws")
+    shutil.copytree(PAGES / "aws", tmp_path / "first" / "aws")
+    index = tmp_path / "first" / "aws" / "index.json"
+    first, *others = json.loads(index.read_text(encoding="utf-8"))
+    lacking = [each | {"status": 403, "file": None, "optional": True} for each in others if refused]
+    index.write_text(json.dumps([first, *lacking]))
+    full, less = (
+        record_day(config, day, [capture_pages(tmp_path / name, config, day=day, archive=archive)], home)
+        for name, day in (("all", DAY), ("first", later))
+    )
+    assert (full.accepted, less.status, less.accepted) == (True, "captured", accepted)
+    assert less.rows < full.rows / 2
+    if accepted:
+        assert (
+            f"{less.rows} offers, while the last accepted reading had {full.rows}, on {DAY}"
+            in less.warnings[0]
+        )
+    else:
+        assert less.reason == f"{less.rows} offers, while the last accepted reading had {full.rows}"
+
+
+def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(
+    home: Home, tmp_path: Path
+) -> None:
+    config = source_config("aws")
+    spot = next(facts.url for facts in config.requests if facts.optional)
+    shutil.copytree(PAGES / "aws", tmp_path / "all" / "aws")
+    shutil.copytree(PAGES / "aws", tmp_path / "some" / "aws")
+    index = tmp_path / "some" / "aws" / "index.json"
+    entries = json.loads(index.read_text(encoding="utf-8"))
+    refused = [e | {"status": 403, "file": None} if e["url"] == spot else e for e in entries]
+    index.write_text(json.dumps(refused))
+    archive = Archive(home.archive)
+    morning, noon = (
+        record_day(config, DAY, [capture_pages(tmp_path / name, config, day=DAY, archive=archive)], home)
+        for name in ("all", "some")
+    )
+    assert (morning.status, noon.status, noon.accepted) == ("captured", "captured", True)
+    assert noon.rows < morning.rows == len(Records(home).offers("aws", DAY))
+    with connect() as connection:
+        create(connection, "offers", "rejects", "capture_outcomes", "exchange_rates")
+        load_record(connection, home, DAY)
+        stands = connection.execute("SELECT attempt FROM main.capture_outcomes WHERE stands").fetchall()
+    assert stands == [(morning.attempt,)]

@@ -1,0 +1,333 @@
+"""A build that continues from the one before has the same tables as one from the whole record.
+
+Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are
+loaded day by day and, from empty tables, at once.
+"""
+
+import random
+import re
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from pipeline.contracts.offer import RejectedRow
+from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.home.paths import Home
+from pipeline.record.damage import Damage
+from pipeline.record.journal import Journal
+from pipeline.record.months import file_of, months
+from pipeline.record.records import Records
+from pipeline.warehouse import history
+from pipeline.warehouse.database import prepare
+from pipeline.warehouse.history import KEPT_DAYS, bring_up_to_date
+from pipeline.warehouse.load_record import LOADED_INTO
+from pipeline.warehouse.marts import fill
+from pipeline.warehouse.query import ask, reader
+from tests.conftest import gpufare_process
+from tests.offers.builders import offer
+
+FIRST = date(2026, 6, 1)
+DAYS = 60
+SOURCES = ("crusoe", "lambda", "runpod")
+GPUS = ("h100-sxm-80gb", "a100-sxm-80gb", "rtx-4090")
+PLACES = (("us-east", "US", "north_america"), ("somewhere", None, None), (None, None, None))
+
+TABLES = (
+    *("offers", "rejects", "capture_outcomes", "exchange_rates", "ranking_history", "recorded_days"),
+    *("price_history", "price_changes", "market_index", "source_health_history"),
+    *("unmatched_labels", "unmatched_regions", "offers_latest", "claim_audit"),
+)
+FILLED = ("source_health_history", "offers_latest", "unmatched_labels", "unmatched_regions", "claim_audit")
+"""The tables that each build fills again from the tables of the previous one."""
+
+KEPT = (
+    "FROM recorded_prices()",
+    "FROM history.first_seen",
+    "FROM history.claim_prices",
+    "FROM history.spot_prices",
+)
+
+
+SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "rankings": 0.04}
+
+
+class World:
+    """A record that changes from day to day, by chance."""
+
+    def __init__(self, home: Home, seed: int) -> None:
+        self.home, self.records, self.chance = home, Records(home), random.Random(seed)
+        self.prices: dict[tuple[Any, ...], Decimal] = {}
+
+    def a_day(self, day: date) -> None:
+        """Most sources are read; now and then one is read again, an earlier day, too, or a file is lost."""
+        for source in SOURCES:
+            if self.chance.random() < 0.85:
+                self.read(source, day)
+        if self.chance.random() < 0.3:
+            rates = [{"day": day, "currency": "EUR", "usd_per_unit": "1.1", "rate_date": day}]
+            self.records.write_exchange_rates(day, rates)
+        earlier = day - timedelta(days=self.chance.choice((0, 1, 2, 5, 33)))
+        if self.chance.random() < 0.25 and earlier >= FIRST:
+            self.read(self.chance.choice(SOURCES), earlier)
+        for table, share in SHARE_DAMAGED.items():
+            files = [file_of(self.home, month) for month in months(self.home, table)]
+            if files and self.chance.random() < share:
+                path = self.chance.choice(files)
+                path.unlink() if self.chance.random() < 0.5 else path.write_bytes(path.read_bytes()[:50])
+
+    def read(self, source: str, day: date) -> None:
+        moment = datetime(day.year, day.month, day.day, 6, self.chance.randrange(60), tzinfo=UTC)
+        found = [
+            self.offer(source, gpu, kind, place)
+            for gpu in GPUS
+            for kind in ("on_demand", "spot")
+            for place in PLACES
+            if self.chance.random() < 0.6
+        ]
+        if self.chance.random() < 0.3:
+            label = self.chance.choice(("Mystery X", "Mystery Y"))
+            found.append(offer("1", source=source, raw_label=label, gpu_id=None, match_status="unknown"))
+        accepted = self.chance.random() < 0.9
+        if accepted:
+            self.records.write_accepted(day, source, found)
+        rejects = [self.reject(source, moment) for _ in range(self.chance.randrange(3))]
+        self.records.write_rejects(day, source, rejects)
+        outcome = Outcome(
+            day=day,
+            source=source,
+            attempt=moment.strftime("%Y%m%dT%H%M%S.%fZ"),
+            status=self.chance.choice(("captured", "partial")),
+            result=SourceResult.FRESH if accepted else SourceResult.DOUBTED,
+            accepted=accepted,
+            reason=None if accepted else "few offers",
+            rows=len(found),
+        )
+        self.records.write_outcome(outcome)
+
+    def offer(self, source: str, gpu: str, kind: str, place: tuple[str | None, ...]) -> Any:
+        key = (source, gpu, kind, place)
+        if key not in self.prices or self.chance.random() < 0.1:
+            self.prices[key] = Decimal(self.chance.randrange(100, 500)) / 100
+        flagged = self.chance.random() < 0.05
+        return offer(
+            str(self.prices[key]),
+            source=source,
+            provider=source.title(),
+            gpu_id=gpu,
+            price_kind=kind,
+            region=place[0],
+            country=place[1],
+            continent=place[2],
+            available=self.chance.choice((True, None, None, False)),
+            flag_reason="custom_quote" if flagged else None,
+        )
+
+    def reject(self, source: str, moment: datetime) -> RejectedRow:
+        reason = self.chance.choice(list(RejectReason))
+        return RejectedRow(source=source, reason=reason, detail="x", raw={}, observed_at=moment,
+                           source_url="https://x.example", capture_sha256="0" * 64)  # fmt: skip
+
+    def publish(self, day: date) -> None:
+        """The ranking of the day, as its publication saves it."""
+        ranks = [
+            (workload, rank)
+            for workload in ("llama-3.1-8b-lora-100m", "8b-lora-10m-tokens")
+            for rank in (1, 2)
+        ]
+        where = ("rtx-4090", 1, 1, "lambda", "Lambda", None, None)
+        total = Decimal(self.chance.randrange(100, 500)) / 100
+        rows = [
+            (workload, "on_demand", "cost", rank, *where, total, Decimal("2.5")) for workload, rank in ranks
+        ]
+        self.records.write_ranking(day, rows)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the catalogue, without any record."""
+    file = tmp_path_factory.mktemp("history") / "empty.duckdb"
+    with duckdb.connect(file) as connection:
+        prepare(connection)
+    return file
+
+
+@pytest.fixture
+def connections(empty: Path, tmp_path: Path) -> Iterator[Any]:
+    opened = []
+
+    def another() -> duckdb.DuckDBPyConnection:
+        file = tmp_path / f"{len(opened)}.duckdb"
+        file.write_bytes(empty.read_bytes())
+        opened.append(duckdb.connect(file))
+        opened[-1].execute("SET TimeZone = 'UTC'; SET threads = 1")
+        return opened[-1]
+
+    yield another
+    for connection in opened:
+        connection.close()
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table that depends on the record."""
+    for table in FILLED:
+        connection.execute(f"DELETE FROM main.{table}")
+    for table in FILLED:
+        fill(connection, table)
+    queries = {table: f"FROM main.{table}" for table in TABLES} | {query: query for query in KEPT}
+    return {
+        name: connection.execute(f"SELECT * FROM ({query}) ORDER BY ALL").fetchall()
+        for name, query in queries.items()
+    }
+
+
+def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: (set(one[name]) ^ set(other[name])) or (len(one[name]), len(other[name]))
+        for name in one
+        if one[name] != other[name]
+    }
+
+
+def reasons(damages: list[Damage]) -> set[Path]:
+    return {damage.path for damage in damages}
+
+
+def test_day_by_day_equals_loading_the_whole_record(
+    tmp_path: Path, connections: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    world = World(home, seed=1)
+    growing, lost = connections(), set()
+    for number in range(DAYS):
+        day = FIRST + timedelta(days=number)
+        if world.chance.random() < 0.9:
+            world.a_day(day)
+        damages = bring_up_to_date(growing, home, day)
+        world.publish(day)
+        if number in (3, 40, DAYS - 1):
+            at_once = connections()
+            monkeypatch.setattr(history, "CHUNK_DAYS", world.chance.choice((5, 31)))
+            assert reasons(bring_up_to_date(at_once, home, day)) == reasons(damages)
+            assert differences(tables(growing), tables(at_once)) == {}, day
+        for damage in damages:
+            damage.path.unlink(missing_ok=True)  # set aside by whoever publishes
+        lost.update(reasons(damages))
+    assert lost
+    assert growing.execute("SELECT count(*) FROM history.prices").fetchone() != (0,)
+    oldest = growing.execute("SELECT min(day) FROM offers_latest").fetchone()
+    kept = growing.execute("SELECT min(day) FROM main.offers").fetchone()
+    in_time = "SELECT min(day) FROM recorded_days WHERE offers > 0 AND day > ?"
+    (first,) = growing.execute(in_time, [day - timedelta(days=KEPT_DAYS)]).fetchone()
+    assert kept == (min(oldest[0], first),)
+
+    assert bring_up_to_date(growing, home, day) == []
+    changes = history._changes(growing, home, day)
+    assert changes.days(*LOADED_INTO) == set()
+
+    past = FIRST + timedelta(days=20)
+    bring_up_to_date(growing, home, past)
+    at_once = connections()
+    bring_up_to_date(at_once, home, past)
+    assert differences(tables(growing), tables(at_once)) == {}
+
+    bring_up_to_date(growing, home, day)  # and forward again: what was forgotten is loaded again
+    at_once = connections()
+    bring_up_to_date(at_once, home, day)
+    assert differences(tables(growing), tables(at_once)) == {}
+
+
+def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) -> None:
+    home = Home(tmp_path / "home")
+    world, journal, growing = World(home, seed=5), Journal(home).path, connections()
+    for source in SOURCES:
+        world.read(source, FIRST)
+    copy = journal.read_bytes()
+    for number in range(1, 6):
+        world.read("lambda", FIRST + timedelta(days=number))
+    bring_up_to_date(growing, home, FIRST + timedelta(days=5))
+    journal.write_bytes(copy)
+    for number in range(6, 12):
+        world.read("lambda", FIRST + timedelta(days=number))
+    last = FIRST + timedelta(days=11)
+    at_once = connections()
+    bring_up_to_date(growing, home, last)
+    bring_up_to_date(at_once, home, last)
+    query = "SELECT source, day, attempt FROM main.capture_outcomes ORDER BY ALL"
+    assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
+
+
+def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
+    tmp_path: Path, connections: Any
+) -> None:
+    home = Home(tmp_path / "home")
+    world = World(home, seed=7)
+    for number in range(40):
+        for source in SOURCES:
+            world.read(source, FIRST + timedelta(days=number))
+    last = FIRST + timedelta(days=39)
+    growing, at_once = connections(), connections()
+    for day in (last + timedelta(days=3), last):
+        assert bring_up_to_date(growing, home, day) == []
+    bring_up_to_date(at_once, home, last)
+    assert differences(tables(growing), tables(at_once)) == {}
+
+
+def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:
+    """As if the source had never been read."""
+    home, apart = Home(tmp_path / "home"), Home(tmp_path / "apart")
+    for place, sources in ((home, SOURCES), (apart, ("crusoe", "runpod"))):
+        for source in sources:
+            world = World(place, seed=3)
+            for number in range(40):
+                world.read(source, FIRST + timedelta(days=number))
+    day = FIRST + timedelta(days=39)
+    skipping, without = connections(), connections()
+    for connection in (skipping, without):
+        connection.execute("DELETE FROM main.sources WHERE source = 'lambda'")
+    assert history.unknown_sources(skipping, home) == ["lambda"]
+    bring_up_to_date(skipping, home, day)
+    bring_up_to_date(without, apart, day)
+    assert differences(tables(skipping), tables(without)) == {}
+    assert skipping.execute("SELECT count(*) > 0 FROM main.price_history").fetchone() == (True,)
+
+
+@pytest.mark.slow
+def test_a_past_day_is_rebuilt_beside_the_published_file(sample_home: Home, tmp_path: Path) -> None:
+    """With its whole rankings, from what the build before kept; nothing of the home changes."""
+    home = Home(tmp_path / "home")
+    shutil.copytree(sample_home.root, home.root, ignore=shutil.ignore_patterns("archive"))
+    before = {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()}
+    with reader(home.published) as connection:
+        (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
+        published = ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
+    answer = gpufare_process("rebuild", str(tmp_path / "past.duckdb"), "--day", f"{day}", home=home)
+    assert answer.returncode == 0, answer.stderr
+    with reader(tmp_path / "past.duckdb") as connection:
+        assert ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows == published
+    assert {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()} == before
+    for past, why in ((day - timedelta(days=400), "no offers of"), (date(2999, 1, 1), "is after today")):
+        answer = gpufare_process("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{past}", home=home)
+        assert answer.returncode != 0
+        assert why in answer.stderr
+    assert not (tmp_path / "no.duckdb").exists()
+
+
+def test_documented_query_of_the_record_answers(sample_home: Home) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "explanation" / "retention.md").read_text(encoding="utf-8")
+    (query,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{sample_home.published}' AS gpufare (READ_ONLY)")
+        found = connection.execute(query.replace("HOME", str(sample_home.root))).fetchall()
+        published = connection.execute(
+            "SELECT day, source, region, usd_per_gpu_hour FROM gpufare.offers"
+            " WHERE gpu_id = 'h100-sxm-80gb' AND price_kind = 'on_demand' ORDER BY ALL"
+        ).fetchall()
+    assert len(found) > 10
+    assert sorted(found, key=str) == sorted(published, key=str)
