@@ -22,7 +22,10 @@ UV_OPTIONS := --quiet $(if $(PYTHONDONTWRITEBYTECODE),--compile-bytecode)
 install = $(if $(UV),$(UV) pip install $(UV_OPTIONS) --python $(1)/bin/python $(2) ||) \
 	$(1)/bin/pip install --quiet --disable-pip-version-check $(2)
 
-.PHONY: demo test pytest trace-check trace-tests trace-sample traces lint docs lock mutants stress bench audit wheel clean
+LINTERS := lint-ruff lint-format lint-types lint-rooms lint-sql
+
+.PHONY: demo test pytest nightly trace-check trace-tests trace-sample traces lint $(LINTERS) docs lock mutants mutants-sql \
+	mutants-python stress bench audit wheel clean
 
 demo: $(READY)
 	GPUFARE_HOME=$(DEMO_HOME) $(BIN)/gpufare demo
@@ -31,6 +34,12 @@ test: lint pytest
 
 pytest: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+# What takes longer than a pull request may: fuzzing, kills, other tools, the tracer, mutants. Ends with a table.
+# PARTS="fuzz store" runs some parts. Parts that need packages of another environment are skipped without them.
+nightly: $(READY)
+	-$(MAKE) --jobs 2 --keep-going $(VENV)/lake/.ready .venv-consumers/.ready
+	$(BIN)/python -m tests.nightly $(PARTS)
 
 # Skipped, not failed, if torch cannot be installed.
 trace-check: trace-tests trace-sample
@@ -48,12 +57,22 @@ traces: $(TRACE_READY)
 	$(TRACE_BIN)/gpufare trace-grid --by-version --jobs 2
 	$(TRACE_BIN)/gpufare learn-traces
 
-lint: $(READY)
+lint: $(LINTERS)
+
+lint-ruff: $(READY)
 	$(BIN)/ruff check .
+
+lint-format: $(READY)
 	$(BIN)/ruff format --check .
+
+lint-types: $(READY)
 	$(BIN)/mypy
 	cd tracer && ../$(BIN)/mypy
+
+lint-rooms: $(READY)
 	$(BIN)/lint-imports
+
+lint-sql: $(READY)
 	$(BIN)/sqruff lint sql
 
 # Writes the generated pages of docs/, and builds the site from all pages.
@@ -77,10 +96,15 @@ lock: $(READY)
 	printf '%s\n' $(CONSUMERS_ALONE) | $(BIN)/uv pip compile - --no-deps --universal --generate-hashes \
 		--no-emit-index-url --no-header --no-annotate --quiet >> requirements-consumers.lock
 
-# Takes hours on two cores; `make mutants ONLY='pipeline.parsing*'` does a part. Resumes if interrupted.
-mutants: $(READY)
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/mutmut run $(ONLY)
-	$(BIN)/mutmut results
+# Random samples of small changes to the logic, which the quick tests should notice; SEED=2 draws others, SAMPLE=1000000
+# takes all, ONLY=jobs/ or ONLY=pipeline.gates some. docs/explanation/mutation-testing.md.
+mutants: mutants-sql mutants-python
+
+mutants-sql: $(READY)
+	$(BIN)/python -m tests.nightly.mutants sql --seed "$(or $(SEED),1)" --sample "$(or $(SAMPLE),100)" --only "$(ONLY)"
+
+mutants-python: $(READY)
+	$(BIN)/python -m tests.nightly.mutants python --seed "$(or $(SEED),1)" --sample "$(or $(SAMPLE),100)" --only "$(ONLY)"
 
 # Takes at most an hour; docs/explanation/stress.md describes it. Resumes if interrupted.
 stress: $(READY)
