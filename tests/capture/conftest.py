@@ -107,6 +107,17 @@ def codes(captured: Capture) -> list[str]:
     return [entry.outcome for entry in captured.entries]
 
 
+def outcomes(captured: Capture) -> list[str]:
+    """Return the path of each request and its outcome, as "/gpus ok"."""
+    return [f"/{entry.url.split('/', 3)[3]} {entry.outcome}" for entry in captured.entries]
+
+
+def facts(captured: Capture) -> list[dict[str, Any]]:
+    """Return what is kept of each request, without its times, its headers and its defaults."""
+    varying = {"headers", "observed_at", "duration_seconds"}
+    return [entry.model_dump(exclude=varying, exclude_defaults=True) for entry in captured.entries]
+
+
 def bodies(archive: Archive, captured: Capture) -> list[bytes]:
     return [answer.body for answer in archive.answers(captured)]
 

@@ -1,0 +1,171 @@
+"""What a capture's requests make of it: its status, its error, its warnings and its source's result."""
+
+from datetime import UTC, date, datetime
+from typing import Any
+
+from pipeline.contracts.capture import Capture, capture_status, first_error, request_warnings, source_result
+from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult, attempt_preference
+from pipeline.contracts.request import Entry
+
+DAY = date(2026, 8, 22)
+ANSWERED: dict[str, Any] = {"outcome": OutcomeCode.OK, "file": "a", "status": 200}
+
+
+def entry(name: str, code: str = "ok", **facts: Any) -> Entry:
+    """A request; an answered one has a file."""
+    answer = ANSWERED | {"sha256": name} if code == "ok" else {"status": None}
+    return Entry(url=f"https://a.example/{name}", **{"outcome": code, **answer, **facts})
+
+
+def key(name: str) -> str:
+    return f"GET https://a.example/{name}"
+
+
+OK = entry("ok")
+FORBIDDEN = entry("no", "http_403", status=403, error="a reason")
+GONE = entry("gone", "http_404", status=404)
+KEYED = entry("keyed", "needs_key")
+STOCK = entry("stock", "http_403", status=403, optional=True)
+MORE = entry("more", "given_up", more_unsent=4, optional=True)
+ODD = entry("odd", warning="is text")
+INSTEAD = entry("a", "http_403", instead=(key("b"), key("c")))
+LED_TO_D, LED_TO_A = (entry("b", "http_404", instead=(key(name),)) for name in "da")
+FORBIDS = "the host forbids the request (403)"
+OPTIONAL = f"optional requests failed, the first: http_403, {FORBIDS} (https://a.example/stock)"
+MADE_UP = f"failed requests were made up for by others, the first: http_403, {FORBIDS} (https://a.example/a)"
+AND_ONE = " (and 1 more requests failed)"
+
+STATUSES = [
+    # requests -> status, error, warnings
+    ([], "failed", None, ()),
+    ([OK], "captured", None, ()),
+    ([OK, GONE], "partial", f"http_404: {GONE.outcome.sentence}", ()),
+    ([GONE, FORBIDDEN], "failed", f"http_404: {GONE.outcome.sentence}{AND_ONE}", ()),
+    ([FORBIDDEN], "failed", "http_403: a reason", ()),
+    ([OK, KEYED], "captured", None, ()),
+    ([KEYED], "needs_key", "needs_key: needs a key", ()),
+    ([KEYED, FORBIDDEN], "failed", f"http_403: a reason{AND_ONE}", ()),
+    ([KEYED, STOCK], "needs_key", "needs_key: needs a key", (f"1 of 1 {OPTIONAL}",)),
+    ([OK, STOCK, MORE], "captured", None, (f"6 of 6 {OPTIONAL}",)),
+    ([OK, STOCK.model_copy(update=ANSWERED), STOCK], "captured", None, (f"1 of 2 {OPTIONAL}",)),
+    ([STOCK], "failed", f"http_403: {FORBIDS}", (f"1 of 1 {OPTIONAL}",)),
+    ([STOCK, GONE], "failed", f"http_404: {GONE.outcome.sentence}", (f"1 of 1 {OPTIONAL}",)),
+    ([OK, KEYED.model_copy(update={"optional": True})], "captured", None, ()),
+    # Replacements make up for a failure only if all of them are answered, themselves or by others.
+    ([INSTEAD, entry("b"), entry("c", "http_404")], "partial", f"http_403: {FORBIDS}{AND_ONE}", ()),
+    ([INSTEAD, entry("b"), entry("c")], "captured", None, (f"1 {MADE_UP}",)),
+    ([INSTEAD, LED_TO_D, entry("c"), entry("d")], "captured", None, (f"2 {MADE_UP}",)),
+    ([INSTEAD, LED_TO_A, entry("c")], "partial", f"http_403: {FORBIDS}{AND_ONE}", ()),
+    ([ODD, OK], "captured", None, ("1 of 2 answers were odd, the first: is text (https://a.example/odd)",)),
+]
+
+
+def test_what_the_requests_of_a_capture_make_of_it() -> None:
+    wrong = []
+    for entries, *expected in STATUSES:
+        found = [capture_status(entries), first_error(entries), request_warnings(entries)]
+        if found != expected:
+            wrong.append((entries, found, expected))
+    assert wrong == []
+
+
+def test_what_a_capture_says_of_itself() -> None:
+    at = [datetime(2026, 8, 22, hour, tzinfo=UTC) for hour in (5, 7, 6, 9)]
+    entries = (
+        STOCK.model_copy(update={"bytes": 5, "observed_at": at[3], "sha256": "of a refusal", "retries": 2}),
+        entry("b", bytes=10, observed_at=at[1], retries=1),
+        entry("c", bytes=20, observed_at=at[2]),
+        GONE,
+        MORE,
+    )
+    capture = Capture(source="acme", day=DAY, capture_id=None, status="partial", entries=entries)
+    assert (capture.requests, capture.failed_requests, capture.bytes, capture.retries) == (9, 7, 35, 3)
+    assert (capture.sha256, capture.observed_at, capture.code) == ("b", at[1], "http_404")
+    assert capture.warnings == request_warnings(entries)
+    empty = Capture(source="acme", day=DAY, capture_id=None, status=None)
+    assert (empty.requests, empty.sha256, empty.observed_at, empty.code) == (0, None, None, None)
+    lacking = [
+        Capture(source="acme", day=DAY, capture_id=None, status=None, entries=(each,)).lacks_answers
+        for each in (OK, KEYED, STOCK, GONE)
+    ]
+    assert lacking == [False, False, True, True]
+
+
+def test_the_result_of_a_source() -> None:
+    cases = [
+        # status, requests, accepted, changed -> result
+        ("disabled", [], False, False, SourceResult.RETIRED),
+        ("needs_key", [KEYED], False, False, SourceResult.NEEDS_KEY),
+        ("needs_permission", [], False, False, SourceResult.NEEDS_PERMISSION),
+        ("captured", [OK], True, False, SourceResult.FRESH),
+        ("partial", [OK, GONE], True, False, SourceResult.PARTIAL),
+        ("partial", [OK, FORBIDDEN], False, True, SourceResult.REFUSED_BY_HOST),
+        ("captured", [OK, FORBIDDEN], False, True, SourceResult.CHANGED),
+        ("partial", [OK], False, True, SourceResult.CHANGED),
+        ("captured", [OK], False, False, SourceResult.DOUBTED),
+        ("failed", [], False, False, SourceResult.FAILED_HERE),
+        (None, [GONE], False, False, SourceResult.CHANGED),
+    ]
+    wrong = []
+    for status, entries, accepted, changed, expected in cases:
+        capture = Capture(source="acme", day=DAY, capture_id=None, status=status, entries=tuple(entries))
+        if (found := source_result(capture, accepted=accepted, changed=changed)) is not expected:
+            wrong.append((status, entries, accepted, changed, found))
+    assert wrong == []
+
+
+def test_which_attempt_of_a_day_is_preferred() -> None:
+    worst_first = [
+        ("partial", 9, 0, "20260822T09"),
+        ("failed", 10, 5, "20260822T01"),
+        ("partial", 10, 1, "20260822T02"),
+        ("captured", 1, 2, "20260822T03"),
+        ("captured", 1, 1, "20260822T03"),
+        ("captured", 0, 1, "20260822T04"),
+    ]
+    keys = [attempt_preference(*attempt) for attempt in worst_first]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+    status, rows, failed, attempt = worst_first[0]
+    outcome = Outcome(
+        day=DAY, source="a", attempt=attempt, status=status, rows=rows, failed_requests=failed,
+        result=SourceResult.PARTIAL, accepted=True, reason=None,
+    )  # fmt: skip
+    assert outcome.preference == keys[0]
+
+
+def test_the_code_and_the_result_of_each_status() -> None:
+    codes = {
+        204: "http_other", 304: "http_other", 399: "http_other", 400: "http_4xx", 402: "http_4xx",
+        403: "http_403", 404: "http_404", 429: "http_429", 499: "http_4xx", 500: "http_5xx", 599: "http_5xx",
+    }  # fmt: skip
+    assert {status: OutcomeCode.of_status(status) for status in codes} == codes
+
+
+def test_only_what_may_pass_is_asked_again() -> None:
+    assert {code for code in OutcomeCode if code.retryable} == {
+        "connection_refused", "connection_failed", "dns_error", "proxy_failed", "connect_timeout",
+        "read_timeout", "incomplete_body", "protocol_error", "http_429", "http_5xx",
+    }  # fmt: skip
+    not_asked = {result for result in SourceResult if not result.asked}
+    assert not_asked == {"needs_key", "needs_permission", "retired"}
+
+
+def test_an_entry_saved_by_hand_is_completed() -> None:
+    moment = datetime(2026, 8, 22, 6, tzinfo=UTC)
+    outcomes = {
+        "ok": {"file": "a"},
+        "empty_body": {},
+        "http_404": {"status": 404, "file": "a"},
+        "connection_failed": {"status": None},
+        "wrong_content_type": {"file": "a", "outcome": "wrong_content_type"},
+        "http_403": {"status": 403, "outcome": "of an earlier version"},
+    }
+    found = {code: Entry.model_validate({"url": "u", **row}) for code, row in outcomes.items()}
+    assert {code: entry.outcome for code, entry in found.items()} == {code: code for code in outcomes}
+    assert [code for code, entry in found.items() if entry.usable] == ["ok"]
+    row = {"url": "u", "method": "post", "body_sha256": "00", "headers": {"ETag": 1}, "other": "ignored"}
+    for stated in ("2026-08-22T06:00:00", "2026-08-22T08:00:00+02:00"):
+        whole = Entry.model_validate({**row, "observed_at": stated})
+        assert (whole.key, dict(whole.headers), whole.observed_at) == ("POST u 00", {"etag": "1"}, moment)
+    assert Entry.model_validate({"url": "u", "headers": None}).headers == {}
