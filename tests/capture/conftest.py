@@ -17,7 +17,7 @@ from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 
-from .site import Site
+from .site import Reply, Site
 
 DAY = date(2026, 8, 22)
 
@@ -120,6 +120,10 @@ def facts(captured: Capture) -> list[dict[str, Any]]:
 
 def bodies(archive: Archive, captured: Capture) -> list[bytes]:
     return [answer.body for answer in archive.answers(captured)]
+
+
+def moved(to: str, status: int = 302) -> Reply:
+    return Reply(status, b"", {"location": to})
 
 
 def stored_bytes(archive: Archive) -> bytes:
