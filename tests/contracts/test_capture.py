@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from pipeline.contracts.capture import Capture, capture_status, first_error, request_warnings, source_result
-from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult, attempt_preference
+from pipeline.contracts.outcome import OutcomeCode, SourceResult, attempt_preference
 from pipeline.contracts.request import Entry
 
 DAY = date(2026, 8, 22)
@@ -69,49 +69,47 @@ def test_what_the_requests_of_a_capture_make_of_it() -> None:
     assert wrong == []
 
 
+def captured(*entries: Entry, status: Any = None) -> Capture:
+    return Capture(source="acme", day=DAY, capture_id=None, status=status, entries=entries)
+
+
 def test_what_a_capture_says_of_itself() -> None:
     at = [datetime(2026, 8, 22, hour, tzinfo=UTC) for hour in (5, 7, 6, 9)]
-    entries = (
-        STOCK.model_copy(update={"bytes": 5, "observed_at": at[3], "sha256": "of a refusal", "retries": 2}),
-        entry("b", bytes=10, observed_at=at[1], retries=1),
-        entry("c", bytes=20, observed_at=at[2]),
-        GONE,
-        MORE,
-    )
-    capture = Capture(source="acme", day=DAY, capture_id=None, status="partial", entries=entries)
+    refused = STOCK.model_copy(update={"bytes": 5, "observed_at": at[3], "sha256": "of it", "retries": 2})
+    early, late = entry("c", bytes=20, observed_at=at[2]), entry("b", bytes=10, observed_at=at[1], retries=1)
+    capture = captured(refused, late, early, GONE, MORE)
     assert (capture.requests, capture.failed_requests, capture.bytes, capture.retries) == (9, 7, 35, 3)
     assert (capture.sha256, capture.observed_at, capture.code) == ("b", at[1], "http_404")
-    assert capture.warnings == request_warnings(entries)
-    empty = Capture(source="acme", day=DAY, capture_id=None, status=None)
-    assert (empty.requests, empty.sha256, empty.observed_at, empty.code) == (0, None, None, None)
-    lacking = [
-        Capture(source="acme", day=DAY, capture_id=None, status=None, entries=(each,)).lacks_answers
-        for each in (OK, KEYED, STOCK, GONE)
-    ]
+    assert capture.warnings == request_warnings(capture.entries)
+    assert (captured().requests, captured().sha256, captured().observed_at, captured().code) == (
+        0,
+        *[None] * 3,
+    )
+    lacking = [captured(each).lacks_answers for each in (OK, KEYED, STOCK, GONE)]
     assert lacking == [False, False, True, True]
 
 
 def test_the_result_of_a_source() -> None:
     cases = [
-        # status, requests, accepted, changed -> result
-        ("disabled", [], False, False, SourceResult.RETIRED),
-        ("needs_key", [KEYED], False, False, SourceResult.NEEDS_KEY),
-        ("needs_permission", [], False, False, SourceResult.NEEDS_PERMISSION),
-        ("captured", [OK], True, False, SourceResult.FRESH),
-        ("partial", [OK, GONE], True, False, SourceResult.PARTIAL),
-        ("partial", [OK, FORBIDDEN], False, True, SourceResult.REFUSED_BY_HOST),
-        ("captured", [OK, FORBIDDEN], False, True, SourceResult.CHANGED),
-        ("partial", [OK], False, True, SourceResult.CHANGED),
-        ("captured", [OK], False, False, SourceResult.DOUBTED),
-        ("failed", [], False, False, SourceResult.FAILED_HERE),
-        (None, [GONE], False, False, SourceResult.CHANGED),
+        # status, requests, whether it is accepted, whether it has changed -> result
+        ("disabled", [], False, False, "retired"),
+        ("needs_key", [KEYED], False, False, "needs_key"),
+        ("needs_permission", [], False, False, "needs_permission"),
+        ("captured", [OK], True, False, "fresh"),
+        ("partial", [OK, GONE], True, False, "partial"),
+        ("partial", [OK, FORBIDDEN], False, True, "refused_by_host"),
+        ("captured", [OK, FORBIDDEN], False, True, "changed"),
+        ("partial", [OK], False, True, "changed"),
+        ("captured", [OK], False, False, "doubted"),
+        ("failed", [], False, False, "failed_here"),
+        (None, [GONE], False, False, "changed"),
     ]
-    wrong = []
-    for status, entries, accepted, changed, expected in cases:
-        capture = Capture(source="acme", day=DAY, capture_id=None, status=status, entries=tuple(entries))
-        if (found := source_result(capture, accepted=accepted, changed=changed)) is not expected:
-            wrong.append((status, entries, accepted, changed, found))
-    assert wrong == []
+    found = [
+        (*case, source_result(captured(*entries, status=status), accepted=accepted, changed=changed))
+        for *case, _ in cases
+        for status, entries, accepted, changed in [case]
+    ]
+    assert found == cases
 
 
 def test_which_attempt_of_a_day_is_preferred() -> None:
@@ -124,36 +122,22 @@ def test_which_attempt_of_a_day_is_preferred() -> None:
         ("captured", 0, 1, "20260822T04"),
     ]
     keys = [attempt_preference(*attempt) for attempt in worst_first]
-    assert keys == sorted(keys)
-    assert len(set(keys)) == len(keys)
-    status, rows, failed, attempt = worst_first[0]
-    outcome = Outcome(
-        day=DAY, source="a", attempt=attempt, status=status, rows=rows, failed_requests=failed,
-        result=SourceResult.PARTIAL, accepted=True, reason=None,
-    )  # fmt: skip
-    assert outcome.preference == keys[0]
+    assert keys == sorted(set(keys))
 
 
-def test_the_code_and_the_result_of_each_status() -> None:
-    codes = {
-        204: "http_other", 304: "http_other", 399: "http_other", 400: "http_4xx", 402: "http_4xx",
-        403: "http_403", 404: "http_404", 429: "http_429", 499: "http_4xx", 500: "http_5xx", 599: "http_5xx",
-    }  # fmt: skip
+def test_the_code_of_each_status_and_which_may_pass() -> None:
+    codes = dict.fromkeys((204, 304, 399), "http_other") | dict.fromkeys((400, 402, 499), "http_4xx")
+    codes |= {403: "http_403", 404: "http_404", 429: "http_429", 500: "http_5xx", 599: "http_5xx"}
     assert {status: OutcomeCode.of_status(status) for status in codes} == codes
-
-
-def test_only_what_may_pass_is_asked_again() -> None:
-    assert {code for code in OutcomeCode if code.retryable} == {
-        "connection_refused", "connection_failed", "dns_error", "proxy_failed", "connect_timeout",
-        "read_timeout", "incomplete_body", "protocol_error", "http_429", "http_5xx",
-    }  # fmt: skip
-    not_asked = {result for result in SourceResult if not result.asked}
-    assert not_asked == {"needs_key", "needs_permission", "retired"}
+    passing = """connection_refused connection_failed dns_error proxy_failed connect_timeout read_timeout
+    incomplete_body protocol_error http_429 http_5xx""".split()  # noqa: SIM905
+    assert [code for code in OutcomeCode if code.retryable] == passing
+    not_asked = ["needs_key", "needs_permission", "retired"]
+    assert [result for result in SourceResult if not result.asked] == not_asked
 
 
 def test_an_entry_saved_by_hand_is_completed() -> None:
-    moment = datetime(2026, 8, 22, 6, tzinfo=UTC)
-    outcomes = {
+    outcomes: dict[str, dict[str, Any]] = {
         "ok": {"file": "a"},
         "empty_body": {},
         "http_404": {"status": 404, "file": "a"},
@@ -167,5 +151,6 @@ def test_an_entry_saved_by_hand_is_completed() -> None:
     row = {"url": "u", "method": "post", "body_sha256": "00", "headers": {"ETag": 1}, "other": "ignored"}
     for stated in ("2026-08-22T06:00:00", "2026-08-22T08:00:00+02:00"):
         whole = Entry.model_validate({**row, "observed_at": stated})
-        assert (whole.key, dict(whole.headers), whole.observed_at) == ("POST u 00", {"etag": "1"}, moment)
+        assert (whole.key, dict(whole.headers)) == ("POST u 00", {"etag": "1"})
+        assert whole.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
     assert Entry.model_validate({"url": "u", "headers": None}).headers == {}

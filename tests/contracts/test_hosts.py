@@ -32,14 +32,8 @@ NO_HOSTS = """https://acme.example acme.example/gpus acme.example: acme.example:
 acme.example:https *.acme.example acme..example .acme.example -acme.example acme-.example user@acme.example
 acme.example. [::1] äcme.example""".split()  # noqa: SIM905
 ORIGIN = "https://acme.example/gpus"
-SAME_ORIGIN = {
-    "https://ACME.example:443/2": True,
-    "https://www.acme.example/2": False,
-    "https://acme.example:8443/2": False,
-    "http://acme.example/2": False,
-    "http://acme.example:443/2": False,
-    "https://[::1/": False,
-}
+OTHER_ORIGINS = """https://www.acme.example/2 https://acme.example:8443/2 http://acme.example/2
+http://acme.example:443/2 https://[::1/""".split()  # noqa: SIM905
 
 
 def refused(text: str) -> str | None:
@@ -67,5 +61,6 @@ def test_a_declared_host() -> None:
 
 
 def test_a_key_may_go_to_the_same_origin_only() -> None:
-    assert {url: same_origin(url, ORIGIN) for url in SAME_ORIGIN} == SAME_ORIGIN
+    assert same_origin("https://ACME.example:443/2", ORIGIN)
+    assert [url for url in OTHER_ORIGINS if same_origin(url, ORIGIN)] == []
     assert not same_origin("https://[::1/", "https://[::1/")
