@@ -204,7 +204,7 @@ def test_a_replay_server_may_redirect_to_itself_and_to_no_other_port(
 def test_what_becomes_of_a_query_at_a_redirect(fetch: Fetch, site: Site) -> None:
     """Headers other than these stay behind at another host, port or scheme, or at a name with www."""
     site.say(ACME, "/there", GOOD)
-    asked = Request(URL, "POST", {"Content-Type": "application/json", "Authorization": KEY}, b"{}")
+    asked = Request(URL, "POST", {"Accept": "text/html", "Content-Type": "a/b", "Authorization": KEY}, b"{}")
     wrong = []
     for status in (301, 302, 303, 307, 308):
         for target in ("/there", f"https://{CDN}/there", f"https://www.{ACME}/there", f"http://{ACME}/there"):
@@ -213,16 +213,13 @@ def test_what_becomes_of_a_query_at_a_redirect(fetch: Fetch, site: Site) -> None
             site.say(f"www.{ACME}", "/there", GOOD)
             assert fetch(asked, **KEYED).code == "ok"
             second = site.asked[-1]
-            kept = [name for name in ("content-type", "authorization") if name in second.headers]
-            expected = ["content-type"] if status >= 307 else []
+            kept = [second.headers["accept"], *({"content-type", "authorization"} & set(second.headers))]
+            expected = ["text/html", *(["content-type"] if status >= 307 else [])]
             expected += ["authorization"] if target == "/there" else []
             method, body = ("POST", b"{}") if status >= 307 else ("GET", b"")
-            if (second.method, second.body, kept) != (method, body, expected):
+            if (second.method, second.body, sorted(kept)) != (method, body, sorted(expected)):
                 wrong.append((status, target, second))
     assert wrong == []
-    site.say(ACME, "/gpus", moved("/there", 303))
-    fetch(Request(URL, headers={"accept": "text/html"}), **KEYED)
-    assert site.asked[-1].headers["accept"] == "text/html"
 
 
 def test_a_redirect_carries_no_key_to_another_host(fetch: Fetch, site: Site) -> None:

@@ -1,14 +1,16 @@
-"""Faults of a host below what HTTP allows, against the real client over real connections.
+"""Faults of a host below what HTTP allows, against the real client over real connections, and refreshes that
+are killed or interrupted: each fault ends in an outcome that names it, and loses no answer that had come."""
 
-Each fault ends in an outcome that names it, and the other source is captured all the same.
-"""
-
-import json
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from pipeline.capture.archive import Archive
+from pipeline.contracts.outcome import OutcomeCode
 from tests.refresh.faulty_server import (
     UNTRUSTED,
     Fault,
@@ -28,16 +30,16 @@ from tests.refresh.faulty_server import (
     talks_nonsense,
 )
 
-from .conftest import Capturing, bodies, capture_many, codes, source
-from .site import Reply, Site
+from .conftest import Capturing, bodies, capture_many, codes, outcomes, source
+from .site import Asked, Reply, Site
 
 ACME = "prices.acme.example"
 PRICES = b'{"h100": 2.99}'
-JSON = {"content-type": "application/json"}
-GOOD = Reply(200, PRICES, JSON)
+GOOD = Reply(200, PRICES)
 
 FAULTS: dict[str, tuple[Fault, str, int]] = {
     # what the host does -> the outcome, and how often it is asked
+    "answers": (says(200, PRICES, content_type="application/json"), "ok", 1),
     "forbids": (says(403, b"no"), "http_403", 1),
     "fails each time": (says(500, b"oops"), "http_5xx", 3),
     "closes for an hour": (says(429, retry_after="3600"), "http_429", 1),
@@ -58,39 +60,32 @@ FAULTS: dict[str, tuple[Fault, str, int]] = {
 
 
 @pytest.fixture
-def pages(tmp_path: Path) -> Path:
-    """The saved page of a source that has no fault."""
-    folder = tmp_path / "pages" / "good"
-    folder.mkdir(parents=True)
-    (folder / "gpus.json").write_bytes(PRICES)
-    row = {"url": "https://prices.good.example/gpus", "headers": JSON, "file": "gpus.json"}
-    (folder / "index.json").write_text(json.dumps([row]))
-    return folder.parent
+def no_pages(tmp_path: Path) -> Path:
+    (tmp_path / "pages").mkdir()
+    return tmp_path / "pages"
 
 
-def test_a_fault_has_its_outcome_and_spares_the_other_source(pages: Path, archive: Archive) -> None:
+def test_a_fault_has_its_outcome_and_spares_the_other_source(no_pages: Path, archive: Archive) -> None:
     """All sources are captured together, each from a host with another fault."""
-    sources = {f"s{number}": fault for number, fault in enumerate(FAULTS)}
+    names = {fault: f"s{number}" for number, fault in enumerate(FAULTS)}
     configs = [
         source(
             name,
             requests=[{"url": f"https://prices.{name}.example/gpus", "content_types": ["application/json"]}],
             max_body_bytes=2**20,
         )
-        for name in sources
+        for name in names.values()
     ]
     limits = {"response_seconds": 2, "read_seconds": 0.8}
-    with FaultyServer(pages, {name: FAULTS[fault][0] for name, fault in sources.items()}) as server:
-        captures = capture_many(server.base_url, archive, [*configs, source("good")], limits)
-    good = captures.pop("good")
-    assert (good.status, bodies(archive, good)) == ("captured", [PRICES])
-    found = {sources[name]: (*codes(captured), server.asked[name]) for name, captured in captures.items()}
+    with FaultyServer(no_pages, {names[fault]: does for fault, (does, *_) in FAULTS.items()}) as server:
+        captures = capture_many(server.base_url, archive, configs, limits)
+        found = {fault: (*codes(captures[name]), server.asked[name]) for fault, name in names.items()}
     assert found == {fault: (code, times) for fault, (_, code, times) in FAULTS.items()}
+    assert bodies(archive, captures.pop(names["answers"])) == [PRICES]
     for captured in captures.values():
-        (entry,) = captured.entries
-        assert captured.status == "failed"
-        assert (captured.error or "").startswith(f"{entry.outcome}: {entry.outcome.sentence}: ")
-        assert archive.answers(captured) == []
+        (code,) = codes(captured)
+        assert (captured.error or "").startswith(f"{code}: {OutcomeCode(code).sentence}: ")
+        assert (captured.status, archive.answers(captured)) == ("failed", [])
 
 
 def test_a_connection_that_is_refused_or_not_encrypted(capture: Capturing, site: Site) -> None:
@@ -100,7 +95,7 @@ def test_a_connection_that_is_refused_or_not_encrypted(capture: Capturing, site:
 
 
 def test_untrusted_certificate_is_refused(
-    capture: Capturing, pages: Path, monkeypatch: pytest.MonkeyPatch
+    capture: Capturing, no_pages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Site(UNTRUSTED) as secure:
         secure.say(ACME, "/gpus", GOOD)
@@ -109,19 +104,19 @@ def test_untrusted_certificate_is_refused(
 
         monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))  # the user's own trust, the same server
         assert capture(source(), base_url=secure.base_url).status == "captured"
-    with FaultyServer(pages, {"acme": drips}) as server:  # the deadline holds over TLS, too
+    with FaultyServer(no_pages, {"acme": drips}) as server:  # the deadline holds over TLS, too
         captured = capture(source(), base_url=server.tls_url, response_seconds=0.3)
     assert codes(captured) == ["response_timeout"]
 
 
-def test_the_time_of_a_source_ends_its_visit(capture: Capturing, pages: Path) -> None:
+def test_the_time_of_a_source_ends_its_visit(capture: Capturing, no_pages: Path) -> None:
     """Also a read whose own timeout is longer."""
     config = source(
         time_limit_seconds=0.3,
         requests=[{"url": f"https://{ACME}/gpus"}, {"url": f"https://{ACME}/more"}],
     )
     for fault in (drips, falls_silent):
-        with FaultyServer(pages, {"acme": fault}) as server:
+        with FaultyServer(no_pages, {"acme": fault}) as server:
             captured = capture(config, base_url=server.base_url, read_seconds=60)
         assert [(entry.outcome, entry.sent) for entry in captured.entries] == [
             ("source_timeout", True),
@@ -129,3 +124,47 @@ def test_the_time_of_a_source_ends_its_visit(capture: Capturing, pages: Path) ->
         ]
         assert captured.entries[1].error == "not asked: the source's 0.3 s are used up"
         assert server.asked["acme"] == 1
+
+
+# --- interruptions --------------------------------------------------------------------------------------
+
+CAPTURES = """
+import sys
+from pathlib import Path
+from pipeline.capture.archive import Archive
+from tests.capture.conftest import capture_many, source
+
+requests = [{"url": f"https://prices.acme.example/{page}"} for page in ("first", "hangs", "last")]
+capture_many(sys.argv[1], Archive(Path(sys.argv[2])), [source(requests=requests)], {"response_seconds": 1})
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_what_had_come_is_there(site: Site, archive: Archive, how: signal.Signals) -> None:
+    hanging, let_go = threading.Event(), threading.Event()
+
+    def hangs(asked: Asked) -> Reply:
+        hanging.set()
+        let_go.wait(60)
+        return Reply(200, b"too late")
+
+    site.say(ACME, "/first", Reply(200, b"first"))
+    site.route(ACME, "/hangs", hangs)
+    site.say(ACME, "/last", Reply(200, b"last"))
+    command = [sys.executable, "-c", CAPTURES, site.base_url, str(archive.root)]
+    with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.PIPE) as process:
+        assert hanging.wait(60)
+        process.send_signal(how)
+        process.communicate(timeout=60)
+    let_go.set()
+
+    assert process.returncode != 0
+    (capture,) = archive.captures("acme")
+    assert bodies(archive, capture) == [b"first"]
+    assert [asked.target for asked in site.pages_asked()] == ["/first", "/hangs"]
+    if how is signal.SIGKILL:
+        assert (capture.status, outcomes(capture)) == (None, "/first ok")
+    else:  # Ctrl-C: the request under way ends, the rest is not asked, the capture is closed
+        assert capture.status == "partial"
+        assert outcomes(capture) == "/first ok, /hangs response_timeout, /last given_up"
+        assert capture.entries[-1].error == "not asked: the refresh was interrupted"

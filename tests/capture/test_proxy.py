@@ -1,11 +1,12 @@
 """Requests through the user's proxy."""
 
 import base64
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from pipeline.refresh.inputs import capture_sources
 from tests.conftest import gpufare
 from tests.refresh.faulty_server import UNTRUSTED, refusing
 
-from .conftest import FAST, bodies, capture_one, codes, module, moved, source, stored_bytes
+from .conftest import FAST, bodies, capture_many, codes, module, moved, source, stored_bytes
 from .connect_proxy import ConnectProxy
 from .site import Asked, Reply, Site
 
@@ -59,14 +60,15 @@ def proxy(secure_site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connec
 
 
 def live_all(
-    archive: Archive, *configs: SourceConfig, requests: Callable | None = None
+    archive: Archive, *configs: SourceConfig, requests: Any = None, **environment: str
 ) -> dict[str, Capture]:
     """Capture sources in the mode that asks the providers."""
     functions = module(requests=requests) if requests else module()
-    with Client(limits=Limits(**FAST, connect_seconds=5, read_seconds=5)) as client:
+    given = environment or os.environ
+    with Client(limits=Limits(**FAST, connect_seconds=5, read_seconds=5), environment=given) as client:
         return capture_all(
             configs,
-            environment={},
+            environment=environment,
             day=TODAY,
             archive=archive,
             client=client,
@@ -74,9 +76,9 @@ def live_all(
         )
 
 
-def live(archive: Archive, config: SourceConfig | None = None, url: str | None = None) -> Capture:
+def live(archive: Archive, config: SourceConfig | None = None, url: str = "", **environment: str) -> Capture:
     requests = (lambda config, environment: [Request(url)]) if url else None
-    return live_all(archive, config or source(), requests=requests)["acme"]
+    return live_all(archive, config or source(), requests=requests, **environment)["acme"]
 
 
 def test_the_proxy_opens_a_tunnel_and_resolves_the_name(
@@ -131,18 +133,14 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
     with ConnectProxy({f"{PRICES}:443": secure_site.port}, password=f"someone:{PASSWORD}") as proxy:
         address = proxy.url.replace("//", f"//someone:{PASSWORD_IN_ADDRESS}@")
         environment = {"GPUFARE_PROXY": f" {address}\n"}
-        with Client(limits=Limits(**FAST), environment=environment) as client:
-            captured = capture_one(
-                source(), environment=environment, day=TODAY, archive=archive, client=client
-            )
+        captured = live(archive, **environment)
     assert captured.status == "captured"
     assert SENT in proxy.heads[0]
     assert all("authorization" not in asked.headers for asked in secure_site.asked)
     kept = stored_bytes(archive).decode()
     assert "you said ${GPUFARE_PROXY}, ${GPUFARE_PROXY}" in kept
     proxy_set = proxy_in(environment)
-    credentials = (b"someone", PASSWORD.encode())
-    assert proxy_set == Proxy(proxy.url, "127.0.0.1", proxy.port, credentials)
+    assert proxy_set == Proxy(proxy.url, "127.0.0.1", proxy.port, (b"someone", PASSWORD.encode()))
     everything = f"{captured} {proxy_set!r} {proxy_set} {kept} {capfd.readouterr()}"
     assert not [each for each in (PASSWORD, PASSWORD_IN_ADDRESS, SENT) if each in everything]
     in_address = f"someone:{PASSWORD_IN_ADDRESS}"
@@ -181,8 +179,7 @@ def test_a_slow_host_behind_the_proxy_holds_up_no_other(
         return Reply(200, b"{}")
 
     def requests(config: SourceConfig, environment: object) -> list[Request]:
-        if config.name == "other":
-            slow_is_asked.wait(5)
+        assert config.name == "slow" or slow_is_asked.wait(5)
         return [Request(f"https://{config.api_hosts[0]}/gpus")]
 
     secure_site.route(PRICES, "/gpus", slow)
@@ -196,26 +193,14 @@ def test_a_slow_host_behind_the_proxy_holds_up_no_other(
 
 
 def test_who_waits_for_the_first_tunnel_has_a_time_limit() -> None:
-    door, waited = ProxyDoor(), []
-
-    def wait(seconds: float) -> None:
-        with suppress(TimeoutError), door.opened(seconds):
-            waited.append(seconds)
-
-    def run_apart(seconds: float) -> None:
-        thread = Thread(target=wait, args=(seconds,), daemon=True)
-        thread.start()
-        thread.join(timeout=5)
-        assert not thread.is_alive()
-
+    door = ProxyDoor()
     with door.opened(float("inf")) as tunnel_is_there:
         for seconds in (0.01, -1):
-            run_apart(seconds)
-        assert waited == []
+            with pytest.raises(TimeoutError), door.opened(seconds):
+                pass
         tunnel_is_there()
-        run_apart(0.02)
-    run_apart(0.03)
-    assert waited == [0.02, 0.03]
+        with door.opened(0.01), door.opened(0.01):
+            pass
 
 
 AT_THE_PROXY = {
@@ -278,8 +263,11 @@ def test_a_proxy_set_for_other_programs_is_not_used(
     for name in ("HTTPS_PROXY", "ALL_PROXY", "HTTP_PROXY"):
         monkeypatch.setenv(name, proxy.url)
     assert codes(live(archive)) == ["dns_error"]
+    with Site() as site:  # nor does a replay use either one
+        monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
+        site.say(PRICES, "/gpus", Reply(200, b"{}"))
+        assert capture_many(site, archive, [source()])["acme"].status == "captured"
     # A refresh takes the one of the environment that it is given, whose password is kept out of the captures.
-    monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
     with ConnectProxy(answers=b"HTTP/1.1 403 Forbidden\r\n\r\n") as given:
         environment = {"GPUFARE_PROXY": given.url}
         capture_sources([source_config("linode")], TODAY, archive, environment, limits=Limits(**FAST))
