@@ -1,5 +1,5 @@
-"""Sources of the catalogue against hosts that refuse, as real ones were seen to or as their evidence says. What
-is asked in place of what, and how each list is read, is in tests/sources."""
+"""Sources of the catalogue against hosts that refuse, as real ones were seen to or as their evidence says.
+How each list is read is in tests/sources."""
 
 import json
 from collections.abc import Callable
@@ -37,6 +37,10 @@ def visit(capture: Capturing, archive: Archive) -> Visit:
     return run
 
 
+def page(source: str, name: str) -> bytes:
+    return (PAGES / source / name).read_bytes()
+
+
 def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archive: Archive) -> None:
     """runpod/runpod-plugins-official#56, 2026-08-28. Everything but that field is read, and the key goes with
     every query and into no file."""
@@ -45,7 +49,7 @@ def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archiv
     def graphql(asked: Asked) -> Reply:
         if b"clusterPrice" in asked.body:
             return Reply(400, refusal.replace(b"GpuType", b"rpa_secret_key"), JSON)
-        return Reply(200, (PAGES / "runpod" / "gpu_types.json").read_bytes(), JSON)
+        return Reply(200, page("runpod", "gpu_types.json"), JSON)
 
     site.route("api.runpod.io", "/graphql", graphql)
     captured, outcome = visit("runpod", {"RUNPOD_API_KEY": "rpa_secret_key"})
@@ -63,63 +67,44 @@ def test_runpod_refuses_a_field_with_status_400(visit: Visit, site: Site, archiv
     assert all("authorization" not in asked.headers for asked in site.pages_asked()[2:])
 
 
-VERDA, OLD_VERDA = "api.verda.com/v1", "api.datacrunch.io/v1"
-PERIODS = "/long-term/periods"
-OCI, ORACLE = "apexapps.oracle.com/pls/apex/cetools/api/v1/products/", "www.oracle.com"
-THUNDER = "api.thundercompute.com:8443/v2"
-NO_THUNDER = {f"{THUNDER}/{name}": 401 for name in ("pricing", "specs", "status")}
+VERDA, PERIODS = "api.verda.com/v1", "long-term/periods"
+EARLIER = {
+    "api.datacrunch.io/v1/instance-types": "instance_types.json",
+    f"{VERDA}/{PERIODS}": "long_term_periods.json",
+    f"{VERDA}/{PERIODS}/instances": 404,
+}
+NO_THUNDER = {f"api.thundercompute.com:8443/v2/{name}": 401 for name in ("pricing", "specs", "status")}
 VOLTAGE = "cloud-api.voltagepark.com/api/v1"
-JARVIS = {"backendn.jarvislabs.net/misc/server_meta": 401}
-PLACES = {facts.url[8:].partition("?")[0] for facts in source_config("scaleway").requests if facts.optional}
-AS_IT_WAS = {
-    f"{OLD_VERDA}/instance-types": "instance_types.json",
-    f"{VERDA}{PERIODS}": "long_term_periods.json",
+SCALEWAYS = {
+    facts.url[8:].partition("?")[0] for facts in source_config("scaleway").requests if facts.optional
 }
 REFUSALS = [
-    # a source, answers other than its sample page: a status or a page -> the status, and whether it is read
+    # a source, answers other than its sample pages: a status or a page -> the status, and whether it is read
     ("verda", {f"{VERDA}/instance-availability": 401}, "captured", True),
     ("verda", {f"{VERDA}/instance-types": 403}, "partial", True),  # its page alone is enough
-    ("verda", {f"{VERDA}/instance-types": 403, f"{VERDA}{PERIODS}/instances": 404, **AS_IT_WAS}, "captured", True),
-    ("jarvislabs", JARVIS, "captured", True),
+    ("verda", {f"{VERDA}/instance-types": 403, **EARLIER}, "captured", True),
+    ("jarvislabs", {"backendn.jarvislabs.net/misc/server_meta": 401}, "captured", True),
     ("thundercompute", {}, "captured", True),
     ("thundercompute", NO_THUNDER, "captured", True),
     ("thundercompute", {**NO_THUNDER, "www.thundercompute.com/pricing": 403}, "failed", False),
     ("voltagepark", {f"{VOLTAGE}/instant-deploy-presets/": 401}, "captured", True),
-    ("voltagepark", {f"{VOLTAGE}/bare-metal/locations": 403}, "failed", False),
-    ("scaleway", dict.fromkeys(PLACES, 403), "captured", True),
-    ("oci", {OCI: 403, f"{ORACLE}/a/ocom/docs/pricing/cloud-price-list.json": "price_list.json"}, "captured", True),
-    ("oci", {OCI: 403}, "partial", False),
-]  # fmt: skip
-
-
-def price_list() -> bytes:
-    """Oracle's products in the shape of its last list."""
-    items = json.loads((PAGES / "oci" / "products.json").read_bytes())["items"]
-    prices = {item["partNumber"]: item["currencyCodeLocalizations"] for item in items}
-    by_currency = {
-        part: {each["currencyCode"]: price["value"] for each in local for price in each["prices"]}
-        for part, local in prices.items()
-        if local
-    }
-    return json.dumps({"items": by_currency}).encode()
+    ("voltagepark", {f"{VOLTAGE}/bare-metal/locations": 403}, "partial", True),
+    ("scaleway", dict.fromkeys(SCALEWAYS, 403), "captured", True),
+    ("oci", {"apexapps.oracle.com/pls/apex/cetools/api/v1/products/": 403}, "partial", False),
+]
 
 
 def test_sources_are_complete_without_what_others_make_up_for(visit: Visit, site: Site) -> None:
     found = []
     for source, answers, *_ in REFUSALS:
         site.handlers.clear()
-        for entry in json.loads((PAGES / source / "index.json").read_bytes()):
+        for entry in json.loads(page(source, "index.json")):
             parts = urlsplit(entry["url"])
-            page = Reply(200, (PAGES / source / entry["file"]).read_bytes(), entry["headers"])
-            site.say(parts.netloc, parts.path, page)
+            site.say(parts.netloc, parts.path, Reply(200, page(source, entry["file"]), entry["headers"]))
         for place, answer in answers.items():
             host, _, path = place.partition("/")
-            if isinstance(answer, int):
-                reply = Reply(answer, b'{"code": "no"}', JSON)
-            else:
-                file = PAGES / source / answer
-                reply = Reply(200, file.read_bytes() if file.exists() else price_list(), JSON)
-            site.say(host, f"/{path}", reply)
+            status, body = (answer, b"{}") if isinstance(answer, int) else (200, page(source, answer))
+            site.say(host, f"/{path}", Reply(status, body, JSON))
         captured, outcome = visit(source, {"JL_API_KEY": "expired-0123456789"})
         found.append((source, answers, captured.status, outcome.accepted))
     assert found == REFUSALS

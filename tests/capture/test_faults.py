@@ -11,24 +11,8 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.outcome import OutcomeCode
-from tests.refresh.faulty_server import (
-    UNTRUSTED,
-    Fault,
-    FaultyServer,
-    breaks_off,
-    drips,
-    drips_headers,
-    falls_silent,
-    hangs_up,
-    pads_without_end,
-    redirects_to,
-    refusing,
-    says,
-    sends,
-    sends_200_mb,
-    sends_gzip_bomb,
-    talks_nonsense,
-)
+from tests.refresh import faulty_server as host
+from tests.refresh.faulty_server import UNTRUSTED, Fault, FaultyServer
 
 from .conftest import Capturing, bodies, capture_many, codes, outcomes, source
 from .site import Asked, Reply, Site
@@ -39,23 +23,31 @@ GOOD = Reply(200, PRICES)
 
 FAULTS: dict[str, tuple[Fault, str, int]] = {
     # what the host does -> the outcome, and how often it is asked
-    "answers": (says(200, PRICES, content_type="application/json"), "ok", 1),
-    "forbids": (says(403, b"no"), "http_403", 1),
-    "fails each time": (says(500, b"oops"), "http_5xx", 3),
-    "closes for an hour": (says(429, retry_after="3600"), "http_429", 1),
-    "drips the body": (drips, "response_timeout", 1),
-    "drips the headers": (drips_headers, "response_timeout", 1),
-    "falls silent": (falls_silent, "read_timeout", 3),
-    "sends 200 MB": (sends_200_mb, "too_large", 1),
-    "pads without end": (pads_without_end, "too_large", 1),
-    "announces 200 MB": (sends(b"content-length: 209715200"), "too_large", 1),
-    "sends a gzip bomb": (sends_gzip_bomb, "too_large", 1),
-    "breaks off": (breaks_off, "incomplete_body", 3),
-    "hangs up": (hangs_up, "protocol_error", 3),
-    "talks nonsense": (talks_nonsense, "protocol_error", 3),
-    "sends HTML as JSON": (says(200, b"<html>", content_type="application/json"), "wrong_content_type", 1),
-    "redirects to metadata": (redirects_to("http://169.254.169.254/latest/", 301), "redirect_refused", 1),
-    "redirects to localhost": (redirects_to("http://localhost/", 307), "redirect_refused", 1),
+    "answers": (host.says(200, PRICES, content_type="application/json"), "ok", 1),
+    "forbids": (host.says(403, b"no"), "http_403", 1),
+    "fails each time": (host.says(500, b"oops"), "http_5xx", 3),
+    "closes for an hour": (host.says(429, retry_after="3600"), "http_429", 1),
+    "drips the body": (host.drips, "response_timeout", 1),
+    "drips the headers": (host.drips_headers, "response_timeout", 1),
+    "falls silent": (host.falls_silent, "read_timeout", 3),
+    "sends 200 MB": (host.sends_200_mb, "too_large", 1),
+    "pads without end": (host.pads_without_end, "too_large", 1),
+    "announces 200 MB": (host.sends(b"content-length: 209715200"), "too_large", 1),
+    "sends a gzip bomb": (host.sends_gzip_bomb, "too_large", 1),
+    "breaks off": (host.breaks_off, "incomplete_body", 3),
+    "hangs up": (host.hangs_up, "protocol_error", 3),
+    "talks nonsense": (host.talks_nonsense, "protocol_error", 3),
+    "sends HTML as JSON": (
+        host.says(200, b"<html>", content_type="application/json"),
+        "wrong_content_type",
+        1,
+    ),
+    "redirects to metadata": (
+        host.redirects_to("http://169.254.169.254/latest/", 301),
+        "redirect_refused",
+        1,
+    ),
+    "redirects to localhost": (host.redirects_to("http://localhost/", 307), "redirect_refused", 1),
 }
 
 
@@ -89,7 +81,7 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(no_pages: Path, arc
 
 
 def test_a_connection_that_is_refused_or_not_encrypted(capture: Capturing, site: Site) -> None:
-    with refusing() as base_url:
+    with host.refusing() as base_url:
         assert codes(capture(source(), base_url=base_url)) == ["connection_refused"]
     assert codes(capture(source(), base_url=f"https://127.0.0.1:{site.port}")) == ["tls_error"]
 
@@ -115,7 +107,7 @@ def test_the_time_of_a_source_ends_its_visit(capture: Capturing, no_pages: Path)
         time_limit_seconds=0.3,
         requests=[{"url": f"https://{ACME}/gpus"}, {"url": f"https://{ACME}/more"}],
     )
-    for fault in (drips, falls_silent):
+    for fault in (host.drips, host.falls_silent):
         with FaultyServer(no_pages, {"acme": fault}) as server:
             captured = capture(config, base_url=server.base_url, read_seconds=60)
         assert [(entry.outcome, entry.sent) for entry in captured.entries] == [

@@ -129,8 +129,8 @@ def test_a_module_gets_placeholders_of_its_keys_and_no_other_variable(
     assert KEY.encode() not in stored_bytes(archive)
 
 
-@pytest.mark.parametrize("by", ["module", "yaml"])
-def test_a_key_follows_a_link_to_the_same_origin_only(capture: Capturing, site: Site, by: str) -> None:
+def test_a_key_follows_a_link_to_the_same_origin_only(capture: Capturing, site: Site) -> None:
+    """By the source's module or by declared paging."""
     pages = {
         f"https://{ACME}/2": True,
         f"https://{ACME.upper()}:443/2": True,
@@ -138,25 +138,20 @@ def test_a_key_follows_a_link_to_the_same_origin_only(capture: Capturing, site: 
         f"https://{ACME}:8443/2": False,
         f"http://{ACME}/2": False,
     }
-    config = source(
-        requests=[{"url": f"https://{ACME}/gpus", "headers": {**ASK["headers"], "X-Team": "a"}}],
-        api_hosts=[ACME, f"{ACME}:8443", f"{ACME}:80"],
-        key_variables=["ACME_KEY"],
-        paging={"kind": "next_link", "field": "next"} if by == "yaml" else None,
-    )
-
-    def next_requests(answer, config):
-        return [Request(answer.json()["next"])] if "gpus" in answer.url else []
-
-    functions = module() if by == "yaml" else module(next_requests=next_requests)
+    facts = {"api_hosts": [ACME, f"{ACME}:8443", f"{ACME}:80"], "key_variables": ["ACME_KEY"]}
+    facts["requests"] = [{"url": f"https://{ACME}/gpus", "headers": ASK["headers"]}]
+    by_yaml = source(**facts, paging={"kind": "next_link", "field": "next"}), module()
+    following = lambda answer, config: [Request(answer.json()["next"])] if "gpus" in answer.url else []  # noqa: E731
+    by_module = source(**facts), module(next_requests=following)
     for host in (ACME, f"www.{ACME}", f"{ACME}:8443"):
         site.say(host, "/2", Reply(200, b"{}"))
-    sent = {}
-    for page in pages:
-        site.say(ACME, "/gpus", Reply(200, json.dumps({"next": page}).encode()))
-        assert capture(config, functions, {"ACME_KEY": "s3cret-value"}).status == "captured"
-        sent[page] = site.pages_asked()[-1].headers.get("authorization") == "Bearer s3cret-value"
-    assert sent == pages
+    for config, functions in (by_yaml, by_module):
+        sent = {}
+        for page in pages:
+            site.say(ACME, "/gpus", Reply(200, json.dumps({"next": page}).encode()))
+            assert capture(config, functions, {"ACME_KEY": "s3cret-value"}).status == "captured"
+            sent[page] = site.pages_asked()[-1].headers.get("authorization") == "Bearer s3cret-value"
+        assert sent == pages
 
 
 def test_another_machine_gets_no_key_over_plain_http(site: Site, archive: Archive) -> None:

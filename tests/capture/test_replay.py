@@ -18,7 +18,7 @@ from pipeline.sources import source_module
 from tests.conftest import PAGES
 from tests.pages_server import PagesServer
 
-from .conftest import DAY, Capturing, bodies, capture_many, codes, source
+from .conftest import DAY, bodies, capture_many, codes, source
 
 GPUS = "https://prices.acme.example/gpus"
 ONE = hashlib.sha256(b"[1]").hexdigest()
@@ -134,34 +134,26 @@ def test_a_folder_that_cannot_be_used_says_why(pages: Path, archive: Archive, tm
 
 
 def test_an_archived_capture_is_a_folder_of_pages(pages: Path, archive: Archive, tmp_path: Path) -> None:
-    save(
-        pages,
-        [row(observed_at="2026-08-22T06:00:00Z", sha256=ONE.upper())],
-        a="[1]",
-    )
+    save(pages, [row(observed_at="2026-08-22T06:00:00Z", sha256=ONE.upper())], a="[1]")
     captured = imported(pages, archive)
     (tmp_path / "moved").mkdir()
     (tmp_path / "moved" / "acme").symlink_to(archive.folder(captured))
-    other = Archive(tmp_path / "other")
-    assert bodies(other, imported(tmp_path / "moved", other)) == [b"[1]"]
+    assert archive.answers(imported(tmp_path / "moved", archive)) == archive.answers(captured)
 
 
-def test_pages_without_an_optional_answer_are_complete(
-    pages: Path, archive: Archive, capture: Capturing
-) -> None:
-    """Whether they are imported or served: a page that was not saved is not the host's answer, one that was
-    saved with an error is."""
+def test_pages_without_an_optional_answer_are_complete(pages: Path, archive: Archive) -> None:
+    """Imported or served: a page that was not saved is not the host's answer; one saved with an error is."""
     config = source(requests=[{"url": GPUS}, {"url": f"{GPUS}/stock", "optional": True}])
     rows = [row(), row(url=f"{GPUS}/stock", file=None, status=404)]
+    lacking = source("lacking", requests=[{"url": f"{GPUS}/other"}])
     for index in (rows[:1], rows):
         save(pages, index, a="{}")
         with PagesServer(pages) as server:
-            served = capture(config, base_url=server.base_url)
-            lacking = capture(source(requests=[{"url": f"{GPUS}/other"}]), base_url=server.base_url)
-        for captured in (served, imported(pages, archive, config)):
+            served = capture_many(server.base_url, archive, [config, lacking])
+        for captured in (served["acme"], imported(pages, archive, config)):
             assert (captured.status, len(captured.entries)) == ("captured", len(index))
             assert len(captured.warnings) == len(index) - 1
-        assert lacking.status == "failed"
+        assert served["lacking"].status == "failed"
 
 
 # --- over HTTP ------------------------------------------------------------------------------------------
@@ -182,30 +174,31 @@ def test_the_server_tells_requests_apart(pages: Path) -> None:
         row(file="h", url=f"{GPUS}/moved", status=302, headers={"location": "/gpus"}),
     ]
     save(pages, rows, **{letter: letter for letter in "abcdefghi"})
-    expected = {
-        ("/gpus",): "a",
-        ("/gpus?page=2",): "b",
-        ("/q", b"1"): "c",
-        ("/q", b"2"): "d",
-        ("/q", b"3"): 404,
-        ("/gpus", None, "other.example"): "e",
-        ("/gpus", None, "nobody.example"): 404,
-        ("/gpus", b""): 404,
-        ("/gpus?key=anything",): "f",
-        ("/gpus?key=a&more=1",): 404,
-        ("/gpus/East%20(N)",): "g",
-        ("/gpus/moved",): 302,
-        ("/usual?$skip=1",): "i",
-        ("/robots.txt",): 404,
-    }
+    expected: list[tuple[str, str, bytes | None, str | int]] = [
+        ("prices.acme.example", "/gpus", None, "a"),
+        ("prices.acme.example", "/gpus?page=2", None, "b"),
+        ("prices.acme.example", "/q", b"1", "c"),
+        ("prices.acme.example", "/q", b"2", "d"),
+        ("prices.acme.example", "/q", b"3", 404),
+        ("prices.acme.example", "/gpus", b"", 404),
+        ("other.example", "/gpus", None, "e"),
+        ("nobody.example", "/gpus", None, 404),
+        ("prices.acme.example", "/gpus?key=anything", None, "f"),
+        ("prices.acme.example", "/gpus?key=a&more=1", None, 404),
+        ("prices.acme.example", "/gpus/East%20(N)", None, "g"),
+        ("prices.acme.example", "/gpus/moved", None, 302),
+        ("prices.acme.example", "/usual?$skip=1", None, "i"),
+        ("prices.acme.example", "/robots.txt", None, 404),
+    ]
+    found = []
     with PagesServer(pages) as server, httpx.Client(base_url=server.base_url) as http:
-
-        def said(path: str, body: bytes | None = None, host: str = "prices.acme.example") -> str | int:
-            method = "GET" if body is None else "POST"
-            answer = http.request(method, path, headers={"host": host}, content=body)
-            return answer.text if answer.status_code == 200 else answer.status_code
-
-        assert {asked: said(*asked) for asked in expected} == expected
+        for host, path, body, _ in expected:
+            answer = http.request(
+                "GET" if body is None else "POST", path, headers={"host": host}, content=body
+            )
+            said = answer.text if answer.status_code == 200 else answer.status_code
+            found.append((host, path, body, said))
+    assert found == expected
 
 
 def test_the_live_path_over_the_sample_pages(archive: Archive) -> None:
