@@ -20,10 +20,11 @@ from .site import Asked, Reply, Site
 ACME = "prices.acme.example"
 PRICES = b'{"h100": 2.99}'
 GOOD = Reply(200, PRICES)
+AS_JSON = {"content_type": "application/json"}
 
 FAULTS: dict[str, tuple[Fault, str, int]] = {
     # what the host does -> the outcome, and how often it is asked
-    "answers": (host.says(200, PRICES, content_type="application/json"), "ok", 1),
+    "answers": (host.says(200, PRICES, **AS_JSON), "ok", 1),
     "forbids": (host.says(403, b"no"), "http_403", 1),
     "fails each time": (host.says(500, b"oops"), "http_5xx", 3),
     "closes for an hour": (host.says(429, retry_after="3600"), "http_429", 1),
@@ -37,16 +38,8 @@ FAULTS: dict[str, tuple[Fault, str, int]] = {
     "breaks off": (host.breaks_off, "incomplete_body", 3),
     "hangs up": (host.hangs_up, "protocol_error", 3),
     "talks nonsense": (host.talks_nonsense, "protocol_error", 3),
-    "sends HTML as JSON": (
-        host.says(200, b"<html>", content_type="application/json"),
-        "wrong_content_type",
-        1,
-    ),
-    "redirects to metadata": (
-        host.redirects_to("http://169.254.169.254/latest/", 301),
-        "redirect_refused",
-        1,
-    ),
+    "sends HTML as JSON": (host.says(200, b"<html>", **AS_JSON), "wrong_content_type", 1),
+    "redirects to metadata": (host.redirects_to("http://169.254.169.254/"), "redirect_refused", 1),
     "redirects to localhost": (host.redirects_to("http://localhost/", 307), "redirect_refused", 1),
 }
 
@@ -96,7 +89,7 @@ def test_untrusted_certificate_is_refused(
 
         monkeypatch.setenv("SSL_CERT_FILE", str(UNTRUSTED))  # the user's own trust, the same server
         assert capture(source(), base_url=secure.base_url).status == "captured"
-    with FaultyServer(no_pages, {"acme": drips}) as server:  # the deadline holds over TLS, too
+    with FaultyServer(no_pages, {"acme": host.drips}) as server:  # the deadline holds over TLS, too
         captured = capture(source(), base_url=server.tls_url, response_seconds=0.3)
     assert codes(captured) == ["response_timeout"]
 

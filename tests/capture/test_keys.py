@@ -37,13 +37,7 @@ KEYED: dict[str, Any] = {"requests": [ASK], "key_variables": ["ACME_KEY"]}
 
 
 def test_keys_are_filled_in_and_taken_out() -> None:
-    environment = {
-        "ACME_KEY": f" {KEY}\n",
-        "LONGER": KEY + "x",
-        "SHORT": "12345",
-        "BLANK": " ",
-        "HOME": "/root",
-    }
+    environment = {"ACME_KEY": f" {KEY}\n", "LONGER": KEY + "x", "SHORT": "12345", "BLANK": " ", "HOME": "/"}
     names = ("ACME_KEY", "LONGER", "SHORT", "BLANK")
     secrets = Secrets(environment, names)
     assert placeholders(environment, names) == {name: f"${{{name}}}" for name in names[:3]}
@@ -196,7 +190,11 @@ def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
     assert site.asked == []
 
 
-def test_every_variable_of_the_catalogues_requests_is_a_key_variable() -> None:
+def test_every_request_of_the_catalogue_may_be_sent_and_its_keys_are_declared() -> None:
+    wrong = []
     for name, config in configs().items():
         named = Secrets.names_in(str([facts.model_dump() for facts in config.requests]))
-        assert named <= set(config.key_variables), name
+        hosts = {facts.host for facts in config.requests}
+        if not named <= set(config.key_variables) or not hosts <= config.allowed_hosts or "" in hosts:
+            wrong.append((name, named, hosts))
+    assert wrong == []

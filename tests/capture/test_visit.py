@@ -14,10 +14,13 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client
 from pipeline.capture.visit import capture_all, check_day, first_requests, sharing_hosts
-from pipeline.catalog.source_config import SourceConfig, configs
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Answer, Request
+from pipeline.home.paths import Home
+from pipeline.refresh.refresh import refresh
+from tests.conftest import PAGES
 
 from .conftest import DAY, Capturing, bodies, capture_many, codes, module, source
 from .site import Asked, Reply, Site
@@ -309,24 +312,10 @@ def test_a_live_capture_is_of_today_only(archive: Archive) -> None:
     assert archive.sources() == []
 
 
-def test_a_replay_is_filed_under_the_day_and_time_that_it_stands_for(
-    capture: Capturing, site: Site, archive: Archive
-) -> None:
-    """Every page is asked for whole: a host whose validator is wrong could make an old price look fresh."""
-    headers = {"etag": '"v1"', "x-gpufare-observed-at": "2026-08-22T08:00:00+02:00"}
-    site.say(ACME, "/gpus", Reply(200, b"{}", headers), Reply(304))
-    captured = capture(source())
-    assert (captured.day, captured.replayed_from) == (DAY, site.base_url)
-    (answer,) = archive.answers(captured)
-    assert answer.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
-    assert codes(capture(source())) == ["http_other"]
-    assert not {"if-none-match", "if-modified-since"} & set(site.pages_asked()[1].headers)
-
-
 def test_a_disabled_source_is_not_asked(capture: Capturing, site: Site) -> None:
     captured = capture(source(disabled="its prices are drawn by a browser"))
     assert (captured.status, captured.error) == ("disabled", "its prices are drawn by a browser")
-    assert site.asked == []
+    assert (captured.day, captured.replayed_from, site.asked) == (DAY, site.base_url, [])
 
 
 def test_an_archive_that_cannot_be_written_fails_the_source_and_says_why(site: Site, tmp_path: Path) -> None:
@@ -337,6 +326,10 @@ def test_an_archive_that_cannot_be_written_fails_the_source_and_says_why(site: S
     assert error.startswith(f"the archive cannot be written: {place}/acme/{DAY}")
     way = f"a file is where a folder belongs, or a folder where a file does: move {place} away"
     assert error.endswith(f": Not a directory; {way}")
+    home = Home(tmp_path)
+    home.archive.write_text("a file")
+    report = refresh(home, pages=str(PAGES), sources=["azure"], environment={})
+    assert report.failure() == "nothing was published: no answer could be kept (1 asked)"
 
 
 def test_a_full_disk_fails_the_source_and_leaves_no_litter(site: Site, small_disk: Path) -> None:
@@ -346,10 +339,3 @@ def test_a_full_disk_fails_the_source_and_leaves_no_litter(site: Site, small_dis
     full = "0001.bin.gz: No space left on device; free some space or set GPUFARE_HOME to a folder on another"
     assert (captured.status, full in (captured.error or "")) == ("failed", True)
     assert not [*small_disk.rglob("*.gz"), *small_disk.rglob("*.writing")]
-
-
-def test_every_request_of_the_catalogue_may_be_sent() -> None:
-    for config in configs().values():
-        for facts in config.requests:
-            assert facts.host, facts.url
-            assert facts.host in config.allowed_hosts
