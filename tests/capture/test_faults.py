@@ -75,7 +75,8 @@ def test_a_fault_has_its_outcome_and_spares_the_other_source(no_pages: Path, arc
 
 def test_a_connection_that_is_refused_or_not_encrypted(capture: Capturing, site: Site) -> None:
     with host.refusing() as base_url:
-        assert codes(capture(source(), base_url=base_url)) == ["connection_refused"]
+        refused = capture(source(), base_url=base_url)
+    assert (codes(refused), refused.entries[0].file) == (["connection_refused"], None)
     assert codes(capture(source(), base_url=f"https://127.0.0.1:{site.port}")) == ["tls_error"]
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from pipeline.contracts.capture import Capture, capture_status, first_error, request_warnings, source_result
-from pipeline.contracts.outcome import OutcomeCode, SourceResult, attempt_preference
+from pipeline.contracts.outcome import OutcomeCode, SourceResult
 from pipeline.contracts.request import Entry
 
 DAY = date(2026, 8, 22)
@@ -112,19 +112,6 @@ def test_the_result_of_a_source() -> None:
     assert found == cases
 
 
-def test_which_attempt_of_a_day_is_preferred() -> None:
-    worst_first = [
-        ("partial", 9, 0, "20260822T09"),
-        ("failed", 10, 5, "20260822T01"),
-        ("partial", 10, 1, "20260822T02"),
-        ("captured", 1, 2, "20260822T03"),
-        ("captured", 1, 1, "20260822T03"),
-        ("captured", 0, 1, "20260822T04"),
-    ]
-    keys = [attempt_preference(*attempt) for attempt in worst_first]
-    assert keys == sorted(set(keys))
-
-
 def test_the_code_of_each_status_and_which_may_pass() -> None:
     codes = dict.fromkeys((204, 304, 399), "http_other") | dict.fromkeys((400, 402, 499), "http_4xx")
     codes |= {403: "http_403", 404: "http_404", 429: "http_429", 500: "http_5xx", 599: "http_5xx"}
@@ -134,23 +121,3 @@ def test_the_code_of_each_status_and_which_may_pass() -> None:
     assert [code for code in OutcomeCode if code.retryable] == passing
     not_asked = ["needs_key", "needs_permission", "retired"]
     assert [result for result in SourceResult if not result.asked] == not_asked
-
-
-def test_an_entry_saved_by_hand_is_completed() -> None:
-    outcomes: dict[str, dict[str, Any]] = {
-        "ok": {"file": "a"},
-        "empty_body": {},
-        "http_404": {"status": 404, "file": "a"},
-        "connection_failed": {"status": None},
-        "wrong_content_type": {"file": "a", "outcome": "wrong_content_type"},
-        "http_403": {"status": 403, "outcome": "of an earlier version"},
-    }
-    found = {code: Entry.model_validate({"url": "u", **row}) for code, row in outcomes.items()}
-    assert {code: entry.outcome for code, entry in found.items()} == {code: code for code in outcomes}
-    assert [code for code, entry in found.items() if entry.usable] == ["ok"]
-    row = {"url": "u", "method": "post", "body_sha256": "00", "headers": {"ETag": 1}, "other": "ignored"}
-    for stated in ("2026-08-22T06:00:00", "2026-08-22T08:00:00+02:00"):
-        whole = Entry.model_validate({**row, "observed_at": stated})
-        assert (whole.key, dict(whole.headers)) == ("POST u 00", {"etag": "1"})
-        assert whole.observed_at == datetime(2026, 8, 22, 6, tzinfo=UTC)
-    assert Entry.model_validate({"url": "u", "headers": None}).headers == {}
