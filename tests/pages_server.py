@@ -18,9 +18,7 @@ from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.request import Entry
 
-_NOT_PASSED_ON = frozenset(
-    {"connection", "content-encoding", "content-length", "date", "server", "transfer-encoding"}
-)
+_NOT_PASSED_ON = ("connection", "content-encoding", "content-length", "date", "server", "transfer-encoding")
 
 _NO_PAGE = 404, {NO_PAGE_HEADER: "1"}, b"no such page\n"
 
@@ -77,8 +75,7 @@ class PagesServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> Self:
-        seconds_until_a_shutdown_is_noticed = 0.02
-        Thread(target=self.serve_forever, args=(seconds_until_a_shutdown_is_noticed,), daemon=True).start()
+        Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -89,10 +86,10 @@ class PagesServer(ThreadingHTTPServer):
 def _all_pages(directory: Path) -> list[_Page]:
     known = configs()
     any_source = known["ecb"]  # for a made-up source, whose folder has an index
-    folders = sorted(path for path in directory.iterdir() if path.is_dir() and any(path.iterdir()))
     return [
         _Page(folder.name, folder, entry)
-        for folder in folders
+        for folder in sorted(directory.iterdir())
+        if folder.is_dir() and any(folder.iterdir())
         for entry in page_entries(folder, known.get(folder.name, any_source))
         if entry.status is not None
     ]
@@ -113,9 +110,8 @@ def _find(
     ]
     sent = None if body is None else sha256_of(body)
     exact = [page for page in at_address if page.entry.body_sha256 == sent]
-    if exact:
-        return exact[0]
-    return at_address[0] if len(at_address) == 1 else None
+    found = exact[:1] or at_address
+    return found[0] if len(found) == 1 else None
 
 
 def _is_target(url: str, target: str) -> bool:

@@ -17,7 +17,7 @@ from pipeline.capture.visit import capture_all
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 
-from .site import Site
+from .site import Reply, Site
 
 DAY = date(2026, 8, 22)
 
@@ -48,6 +48,10 @@ def module(**functions: Any) -> ModuleType:
     return made
 
 
+def moved(to: str, status: int = 302) -> Reply:
+    return Reply(status, b"", {"location": to})
+
+
 @pytest.fixture
 def site() -> Iterator[Site]:
     with Site() as site:
@@ -74,18 +78,39 @@ def capture_one(
 ) -> Capture:
     """Capture a single source with ``functions`` as its module; the other arguments are capture_all's."""
     made = functions or module()
-    return capture_all([config], module_of=lambda name: made, environment=environment or {}, **more)[
-        config.name
-    ]
+    captures = capture_all([config], module_of=lambda name: made, environment=environment or {}, **more)
+    return captures[config.name]
 
 
 def capture_many(
-    site: Site, archive: Archive, configs: Sequence[SourceConfig], **more: Any
+    server: Site | str, archive: Archive, configs: Sequence[SourceConfig], limits: Any = (), **more: Any
 ) -> dict[str, Capture]:
-    """Capture sources together from ``site``; the other arguments are capture_all's."""
+    """Capture sources together from a server or its address; the other arguments are capture_all's."""
     arguments = {"environment": {}, "module_of": lambda name: module(), **more}
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+    replay = ReplayServer(server if isinstance(server, str) else server.base_url)
+    with Client(limits=Limits(**FAST | dict(limits)), replay=replay) as client:
         return capture_all(configs, day=DAY, archive=archive, client=client, **arguments)
+
+
+Capturing = Callable[..., Capture]
+
+
+@pytest.fixture
+def capture(site: Site, archive: Archive) -> Capturing:
+    """Capture one source from ``site`` or another address; further keywords are limits."""
+
+    def run(
+        config: SourceConfig,
+        functions: ModuleType | None = None,
+        environment: dict[str, str] | None = None,
+        base_url: str | None = None,
+        **limits: Any,
+    ) -> Capture:
+        made = functions or module()
+        more = {"environment": environment or {}, "module_of": lambda name: made}
+        return capture_many(base_url or site, archive, [config], limits, **more)[config.name]
+
+    return run
 
 
 def rules(**facts: Any) -> Rules:
@@ -107,6 +132,11 @@ def codes(captured: Capture) -> list[str]:
     return [entry.outcome for entry in captured.entries]
 
 
+def outcomes(captured: Capture) -> str:
+    """Return the path and the outcome of each request, as "/gpus ok, /more http_404"."""
+    return ", ".join(f"/{entry.url.split('/', 3)[3]} {entry.outcome}" for entry in captured.entries)
+
+
 def bodies(archive: Archive, captured: Capture) -> list[bytes]:
     return [answer.body for answer in archive.answers(captured)]
 
@@ -116,24 +146,3 @@ def stored_bytes(archive: Archive) -> bytes:
     files = [path for path in archive.root.rglob("*") if path.is_file()]
     contents = [gzip.decompress(f.read_bytes()) if f.suffix == ".gz" else f.read_bytes() for f in files]
     return b"\n".join([*(str(file).encode() for file in files), *contents])
-
-
-Capturing = Callable[..., Capture]
-
-
-@pytest.fixture
-def capture(site: Site, archive: Archive) -> Capturing:
-    """Capture one source from ``site``; keywords other than module and environment are limits."""
-
-    def run(
-        config: SourceConfig,
-        functions: ModuleType | None = None,
-        environment: dict[str, str] | None = None,
-        base_url: str | None = None,
-        **limits: Any,
-    ) -> Capture:
-        chosen = Limits(**{**FAST, **limits})
-        with Client(limits=chosen, replay=ReplayServer(base_url or site.base_url)) as client:
-            return capture_one(config, functions, environment, day=DAY, archive=archive, client=client)
-
-    return run

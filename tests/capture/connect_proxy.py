@@ -4,20 +4,22 @@ import base64
 import socket
 import ssl
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from socketserver import StreamRequestHandler, ThreadingTCPServer
-from threading import Lock, Thread
-from types import TracebackType
+from socketserver import BaseRequestHandler, ThreadingTCPServer
+from threading import Thread
 from typing import Self
 
 
-class ConnectProxy:
+class ConnectProxy(ThreadingTCPServer):
     """``tunnels`` has the port on loopback of each ``host:port``; other hosts are answered with 502.
 
     ``password`` is the ``name:password`` that it wants. ``answers`` are raw bytes that it sends to every
     request in place of opening a tunnel. ``asked`` are the targets of all requests, ``heads`` their headers,
     and ``carried`` all bytes that went from the client into tunnels.
     """
+
+    daemon_threads = True
 
     def __init__(
         self,
@@ -27,93 +29,54 @@ class ConnectProxy:
         answers: bytes | None = None,
         certificate: Path | None = None,
     ) -> None:
+        super().__init__(("127.0.0.1", 0), BaseRequestHandler)
         self.tunnels = dict(tunnels or {})
         self.asked: list[str] = []
         self.heads: list[str] = []
         self.carried = b""
-        self._wants = password and f"Basic {base64.b64encode(password.encode()).decode()}"
+        self.port: int = self.server_address[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._wants = base64.b64encode(password.encode()).decode() if password else ""
         self._answers = answers
-        self._lock = Lock()
-        self._server = ThreadingTCPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
         if certificate is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def port(self) -> int:
-        return self._server.server_address[1]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+            self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()
 
-    def _handler(self) -> type[StreamRequestHandler]:
-        proxy = self
-
-        class Handler(StreamRequestHandler):
-            def handle(self) -> None:
-                proxy._serve(self.request)
-
-        return Handler
-
-    def _serve(self, client: socket.socket) -> None:
+    def finish_request(self, client: socket.socket, address: object) -> None:
         head = b""
         while b"\r\n\r\n" not in head and (received := client.recv(65536)):
             head += received
-        lines = head.decode("latin-1").split("\r\n")
-        method, target = [*lines[0].split(), "", ""][:2]
-        with self._lock:
-            self.asked.append(target)
-            self.heads.append(head.decode("latin-1"))
+        text = head.decode("latin-1")
+        target = [*text.split(" ", 2), "", ""][1]
+        self.heads.append(text)
+        self.asked.append(target)
         if self._answers is not None:
             client.sendall(self._answers)
-        elif (
-            self._wants
-            and f"proxy-authorization: {self._wants}".lower() not in head.decode("latin-1").lower()
-        ):
+        elif self._wants not in text:
             client.sendall(b"HTTP/1.1 407 Proxy Authentication Required\r\ncontent-length: 0\r\n\r\n")
-        elif method != "CONNECT" or target not in self.tunnels:
+        elif not text.startswith("CONNECT ") or target not in self.tunnels:
             client.sendall(b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n")
         else:
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            self._tunnel(client, self.tunnels[target])
+            with socket.create_connection(("127.0.0.1", self.tunnels[target])) as host:
+                Thread(target=self._pump, args=(host, client), daemon=True).start()
+                self._pump(client, host, noted=True)
 
-    def _tunnel(self, client: socket.socket, port: int) -> None:
-        with socket.create_connection(("127.0.0.1", port)) as host:
-            back = Thread(target=_pump, args=(host, client), daemon=True)
-            back.start()
-            while received := _received(client):
-                with self._lock:
-                    self.carried += received
-                host.sendall(received)
-            host.shutdown(socket.SHUT_WR)
-            back.join(timeout=5)
+    def handle_error(self, *where: object) -> None:
+        """Log nothing: a client may hang up."""
 
-
-def _pump(source: socket.socket, target: socket.socket) -> None:
-    try:
-        while received := _received(source):
-            target.sendall(received)
-    except OSError:
-        pass  # the client has what it wanted
-
-
-def _received(source: socket.socket) -> bytes:
-    try:
-        return source.recv(65536)
-    except OSError:
-        return b""
+    def _pump(self, source: socket.socket, target: socket.socket, noted: bool = False) -> None:
+        with suppress(OSError):  # either side has what it wanted
+            while received := source.recv(65536):
+                self.carried += received if noted else b""
+                target.sendall(received)
+            target.shutdown(socket.SHUT_WR)

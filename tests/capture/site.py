@@ -5,7 +5,6 @@ What goes wrong below HTTP (cut connections, slow drips, false lengths) is done 
 
 import logging
 import ssl
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,24 +21,23 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)  # only what gpufare logs 
 class Reply(Response):
     """A response with exactly the given headers, besides its length and date."""
 
+    default_mimetype = None
+
     def __init__(
         self, status: int = 200, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(body, status, dict(headers or {}))
-        if "content-type" not in {name.lower() for name in headers or {}}:
-            del self.headers["content-type"]
 
 
 @dataclass
 class Asked:
-    """A request as it arrived; ``headers`` in lower case, ``at`` from time.monotonic."""
+    """A request as it arrived, with its headers' names in lower case."""
 
     method: str
     host: str
     target: str
     headers: dict[str, str]
     body: bytes
-    at: float
 
 
 Route = Callable[[Asked], Reply]
@@ -98,5 +96,4 @@ class Site(HTTPServer):
 
 def _asked(request: Request) -> Asked:
     headers = {name.lower(): value for name, value in request.headers.items()}
-    target = request.environ["RAW_URI"]
-    return Asked(request.method, request.host, target, headers, request.get_data(), time.monotonic())
+    return Asked(request.method, request.host, request.environ["RAW_URI"], headers, request.get_data())

@@ -1,166 +1,240 @@
-"""The archive: each answer on disk at once, nothing overwritten, nothing believed unchecked."""
+"""The archive: each answer on disk at once, nothing overwritten, nothing believed unchecked, and a body that
+has not changed stored once, though every capture's folder is complete."""
 
 import gzip
 import json
-from datetime import UTC, date, datetime
+import shutil
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipeline.capture.archive import Archive, CaptureWriter
+from pipeline.capture.archive import Archive, began_at
 from pipeline.capture.index import PagesError, sha256_of
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.listing import Answer
 from pipeline.contracts.request import Entry
 
-DAY = date(2026, 8, 22)
+from .conftest import DAY, bodies
+
+NEXT = DAY + timedelta(days=1)
 MOMENT = datetime(2026, 8, 22, 6, 0, tzinfo=UTC)
-JSON = {"content-type": "application/json; charset=utf-8"}
+JSON = {"content-type": "Application/JSON; charset=utf-8"}
+BODY = b'{"h100": 2.99}' * 100
 
 
-def entry(path: str = "/gpus", **facts) -> Entry:
+def entry(path: str = "/gpus", **facts: Any) -> Entry:
     defaults = {"outcome": "ok", "headers": JSON, "observed_at": MOMENT}
     return Entry(url=f"https://a.example{path}", **{**defaults, **facts})
 
 
-def written(archive: Archive, *texts: bytes, status: str = "captured", day: date = DAY) -> Capture:
+def written(archive: Archive, *texts: bytes, status: Any = "captured", day: date = DAY) -> Capture:
     writer = archive.start("acme", day)
     for number, text in enumerate(texts):
         writer.add(entry(f"/{number}"), text)
     return writer.finish(status)
 
 
-def test_where_an_answer_lies(archive: Archive) -> None:
-    capture = written(archive, b'{"a":1}')
-    assert archive.folder(capture).parent == archive.root / "acme" / "2026-08-22"
-    assert sorted(path.name for path in archive.folder(capture).iterdir()) == ["0001.json.gz", "index.json"]
-    assert gzip.decompress((archive.folder(capture) / "0001.json.gz").read_bytes()) == b'{"a":1}'
-    content = json.loads((archive.folder(capture) / "index.json").read_text())
-    assert (content["source"], content["day"], content["status"]) == ("acme", "2026-08-22", "captured")
-    (kept,) = content["answers"]
-    assert kept["method"] == "GET"
-    assert kept["url"] == "https://a.example/0"
-    assert kept["file"] == "0001.json.gz"
-    assert kept["sha256"] == "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
-    assert kept["bytes"] == 7
-    assert kept["observed_at"] == "2026-08-22T06:00:00Z"
-    assert kept["headers"] == {"content-type": "application/json; charset=utf-8"}
+def stored(archive: Archive, capture: Capture, at: int = 0) -> Path:
+    return archive.folder(capture) / str(capture.entries[at].file)
+
+
+def overwrite(path: Path, content: bytes | None) -> None:
+    """Replace or delete a file of the archive, which is not writable."""
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
 
 
 def test_what_was_written_is_read_back(archive: Archive) -> None:
-    capture = written(archive, b'{"a":1}', "größe\0\xff".encode())
-    first, second = archive.answers(capture)
-    assert (first.url, first.body, first.observed_at, first.status) == (
-        "https://a.example/0",
-        b'{"a":1}',
-        MOMENT,
-        200,
-    )
-    assert first.headers == JSON
-    assert first.sha256 == sha256_of(b'{"a":1}')
-    assert second.body == "größe\0\xff".encode()
+    writer = archive.start("acme", DAY, replayed_from="http://127.0.0.1:1")
+    first = writer.add(entry("/0"), b'{"a":1}')
+    writer.add(entry("/1", observed_at=None), "größe\0\xff".encode())
+    capture = writer.finish()
+    folder = archive.folder(capture)
+    assert folder == archive.root / "acme" / "2026-08-22" / str(capture.capture_id)
+    assert abs(began_at(folder.name) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert sorted(path.name for path in folder.iterdir()) == ["0001.json.gz", "0002.json.gz", "index.json"]
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o444}
+    content = json.loads((folder / "index.json").read_text())
+    assert content.pop("duration_seconds") == capture.duration_seconds >= 0
+    assert content.pop("answers") == [each.model_dump(mode="json") for each in capture.entries]
+    assert content == {
+        "source": "acme",
+        "day": "2026-08-22",
+        "capture_id": folder.name,
+        "replayed_from": "http://127.0.0.1:1",
+        "status": "captured",
+        "error": None,
+    }
+    sha256 = "015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862"
+    assert first == capture.entries[0] == entry("/0", file="0001.json.gz", sha256=sha256, bytes=7)
+    assert (capture.replayed_from, capture.day, capture.damaged) == ("http://127.0.0.1:1", DAY, False)
+    body = "größe\0\xff".encode()
+    assert archive.answers(capture) == [
+        Answer("https://a.example/0", b'{"a":1}', MOMENT, sha256, headers=JSON),
+        Answer("https://a.example/1", body, datetime(2026, 8, 22, tzinfo=UTC), sha256_of(body), headers=JSON),
+    ]
 
 
 def test_only_what_a_reader_may_read_is_an_answer(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
-    writer.add(entry("/blocked", status=403, outcome="http_403"), b"<html>challenge</html>")
-    writer.add(entry("/html", outcome="wrong_content_type"), b"<html>")
-    writer.add(entry("/refused", status=None, outcome="connection_refused"), None)
-    writer.add(entry("/empty", outcome="empty_body"), b"")
-    writer.add(entry("/good"), b"{}")
-    capture = writer.finish("partial")
-    assert [answer.body for answer in archive.answers(capture)] == [b"{}"]
-    assert len(capture.entries) == 5
-    assert capture.entries[0].bytes == 22
-
-
-def test_an_answer_is_on_disk_before_the_next_is_asked(archive: Archive) -> None:
+    kept = [
+        writer.add(entry("/blocked", status=403, outcome="http_403", headers={}), b"<html>"),
+        writer.add(entry("/a", outcome="wrong_content_type", headers={"content-type": "text/html"}), b"<p>"),
+        writer.add(entry("/refused", status=None, outcome="connection_refused"), None),
+        writer.add(entry("/empty", outcome="empty_body"), b""),
+        writer.add(entry("/good", headers={"content-type": "text/csv"}), b"{}"),
+    ]  # fmt: skip
+    assert [each.file for each in kept] == ["0001.bin.gz", "0002.html.gz", None, None, "0005.csv.gz"]
+    capture = writer.finish(error="acme.paging: broken")
+    assert bodies(archive, capture) == [b"{}"]
+    forbids = "http_403: the host forbids the request (403) (and 3 more requests failed)"
+    assert (capture.status, capture.error) == ("partial", f"{forbids}; acme.paging: broken")
+    assert written(archive, b"{}", status=None).error is None
     writer = archive.start("acme", DAY)
-    writer.add(entry("/1"), b"one")
-    writer.add(entry("/2"), b"two")
-    # Here the process dies: nothing more is called.
-    (interrupted,) = Archive(archive.root).captures("acme")
-    assert interrupted.status is None
-    assert [answer.body for answer in archive.answers(interrupted)] == [b"one", b"two"]
+    writer.add(entry(), b"{}")
+    assert writer.finish(error="broken").status == "partial"
 
 
-def test_truncated_line_is_skipped(archive: Archive) -> None:
+def test_an_interrupted_capture_keeps_its_answers(archive: Archive) -> None:
     writer = archive.start("acme", DAY)
-    writer.add(entry("/1"), b"one")
-    with (writer.folder / "journal.jsonl").open("a") as journal:
-        journal.write('{"method": "GET", "url": "https://a.exa')
-    (interrupted,) = archive.captures("acme")
-    assert [answer.body for answer in archive.answers(interrupted)] == [b"one"]
-
-
-def test_a_file_half_written_is_not_taken_for_a_whole_one(archive: Archive) -> None:
-    writer = archive.start("acme", DAY)
+    assert archive.captures("acme")[0].entries == ()
     (writer.folder / ".0001.json.gz.writing").write_bytes(b"\x1f\x8b half")
-    writer.add(entry(), b"whole")
-    assert [answer.body for answer in archive.answers(writer.finish("captured"))] == [b"whole"]
+    writer.add(entry("/0"), b"one")
+    writer.add(entry("/1"), b"two")
+    with (writer.folder / "journal.jsonl").open("a") as journal:
+        journal.write('{"method": "GET", "url": "https://a.exa')  # truncated
+    (interrupted,) = archive.captures("acme")
+    assert (interrupted.status, interrupted.error) == (None, "the capture was interrupted")
+    assert bodies(archive, interrupted) == [b"one", b"two"]
+    assert not (archive.folder(writer.finish()) / "journal.jsonl").exists()
+    broken = archive.start("acme", DAY)
+    (broken.folder / "journal.jsonl").write_text("{}\n")
+    damaged = archive.captures("acme")[-1]
+    assert (damaged.status, damaged.damaged, "url" in (damaged.error or "")) == (None, False, True)
 
 
 def test_nothing_is_overwritten(archive: Archive) -> None:
-    first, second = written(archive, b"one"), written(archive, b"two")
-    assert first.capture_id != second.capture_id
-    writer: CaptureWriter = archive.start("acme", DAY)
-    (writer.folder / "0001.json.gz").write_bytes(b"in the way")
-    with pytest.raises(GpufareError, match="never overwritten"):
-        writer.add(entry(), b"three")
-    assert (writer.folder / "0001.json.gz").read_bytes() == b"in the way"
-    assert (archive.folder(first) / "0001.json.gz").stat().st_mode & 0o222 == 0
+    """By a new file or by a link to an earlier one."""
+    assert written(archive, BODY).capture_id != written(archive, BODY).capture_id
+    for body in (b"another", BODY):
+        writer = archive.start("acme", NEXT)
+        in_the_way = writer.folder / "0001.json.gz"
+        in_the_way.write_bytes(b"in the way")
+        with pytest.raises(GpufareError) as refused:
+            writer.add(entry(), body)
+        assert str(refused.value) == f"{in_the_way} already exists; the archive is never overwritten"
+        assert in_the_way.read_bytes() == b"in the way"
 
 
-def test_captures_are_listed_by_source_and_day(archive: Archive) -> None:
-    written(archive, b"old", day=date(2026, 8, 20))
-    written(archive, b"morning")
-    written(archive, b"noon", status="partial")
-    written(archive, status="failed")
+def test_captures_are_listed_by_source_and_day(archive: Archive, tmp_path: Path) -> None:
+    old = written(archive, b"old", day=date(2026, 8, 20))
+    today = [written(archive, b"noon", status="partial"), written(archive, status="failed")]
     archive.start("acme", DAY)  # interrupted
-    assert archive.days("acme") == [date(2026, 8, 20), DAY]
-    assert archive.sources() == ["acme"]
-    assert len(archive.captures("acme")) == 5
-    assert len(archive.captures("acme", DAY)) == 4
+    written(archive, day=NEXT)
+    for folder in ("acme/notes", "acme/2026-08-22/notes", "bcme"):
+        (archive.root / folder).mkdir()
+    for file in ("acme/2026-08-24", "notes"):
+        (archive.root / file).write_text("a file")
+    assert archive.sources() == ["acme", "bcme"]
+    assert archive.days("acme") == [date(2026, 8, 20), DAY, NEXT]
+    assert [capture.day for capture in archive.captures("acme")] == [old.day, DAY, DAY, DAY, NEXT]
+    assert archive.captures("acme", DAY)[:2] == today
+    assert archive.captures("acme", DAY, without={str(today[0].capture_id)})[0] == today[1]
+    assert archive.days("other") == archive.captures("other", DAY) == Archive(tmp_path / "no").sources() == []
+    with pytest.raises(GpufareError, match=r"^a capture of acme on 2026-08-22 was not archived$"):
+        archive.folder(Capture(source="acme", day=DAY, capture_id=None, status="failed"))
 
 
-def test_a_changed_body_is_noticed(archive: Archive) -> None:
-    capture = written(archive, b"h100,2.99")
-    path = archive.folder(capture) / "0001.json.gz"
-    path.chmod(0o644)
-    path.write_bytes(gzip.compress(b"h100,0.29"))
-    with pytest.raises(PagesError, match=r"0001\.json\.gz was changed or damaged"):
-        archive.answers(capture)
+def test_damage_is_noticed_and_spoils_its_own_capture_only(archive: Archive) -> None:
+    capture, good = written(archive, b"h100,2.99"), written(archive, b"good")
+    path = stored(archive, capture)
+    index = path.with_name("index.json")
+    is_now, was = sha256_of(b"h100,0.29"), sha256_of(b"h100,2.99")
+    damages = {
+        gzip.compress(b"h100,0.29"): f"was changed or damaged: its SHA-256 is {is_now}; the index says {was}",
+        b"not gzip": "is damaged: Not a gzipped file (b'no')",
+        gzip.compress(b"h100,2.99")[:-4]: "is damaged: Compressed file ended before the end-of-stream",
+        None: f"is missing, though {index} names it",
+    }
+    for damage, said in damages.items():
+        overwrite(path, damage)
+        with pytest.raises(PagesError) as noticed:
+            archive.answers(capture)
+        assert str(noticed.value).startswith(f"{path} {said}")
+    for content, said in (
+        (b"{", " is not an index of answers: "),
+        (b'{"answers": [], "status": "?"}', ": '?' is not"),
+    ):
+        overwrite(index, content)
+        damaged, whole = archive.captures("acme")
+        assert (damaged.status, damaged.entries, damaged.damaged, whole) == ("failed", (), True, good)
+        assert (damaged.error or "").startswith(f"{index}{said}")
 
 
-@pytest.mark.parametrize("damage", [b"", b"not gzip", gzip.compress(b"h100,2.99", mtime=0)[:-4]])
-def test_a_damaged_body_is_noticed(archive: Archive, damage: bytes) -> None:
-    capture = written(archive, b"h100,2.99")
-    path = archive.folder(capture) / "0001.json.gz"
-    path.chmod(0o644)
-    path.write_bytes(damage)
-    with pytest.raises(PagesError, match=r"0001\.json\.gz"):
-        archive.answers(capture)
+# --- bodies that have not changed -----------------------------------------------------------------------
 
 
-def test_a_missing_body_is_noticed(archive: Archive) -> None:
-    capture = written(archive, b"h100,2.99")
-    (archive.folder(capture) / "0001.json.gz").unlink()
-    with pytest.raises(PagesError, match="is missing"):
-        archive.answers(capture)
+def names_of_the_file(archive: Archive, capture: Capture, at: int = 0) -> int:
+    return stored(archive, capture, at).stat().st_nlink
 
 
-def test_a_damaged_index_spoils_its_own_capture_only(archive: Archive) -> None:
-    bad = written(archive, b"bad")
-    index = archive.folder(bad) / "index.json"
-    index.chmod(0o644)
-    index.write_text("{")
-    damaged = archive.captures("acme")[-1]
-    assert (damaged.status, damaged.entries) == ("failed", ())
-    assert "index.json is not an index of answers" in (damaged.error or "")
+def test_an_equal_body_is_another_name_of_the_same_file(archive: Archive, tmp_path: Path) -> None:
+    first = written(archive, BODY, b"other", BODY)
+    second = written(archive, BODY, BODY + b" ", day=NEXT)
+    assert [names_of_the_file(archive, second, at) for at in (0, 1)] == [3, 1]
+    assert stored(archive, first).samefile(stored(archive, second))
+    # The folder is complete when it is copied and the rest is gone.
+    elsewhere = Archive(tmp_path / "elsewhere")
+    shutil.copytree(archive.folder(second), elsewhere.folder(second))
+    shutil.rmtree(archive.root / "acme" / str(DAY))
+    for place in (archive, elsewhere):
+        assert bodies(place, place.captures("acme")[0]) == [BODY, BODY + b" "]
 
 
-def test_folders_that_are_no_days_are_passed_over(archive: Archive, tmp_path: Path) -> None:
-    written(archive, b"one")
-    (archive.root / "acme" / "notes").mkdir()
-    (archive.root / "acme" / "2026-08-23").write_text("a file")
-    assert archive.days("acme") == [DAY]
+def test_the_newest_day_with_answers_is_linked_to(archive: Archive) -> None:
+    """Be it long ago, or interrupted twice since."""
+    first = written(archive, BODY, day=date(2026, 1, 1))
+    for at in range(3):
+        written(archive, status="failed", day=date(2026, 2, 1) + timedelta(days=at))
+    archive.start("acme", DAY).add(entry(), BODY)  # here the process dies
+    archive.start("acme", NEXT).add(entry(), BODY)  # and here again
+    assert names_of_the_file(archive, first) == 3
+    (last,) = archive.captures("acme", NEXT)
+    assert bodies(archive, last) == [BODY]
+
+
+def test_an_earlier_capture_that_is_broken_is_not_used(archive: Archive, tmp_path: Path) -> None:
+    """The earlier file is read before it gets a second name, so that damage is not handed on."""
+    (tmp_path / "outside.gz").write_bytes(gzip.compress(BODY))
+    damages: list[tuple[str, Callable[[bytes], bytes | None]]] = [
+        ("0001.json.gz", lambda content: None),
+        ("0001.json.gz", lambda content: gzip.compress(b"damaged")),
+        ("index.json", lambda content: b"{"),
+        ("index.json", lambda content: content.replace(b'"0001.json.gz"', b'"../../../../outside.gz"')),
+    ]
+    for file, damage in damages:
+        path = archive.folder(written(archive, BODY)) / file
+        overwrite(path, damage(path.read_bytes()))
+        second = written(archive, BODY, day=NEXT)
+        assert (names_of_the_file(archive, second), bodies(archive, second)) == (1, [BODY])
+        shutil.rmtree(archive.root)
+
+
+def test_a_day_that_cannot_be_listed_costs_space_and_not_the_capture(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(archive, BODY)
+
+    def unreadable(*_: object) -> list[Path]:
+        raise PermissionError(13, "Permission denied")  # as root, no mode of a folder does
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Archive, "capture_folders", unreadable)
+        writer = archive.start("acme", NEXT)
+    writer.add(entry(), BODY)
+    assert names_of_the_file(archive, writer.finish()) == 1

@@ -1,0 +1,200 @@
+"""Keys: sent to their own host only, and kept out of everything that is stored, shown or logged."""
+
+import hashlib
+import json
+import logging
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.response import RequestFailedError
+from pipeline.capture.http.secrets import Secrets, placeholders
+from pipeline.catalog.source_config import configs
+from pipeline.contracts.listing import Request
+
+from .conftest import Capturing, bodies, capture_many, codes, module, moved, source, stored_bytes
+from .site import Reply, Site
+
+ACME, CDN = "prices.acme.example", "cdn.acme.example"
+KEY = "k3y/0f+the test&"
+IN_A_URL = "k3y%2F0f%2Bthe%20test%26"
+SPELLINGS = (
+    KEY,
+    IN_A_URL,
+    "k3y/0f%2Bthe%20test%26",
+    "k3y%2F0f%2Bthe+test%26",
+    "k3y\\/0f+the test&",
+    "k3y/0f+the test&amp;",
+)
+ASK = {
+    "url": f"https://{ACME}/gpus?key=${{ACME_KEY}}",
+    "method": "POST",
+    "headers": {"Authorization": "Bearer ${ACME_KEY}"},
+    "json_body": {"key": "${ACME_KEY}"},
+}
+KEYED: dict[str, Any] = {"requests": [ASK], "key_variables": ["ACME_KEY"]}
+
+
+def test_keys_are_filled_in_and_taken_out() -> None:
+    environment = {"ACME_KEY": f" {KEY}\n", "LONGER": KEY + "x", "SHORT": "12345", "BLANK": " ", "HOME": "/"}
+    names = ("ACME_KEY", "LONGER", "SHORT", "BLANK")
+    secrets = Secrets(environment, names)
+    assert placeholders(environment, names) == {name: f"${{{name}}}" for name in names[:3]}
+    text = "${ACME_KEY} ${HOME} ${SHORT} ${} $ACME_KEY"
+    filled = secrets.fill(Request("https://a/?k=" + text, "POST", {"X": text}, text.encode() + b"\xff"))
+    said = "${HOME} 12345 ${} $ACME_KEY"
+    assert filled == Request(
+        f"https://a/?k={IN_A_URL} {said}", "POST", {"X": f"{KEY} {said}"}, f"{KEY} {said}".encode() + b"\xff"
+    )
+    assert secrets.fill(Request("https://a/")) == Request("https://a/")
+    with pytest.raises(RequestFailedError, match=r"^needs a key: set BLANK$"):
+        secrets.fill(Request("https://a/?${BLANK}"))
+    for spelling in SPELLINGS:
+        assert secrets.redact(f"<{spelling}>") == "<${ACME_KEY}>"
+        assert secrets.redact_bytes(f"<{spelling}>".encode()) == b"<${ACME_KEY}>"
+        assert secrets.contains_secret("other", f"<{spelling}>".encode())
+    assert secrets.redact(f"{KEY}x 12345") == "${LONGER} 12345"  # too short to be told from other text
+    assert not secrets.contains_secret("12345", b"")
+    assert secrets.names_in(f"{text} ${{B_2}} ${{2}}") == {"ACME_KEY", "HOME", "SHORT", "B_2"}
+    sensitive = """Authorization cookie proxy-authenticate proxy-authorization set-cookie set-cookie2
+    www-authenticate x-api-key x-auth-token""".split()  # noqa: SIM905
+    assert secrets.redact_headers(dict.fromkeys(sensitive, "v") | {"X-Echo": KEY}) == {
+        **{name.lower(): "[redacted]" for name in sensitive},
+        "x-echo": "${ACME_KEY}",
+    }
+
+
+def test_a_key_is_sent_and_stands_nowhere_else(
+    capture: Capturing, site: Site, archive: Archive, caplog: pytest.LogCaptureFixture
+) -> None:
+    sent = ", ".join(f'"{spelling}"' for spelling in SPELLINGS)
+    echo = f'{{"you sent": [{sent}], "next": "https://{ACME}/more?key={IN_A_URL}"}}'.encode()
+    site.say(ACME, "/gpus", Reply(200, echo, {"x-echo": KEY, "set-cookie": KEY}))
+    site.say(ACME, "/more", moved(f"https://evil.example/?key={SPELLINGS[3]}"))
+
+    def next_requests(answer, config):
+        return [Request(answer.json()["next"])] if "next" in answer.json() else []
+
+    with caplog.at_level(logging.DEBUG):
+        captured = capture(source(**KEYED), module(next_requests=next_requests), {"ACME_KEY": f" {KEY}\n"})
+    first, second = site.pages_asked()
+    assert (first.target, json.loads(first.body)) == (f"/gpus?key={IN_A_URL}", {"key": KEY})
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    assert second.target == f"/more?key={IN_A_URL}"  # the page was read without the key and asked with it
+    assert codes(captured) == ["ok", "redirect_refused"]
+    everything = f"{captured!r} {stored_bytes(archive)!r} {caplog.text}"
+    assert [spelling for spelling in SPELLINGS if spelling in everything] == []
+    kept = captured.entries[0]
+    assert kept.url == f"https://{ACME}/gpus?key=${{ACME_KEY}}"
+    assert kept.body_sha256 == hashlib.sha256(b'{"key":"${ACME_KEY}"}').hexdigest()
+
+
+def test_a_module_gets_placeholders_of_its_keys_and_no_other_variable(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    """Nor does an answer that asks for one. An error in the module shows no key that it got otherwise."""
+    seen = []
+
+    def requests(config, environment):
+        seen.append(environment)
+        body = json.dumps({"key": environment["ACME_KEY"]}).encode()
+        return [Request(f"https://{ACME}/gpus?key={environment['ACME_KEY']}", "POST", {}, body)]
+
+    def next_requests(answer, config):
+        yield Request(f"https://{ACME}/x?a=${{HOME_SECRET}}")
+        raise ValueError(f"{KEY} {'x' * 2000}")
+
+    site.say(ACME, "/gpus", Reply(200, f'{{"echo": "{KEY}"}}'.encode()))
+    site.say(ACME, "/x", Reply(200, b"{}"))
+    config = source(key_variables=["ACME_KEY", "ACME_TOKEN"])
+    environment = {"ACME_KEY": KEY, "ACME_TOKEN": " ", "HOME_SECRET": KEY}
+    captured = capture(config, module(requests=requests), environment)
+    assert seen == [{"ACME_KEY": "${ACME_KEY}"}]
+    (sent,) = site.pages_asked()
+    assert (sent.target, json.loads(sent.body)) == (f"/gpus?key={IN_A_URL}", {"key": KEY})
+    assert bodies(archive, captured) == [b'{"echo": "${ACME_KEY}"}']
+    asks = module(requests=lambda config, keys: [next(next_requests(None, None))])
+    assert capture(config, asks, environment).status == "captured"
+    assert site.pages_asked()[-1].target == "/x?a=${HOME_SECRET}"
+    broken = capture(config, module(requests=requests, next_requests=next_requests), environment)
+    assert (broken.error or "").startswith("acme.paging: ValueError: ${ACME_KEY} xxx")
+    assert len(broken.error or "") == 1000
+    assert KEY.encode() not in stored_bytes(archive)
+
+
+def test_a_key_follows_a_link_to_the_same_origin_only(capture: Capturing, site: Site) -> None:
+    """By the source's module or by declared paging."""
+    pages = {
+        f"https://{ACME}/2": True,
+        f"https://{ACME.upper()}:443/2": True,
+        f"https://www.{ACME}/2": False,
+        f"https://{ACME}:8443/2": False,
+        f"http://{ACME}/2": False,
+    }
+    facts = {"api_hosts": [ACME, f"{ACME}:8443", f"{ACME}:80"], "key_variables": ["ACME_KEY"]}
+    facts["requests"] = [{"url": f"https://{ACME}/gpus", "headers": ASK["headers"]}]
+    by_yaml = source(**facts, paging={"kind": "next_link", "field": "next"}), module()
+    following = lambda answer, config: [Request(answer.json()["next"])] if "gpus" in answer.url else []  # noqa: E731
+    by_module = source(**facts), module(next_requests=following)
+    for host in (ACME, f"www.{ACME}", f"{ACME}:8443"):
+        site.say(host, "/2", Reply(200, b"{}"))
+    for config, functions in (by_yaml, by_module):
+        sent = {}
+        for page in pages:
+            site.say(ACME, "/gpus", Reply(200, json.dumps({"next": page}).encode()))
+            assert capture(config, functions, {"ACME_KEY": "s3cret-value"}).status == "captured"
+            sent[page] = site.pages_asked()[-1].headers.get("authorization") == "Bearer s3cret-value"
+        assert sent == pages
+
+
+def test_another_machine_gets_no_key_over_plain_http(site: Site, archive: Archive) -> None:
+    """The address 0.0.0.0 leads to this machine, and is not a loopback address."""
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+
+    def replayed(host: str, key: str) -> tuple[str | None, list[str], list[str]]:
+        said: list[str] = []
+        site.asked.clear()
+        captures = capture_many(
+            f"http://{host}:{site.port}", archive, [source(**KEYED)],
+            environment={"ACME_KEY": key, "OTHER": "other"}, progress=said.append,
+        )  # fmt: skip
+        sent = [each.headers["authorization"] + each.body.decode() for each in site.pages_asked()]
+        return captures["acme"].status, sent, [line for line in said if "plain http" in line]
+
+    assert replayed("0.0.0.0", KEY) == (
+        "captured",
+        ['Bearer ${ACME_KEY}{"key":"${ACME_KEY}"}'],
+        [
+            f"http://0.0.0.0:{site.port} is plain http on another machine: keys are not sent to it, and its "
+            "requests have placeholders instead (ACME_KEY); use https or a server on this machine to send "
+            "them"
+        ],
+    )
+    assert replayed("0.0.0.0", "") == ("needs_key", [], [])
+    for host in ("127.0.0.1", "localhost"):
+        assert replayed(host, KEY) == ("captured", [f'Bearer {KEY}{{"key":"{KEY}"}}'], [])
+
+
+def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
+    capture: Capturing, site: Site, archive: Archive
+) -> None:
+    two_keys = source(**KEYED | {"key_variables": ["ACME_KEY", "ACME_TOKEN"]})
+    for environment in ({}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}):
+        captured = capture(two_keys, environment=environment)
+        assert (captured.status, captured.error) == ("needs_key", "needs_key: needs a key: set ACME_KEY")
+        assert archive.captures("acme")[-1] == captured
+        assert [(entry.outcome, entry.sent) for entry in captured.entries] == [("needs_key", False)]
+    captured = capture(two_keys, module(requests=lambda config, environment: []))
+    assert (captured.status, captured.error) == ("needs_key", "needs a key: set ACME_KEY, ACME_TOKEN")
+    assert site.asked == []
+
+
+def test_every_request_of_the_catalogue_may_be_sent_and_its_keys_are_declared() -> None:
+    wrong = []
+    for name, config in configs().items():
+        named = Secrets.names_in(str([facts.model_dump() for facts in config.requests]))
+        hosts = {facts.host for facts in config.requests}
+        if not named <= set(config.key_variables) or not hosts <= config.allowed_hosts or "" in hosts:
+            wrong.append((name, named, hosts))
+    assert wrong == []
