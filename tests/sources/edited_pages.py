@@ -120,3 +120,9 @@ def each(changes: Iterable[Any], *expected: Any) -> list[tuple[Any, Sequence[Any
 def at_six(day: date) -> datetime:
     """The time of an answer of a day."""
     return datetime.combine(day, time(6), OBSERVED_AT.tzinfo)
+
+
+def flight(text: str, piece: int = 90) -> str:
+    """A page with a text as the data of its scripts, in pieces that end anywhere."""
+    pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
+    return "".join(f"<script>self.__next_f.push([1,{json.dumps(part)}])</script>" for part in pieces)
