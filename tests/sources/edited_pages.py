@@ -39,6 +39,8 @@ def outcome(source: str, *answers: Any, columns: str = LABEL_AND_PRICE) -> list[
 def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
     return str(value) if isinstance(value, StrEnum) else value
 
 
