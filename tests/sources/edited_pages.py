@@ -95,13 +95,13 @@ def sample_row(source: str, name: str, *path: str | int) -> Any:
 
 
 def changed(row: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of a row with other fields; ``price.hourly`` is a field inside of another."""
+    """A copy of a row with other fields; ``prices.0.hourly`` is a field inside of others."""
     copy = deepcopy(dict(row))
     for name, value in change.items():
         *outer, last = name.split(".")
-        place = copy
+        place: Any = copy
         for field in outer:
-            place = place[field]
+            place = place[int(field) if isinstance(place, list) else field]
         if value is GONE:
             del place[last]
         else:

@@ -1,28 +1,11 @@
 """DigitalOcean's tables of Droplets under headings, and the sizes of its API."""
 
-from tests.sources.edited_pages import alone, each, edited, misread, misread_edits, outcome
+from tests.sources.edited_pages import edited, outcome
 from tests.sources.helpers import answer, contradicted, page, read, sample
 
 NAME = "droplets_pricing.html"
 PAGE = page("digitalocean", NAME)
 TABLE = PAGE[PAGE.index('<div class="overflow-auto">') : PAGE.index("<h3 id=")]
-
-
-def test_a_price_is_per_droplet_and_hour_or_rejected() -> None:
-    assert not misread_edits(
-        "digitalocean",
-        NAME,
-        "$35.28 per hour",
-        instead_of=[("NVIDIA H100 (8x)", "35.28", "USD")],
-        cases=[
-            *each(["$3175.20 per month", "$35.28/GPU/hour", "$35.28", "$35.28 per GPU"], "unreadable_price"),
-            *each(["$35.28 / droplet/hr", "$35.28<sup>1</sup> /hr"], ("NVIDIA H100 (8x)", "35.28", "USD")),
-            ("€35.28 per hour", [("NVIDIA H100 (8x)", "35.28", "EUR")]),
-            ("Contact sales", ["not_offered"]),
-            ("$0.00 per hour", ["zero_price"]),
-        ],
-        columns="raw_label native_price native_currency",
-    )
 
 
 def test_the_unit_may_stand_in_the_header() -> None:
@@ -31,14 +14,6 @@ def test_the_unit_may_stand_in_the_header() -> None:
         assert outcome("digitalocean", edited("digitalocean", NAME, *changes)) == outcome(
             "digitalocean", PAGE
         )
-
-
-def test_the_words_of_a_label_say_how_many_gpus() -> None:
-    label = "<td>NVIDIA H100 (8x)</td>"
-    cases = [("<td>NVIDIA H100 x8</td>", ["unknown_gpu_count"]), ("<td>8x H100</td>", [("8x H100", 8)])]
-    eight = [("NVIDIA H100 (8x)", 8)]
-    columns = "raw_label gpu_count"
-    assert not misread_edits("digitalocean", NAME, label, eight, cases, columns)
 
 
 def test_columns_may_move() -> None:
@@ -84,15 +59,3 @@ SIZE = {
     "available": True,
     "gpu_info": {"count": 1, "vram": {"amount": 80, "unit": "gib"}, "model": "nvidia_h100"},
 }
-
-
-def test_a_size_of_the_api_is_listed_in_each_region() -> None:
-    cases = [
-        ({}, [("nyc2", True, None), ("tor1", True, None)]),
-        ({"available": "yes"}, [("nyc2", None, None), ("tor1", None, None)]),
-        ({"regions": []}, [(None, False, None)]),
-        ({"regions": "tor1", "gpu_info.vram": 80, "disk_info": ["?"]}, [(None, True, None)]),
-        ({"gpu_info": "nvidia"}, ["missing_field"]),
-        ({"gpu_info": None, "regions": None}, ["changed: no GPU droplet in any answer"]),
-    ]
-    assert not misread("digitalocean", alone(SIZE), cases, columns="region available local_disk_gb")

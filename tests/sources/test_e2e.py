@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sources.edited_pages import each, edited, misread_edits, outcome
+from tests.sources.edited_pages import edited, outcome
 
 PRESSED = "px-4 py-2 bg-cyan-500/20"
 OTHER = "px-4 py-2 bg-gray-100"
@@ -38,29 +38,6 @@ def test_without_buttons_the_line_below_the_table_is_enough() -> None:
     bare = edited("e2e", "pricing.html", ("<button", "<i"), ("</button>", "</i>"))
     found = outcome("e2e", bare, columns="gpu_count")
     assert found == [1] * 30
-
-
-def test_an_hourly_price_is_in_dollars_and_of_an_hour() -> None:
-    cases = [
-        *each(["$3.77/min", "3.77", "₹3.77", "€3.77"], "unreadable_price"),
-        ("Contact us", ["not_offered"]),
-        ("$3.77/hr", [("NVIDIA H100", "on_demand", "3.77")]),
-    ]
-    hourly = [("NVIDIA H100", "on_demand", "3.77")]
-    assert not misread_edits("e2e", "pricing.html", "$3.77", hourly, cases, COLUMNS)
-
-
-def test_a_months_price_per_hour_is_not_a_months() -> None:
-    cases = each(["$3.24/hr", "$2,363.01/hr", "$2,363.01/month"], "unreadable_price")
-    monthly = [("NVIDIA H100", "reserved", "2363.01")]
-    assert not misread_edits("e2e", "pricing.html", "$2,363.01", monthly, cases, COLUMNS)
-
-
-def test_a_row_that_is_not_of_one_known_gpu_is_rejected() -> None:
-    terms = [("NVIDIA H100", "on_demand"), ("NVIDIA H100", "reserved"), ("NVIDIA H100", "reserved")]
-    cases = [("><", ["missing_field"] * 3), (">8x NVIDIA H100<", ["unknown_gpu_count"] * 3)]
-    columns = "raw_label price_kind"
-    assert not misread_edits("e2e", "pricing.html", ">NVIDIA H100<", terms, cases, columns)
 
 
 def test_a_new_column_of_prices_and_a_row_of_another_width_are_counted() -> None:

@@ -11,8 +11,8 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.parsing.paging import next_page
 from pipeline.sources import gcp as source
-from tests.sources.edited_pages import at_six, each, edited, misread, misread_edits, outcome
-from tests.sources.helpers import answer, contradicted, page, read
+from tests.sources.edited_pages import at_six, edited, outcome
+from tests.sources.helpers import answer, page, read
 
 NAME = "accelerator-optimized.html"
 US = ["us-central1", "us-east4"]
@@ -50,14 +50,6 @@ def one_gpu(*skus: dict[str, Any]) -> list[Any]:
 
 
 # --- the page ---
-
-
-def test_a_cell_is_dollars_per_hour_or_rejected() -> None:
-    cells = ["€88.49 / 1 hour", "$88.49 / 1 month", "88.49", "$88.49 $99.00"]
-    on_demand = [("a3-highgpu-8g", "88.49", "on_demand")]
-    cases = [*each(cells, "unreadable_price"), ("$88.49", on_demand), ("N/A", ["not_offered"])]
-    columns = "raw_label native_price price_kind"
-    assert not misread_edits("gcp", NAME, "$88.49 / 1 hour", on_demand, cases, columns)
 
 
 def test_a_price_of_a_third_way_of_the_scheduler_is_a_reject() -> None:
@@ -107,32 +99,6 @@ def test_prices_announced_for_a_later_day_hold_from_then_on(today: date, superse
     assert [price for price, _, flag in found if flag == "superseded"] == superseded
 
 
-def test_the_amounts_of_a_machine_must_say_how_many_gpus() -> None:
-    columns = "gpu_count vcpus ram_gib local_disk_gb"
-    cases = [
-        ("GPUs: 1/8 vCPUs: 6 Memory: 22GiB", [(0.125, 6, 22, None)]),
-        ("GPU: 8 vCPU: 1,208 Memory: 1.5GiB SSD: 6,000 GiB", [(8, 1208, 1.5, 6000 * 2**30 / 10**9)]),
-        *each(["vCPUs: 208", "GPUs: 0", "GPUs: 8x", "GPUs: 8 / many", ""], "unreadable_row"),
-    ]
-    machine = lambda parts: dated(NEW_YEAR, parts, Price="88")  # noqa: E731
-    assert not misread("gcp", machine, cases, columns)
-
-
-def test_a_row_that_only_names_a_family_is_no_machine() -> None:
-    def with_section(cells: str) -> Answer:
-        page = dated(NEW_YEAR, Price="88")
-        return replace(page, body=page.body.replace(b"<tr><td>", f"<tr>{cells}</tr><tr><td>".encode()))
-
-    machine = ("a3-highgpu-8g", "88")
-    cases = [
-        ('<td colspan="4">A3</td>', [machine]),
-        ("<td>A3</td><td></td><td></td><td></td>", [machine]),
-        ("<td>A3</td><td></td><td></td><td>$9</td>", [machine, "unreadable_row"]),
-        ("<td>A3</td><td>H100</td>", [machine, "unreadable_row"]),
-    ]
-    assert not misread("gcp", with_section, cases)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
@@ -152,13 +118,6 @@ def test_answers_without_machines_fail_the_source() -> None:
     headers = "<table><tr><th>Machine type</th><th>GPU</th><th>Components</th><th>Price</th></tr></table>"
     assert outcome("gcp", headers) == ["changed: the price tables have no machine"]
     assert outcome("gcp", catalog(CORE)) == ["changed: the catalogue has no GPU"]
-
-
-def test_a_machine_at_two_prices_is_flagged() -> None:
-    whole = page("gcp", NAME)
-    first = whole[whole.index("<table>") : whole.index("</table>") + 8]
-    twice = whole.replace("</body>", first.replace("$88.49 /", "$77.49 /") + "</body>")
-    assert contradicted("gcp", answer(twice)) == ["a3-highgpu-8g"] * 2
 
 
 # --- the billing catalogue ---

@@ -1,19 +1,6 @@
 """GMI Cloud's cards: lowest prices, which are flagged, and what is no price of a card."""
 
-from tests.sources.edited_pages import each, edited, misread_edits, outcome
-
-
-def test_a_card_has_a_floor_or_is_rejected() -> None:
-    cases = [
-        *each(["$2.60", "from <span>$2.60</span>"], "unknown_price_kind"),
-        *each(["Contact Sales", "Pre-order", "preorder now", "Coming soon"], "not_offered"),
-        *each(["from $2.6O", "from $2.60$3", "from $2.60/hr", "from €2.60"], "unreadable_price"),
-        ("from $0.00", ["zero_price"]),
-        ("from</span> <span>$2.60", ["unreadable_row"]),
-    ]
-    floor = [("NVIDIA H200", "2.6", "starting_price")]
-    columns = "raw_label native_price flag_reason"
-    assert not misread_edits("gmicloud", "pricing.html", "from $2.60", floor, cases, columns)
+from tests.sources.edited_pages import edited, outcome
 
 
 def test_a_price_per_gpu_hour_outside_of_the_cards_is_a_change() -> None:

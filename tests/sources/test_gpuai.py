@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.capture.site import Asked, Reply, Site
-from tests.sources.edited_pages import GONE, changed, each, misread, outcome, sample_row
+from tests.sources.edited_pages import changed, outcome, sample_row
 from tests.sources.helpers import answer, following, page, read
 from tests.sources.loopback import json_reply, visit
 
@@ -56,31 +56,3 @@ def test_an_offer_that_two_pages_show_is_one() -> None:
     assert outcome("gpuai", first, second) == [("b300", "50.62")] * 2 + ["duplicate"]
     nameless = pricing({"offering_id": None}, {"offering_id": None})
     assert outcome("gpuai", nameless) == [("b300", "50.62")] * 2
-
-
-def test_what_an_offer_states_of_its_terms() -> None:
-    community = {"capacity_class": "community", "community": True}
-    cases = [
-        ({}, [("marketplace_secure_vm", "on_demand", "USD", None)]),
-        ({"capacity_class": ""}, [("marketplace_secure_vm", "on_demand", "USD", None)]),
-        (community, [("marketplace_community_vm", "on_demand", "USD", None)]),
-        ({"deployment_type": None}, [("marketplace_secure", "on_demand", "USD", None)]),
-        ({"tier": "spot", "currency": "EUR"}, [("marketplace_secure_vm", "spot", "EUR", None)]),
-        *each([{"tier": "reserved"}, {"tier": None}, {"tier": GONE}], "unknown_price_kind"),
-        *each([{"capacity_class": "community"}, {"capacity_class": "sovereign"}], "unknown_terms"),
-        *each([{"community": None}, {"community": 0}, community | {"community": False}], "unknown_terms"),
-    ]
-    columns = "tier price_kind native_currency storage_usd_per_gb_month"
-    assert not misread("gpuai", pricing, cases, columns)
-
-
-def test_zero_is_an_unknown_size_and_more_disk_is_priced_where_it_can_be_had() -> None:
-    nothing = {"cpu_cores": 0, "ram_gb": 0, "instance_disk_gb": 0}
-    cases = [
-        (nothing, [(None, None, None, None)]),
-        ({"disk_configurable": True, "disk_price_per_gb_hour": 0.00028}, [(224, 1920, 1000, "0.2044")]),
-        ({"disk_configurable": True}, [(224, 1920, 1000, "0")]),
-        ({"disk_configurable": True, "disk_price_per_gb_hour": None}, [(224, 1920, 1000, None)]),
-        ({"disk_configurable": "yes"}, [(224, 1920, 1000, None)]),
-    ]
-    assert not misread("gpuai", pricing, cases, "vcpus ram_gib local_disk_gb storage_usd_per_gb_month")

@@ -5,40 +5,11 @@ import json
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import ReaderWarning
 from pipeline.sources import jarvislabs
-from tests.sources.edited_pages import alone, each, misread, misread_edits, outcome
+from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer, sample
 
 UNIT = '<span>$0.44</span><span class="unit">/hr</span>'
 META = json.loads(sample("jarvislabs_server_meta_2026-08.json"))
-
-
-def test_a_card_has_one_price_per_hour_or_is_rejected() -> None:
-    of_other_times = [
-        *("$320.00 / month", "$320.00 monthly", "$320.00</span><small>a month</small><span>", "$320 mo"),
-        *("$320.00, billed each year", "$320 USD/month", "$320 · monthly", "$320 daily", "$320 yr"),
-        *("$320 per week", "$320 a quarter", "$3 annually", "$0.01/minute", "$0.01 a second"),
-    ]
-    several = ["$0.44</span><span>$0.30", "$0.44</span><small>Spot</small><span>$0.19"]
-    cases = [
-        *each(of_other_times, "unreadable_price"),
-        *each(several, "unreadable_row"),
-        *each(["Reserved $0.30", "₹36"], "unreadable_price"),
-        *each(["Contact sales", "Sold out", "Talk to us"], "not_offered"),
-        *each(["$0.44", "$0.44 / hr", "$0.44/GPU/hr", "$0.44 per hour"], ("L4", "0.44")),
-    ]
-    spans = [(f"<span>{shown}</span>", expected) for shown, expected in cases]
-    assert not misread_edits("jarvislabs", "pricing.html", UNIT, [("L4", "0.44")], spans)
-
-
-def test_cards_as_running_text_keep_the_unit_with_its_price() -> None:
-    text = "<p>L4 Ada&nbsp;·&nbsp;24&nbsp;GB {} A100 Ampere · 40 GB $0.89 "
-    text += "H100 Hopper · 80 GB $2.69 /hr monthly</p>"
-    others = [("A100", "0.89", {"vram_gb": 40}), ("H100", "2.69", {"vram_gb": 80})]
-    cases = [
-        ("$0.44/GPU/hr", [("L4", "0.44", {"vram_gb": 24}), *others]),
-        ("$30 monthly", [*others, "unreadable_price"]),
-    ]
-    assert not misread("jarvislabs", text.format, cases, "raw_label native_price context")
 
 
 def test_server_meta_of_the_api() -> None:
@@ -61,23 +32,6 @@ def test_server_meta_of_the_api() -> None:
     assert found[10:] == ["not_offered"] * 2
     machine = outcome("jarvislabs", META, columns="gpu_count available vcpus ram_gib context")[4]
     assert machine == (1, True, 28, 112, {"vram_gb": 80})
-
-
-def test_a_gpu_of_server_meta_with_little_else() -> None:
-    cases = [
-        ({}, [("on_demand", None, None, {"vram_gb": 24})]),
-        ({"vram": "24 GiB", "num_gpus": 2}, [("on_demand", None, (1, 2), {"vram_gb": 24})]),
-        ({"vram": "much"}, [("on_demand", None, None, {})]),
-        ({"num_free_devices": 3}, [("on_demand", True, None, {"vram_gb": 24})]),
-        (
-            {"num_free_devices": 3, "effective_num_free_devices": 0},
-            [("on_demand", False, None, {"vram_gb": 24})],
-        ),
-        ({"price_per_hour": None, "spot_price": 0}, ["not_offered", "zero_price"]),
-        ({"num_gpus": "many"}, ["unknown_gpu_count"]),
-    ]
-    gpu = {"gpu_type": "L4", "price_per_hour": "0.44", "vram": 24}
-    assert not misread("jarvislabs", alone(gpu), cases, "price_kind available gpu_counts context")
 
 
 def test_new_and_missing_fields_of_server_meta_are_warnings() -> None:

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 from tests.sources.edited_pages import GONE, changed, each, flight, misread, outcome
-from tests.sources.helpers import answer, contradicted
 
 PLAN: dict[str, Any] = {
     "id": "plan_1",
@@ -54,7 +53,3 @@ def test_each_price_and_its_stock() -> None:
         ({"type": "locations"}, ["changed: the page's data has no plan"]),
     ]
     assert not misread("latitude", stream, cases, "available")
-
-
-def test_a_plan_at_two_prices_is_flagged() -> None:
-    assert len(contradicted("latitude", answer(stream({}, {"usd.hour": 53})))) == 2

@@ -8,7 +8,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import ReaderWarning
 from pipeline.offers.build import build_offers
 from pipeline.sources import source_module
-from tests.sources.edited_pages import GONE, alone, changed, each, misread, outcome
+from tests.sources.edited_pages import changed, misread, outcome
 from tests.sources.helpers import answer, page
 
 PRODUCTS: dict[str, Any] = json.loads(page("oci", "products.json"))
@@ -39,44 +39,6 @@ A10 = product("Compute - GPU - A10", 2, partNumber="B2")
 OF_H100, OF_A10 = ("OCI - Compute - GPU - H100", "10"), ("Compute - GPU - A10", "2")
 
 
-def test_a_product_per_gpu_hour_is_a_machine_however_it_is_spelled() -> None:
-    """Items of 2026-10-01: other things are sold by the GPU-hour, too."""
-    names = [
-        *("OCI- Compute - GPU - MI355X", "Oracle Cloud Infrastructure - Compute - GPU - B300"),
-        *("Compute - Bare Metal GPU Standard - X7", "Compute  - GPU - A10", "Compute - GPU - A100 - v2"),
-    ]
-    others = [
-        {"metricName": "Node Per Hour"},
-        {"serviceCategory": "Compute Cloud@Customer"},
-        {"serviceCategory": "Other Compute - GPU"},
-        {"metricName": GONE},
-    ]
-    cases = [
-        *[({"displayName": name}, [(name, "10", 1, "gpu_hour", None)]) for name in names],
-        ({"serviceCategory": "Compute - GPU - Other"}, [(*OF_H100, 1, "gpu_hour", None)]),
-        ({"displayName": "OCI - NVIDIA AI Enterprise - H100"}, ["other_product"]),
-        *each(others, "changed: no product billed per GPU-hour and no GPU shape"),
-    ]
-    assert not misread("oci", alone(H100), cases, "raw_label native_price gpu_count native_unit region")
-
-
-def test_a_product_has_one_pay_as_you_go_price() -> None:
-    pay, usd = "PAY_AS_YOU_GO", ("USD", "PAY_AS_YOU_GO", 10)
-    cases = [
-        (prices(("EUR", pay, 9), ("USD", "MONTHLY", 7), usd), [("10", "USD")]),
-        (prices(("USD", pay, "10.00"), usd), [("10", "USD")]),
-        (prices(("EUR", pay, 9.3)), [("9.3", "EUR")]),
-        (prices(("EUR", pay, 9), ("GBP", pay, 8)), ["not_offered"]),
-        (prices(("USD", "ANNUAL_COMMITMENT", 9)), ["not_offered"]),
-        (prices(("USD", pay, "Contact sales")), ["not_offered"]),
-        (prices(("USD", pay, 0)), ["zero_price"]),
-        (prices(("USD", pay, 9), ("USD", pay, 8)), ["conflicting_prices"]),
-        *each([[], ["?"], "none"], "not_offered"),
-    ]
-    changes = [({"currencyCodeLocalizations": local}, expected) for local, expected in cases]
-    assert not misread("oci", alone(H100), changes, "native_price native_currency")
-
-
 def test_the_prices_of_a_part_must_agree() -> None:
     dearer, unpriced = product("OCI - Compute - GPU - H100", 11), H100 | {"currencyCodeLocalizations": []}
     numberless = [part | {"partNumber": None} for part in (H100, A10)]
@@ -89,21 +51,7 @@ def test_the_prices_of_a_part_must_agree() -> None:
     assert not misread("oci", lambda items: items, cases)
 
 
-def test_a_shape_is_sold_at_the_price_of_its_part_if_it_is_shown_and_active() -> None:
-    eight = ("BM.GPU.H100.8", 8, "10", "on_demand", None, "gpu_hour")
-    spot = ("BM.GPU.H100.8", 8, "5", "spot", "preemptible_by_rule", "gpu_hour")
-    shown = [{}, {"hidden": None, "status": None}, {"hidden": False, "status": "ACTIVE"}]
-    hidden = [{"hidden": True}, {"status": "RETIRED"}, {"allowPreemptible": True, "hidden": True}]
-    of_parts = [{"products": [{"partNumber": "B1"}, {"partNumber": other}]} for other in ("B1", "B9")]
-    cases = [
-        *each([*shown, {"allowPreemptible": False}, {"name": "BM.GPU.H100.8 (new)"}, *of_parts], eight),
-        ({"allowPreemptible": True}, [eight, spot]),
-        *each(hidden, "not_offered"),
-        *each([{"gpuQty": 0.5}, {"gpuQty": -1}, {"gpuQty": "?"}], "unknown_gpu_count"),
-        *each([{"name": ""}, {"name": None}], "missing_field"),
-    ]
-    columns = "instance_type gpu_count native_price price_kind tier native_unit"
-    assert not misread("oci", lambda change: [H100, changed(SHAPE, change)], cases, columns)
+def test_a_shape_of_two_priced_parts_or_of_none_has_no_price() -> None:
     both = changed(SHAPE, {"products": [{"partNumber": "B1"}, {"partNumber": "B2"}]})
     assert outcome("oci", [H100, A10, both]) == ["incomplete_price"]
     assert outcome("oci", [H100, changed(SHAPE, {"products": []})]) == [OF_H100, "incomplete_price"]

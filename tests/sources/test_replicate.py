@@ -1,23 +1,12 @@
 """Replicate's hardware: from the text where it is there, or a clear failure."""
 
 from pipeline.gpus import identify
-from tests.sources.edited_pages import each, edited, misread, misread_edits, outcome
+from tests.sources.edited_pages import each, edited, misread, outcome
 
 NAME = "pricing.html"
 H100 = "<div>$ 0.001525<span>/sec</span></div><div>$ 5.49<span>/hr</span></div>"
 ONE = [("gpu-h100", "0.001525", 1)]
 COLUMNS = "instance_type native_price gpu_count"
-
-
-def test_a_row_has_a_price_per_second_that_agrees_with_the_hour_or_is_rejected() -> None:
-    cases = [
-        ("<div>$0.001525/sec</div><div>$54.90/hr</div>", ["conflicting_prices"]),
-        *each(["<div>€0.001525/sec</div>", "<div>$5.49/hr</div>", "<div>soon</div>"], "unreadable_price"),
-        ("<div>$0.000000/sec</div>", ["zero_price"]),
-        ("<div>Contact sales</div>", ["not_offered"]),
-        ("<div>$0.001525/sec</div>", ONE),
-    ]
-    assert not misread_edits("replicate", NAME, H100, ONE, cases, COLUMNS)
 
 
 def test_hardware_by_contract_is_reserved() -> None:

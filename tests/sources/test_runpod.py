@@ -2,14 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer
 from pipeline.sources.runpod import next_requests, retry_requests
-from tests.sources.edited_pages import GONE, alone, each, misread, outcome
+from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer
 
 CONFIG = source_config("runpod")
@@ -38,24 +37,6 @@ def test_every_kind_of_price() -> None:
     assert outcome("runpod", [gpu], columns="gpu_count min_gpu_count")[-1] == (16, 16)
 
 
-def test_a_tier_without_an_offer_has_a_price_of_0_or_of_half_a_dollar() -> None:
-    """As on 2026-09-29."""
-    offered = {"secureCloud": True, "securePrice": 0.5}
-    halves = {"securePrice": 0.5, "communitySpotPrice": "0.50", "oneMonthPrice": 0.5}
-    cases = [
-        (offered, [("secure", "0.5")]),
-        ({"securePrice": 2.39, "communityPrice": 0.5}, [("secure", "2.39"), "placeholder_suspected"]),
-        (halves, ["placeholder_suspected"] * 3),
-        ({"securePrice": 0, "communityPrice": "0"}, ["not_offered"] * 2),
-        ({"communityCloud": False, "communityPrice": 2.5, "communitySpotPrice": 0.5}, ["not_offered"] * 2),
-        *each(
-            [offered | {"securePrice": price} for price in (True, "3.49 per hour", [3])], "unreadable_price"
-        ),
-        ({"id": "unknown", "securePrice": 0}, ["not_a_gpu"]),
-    ]
-    assert not misread("runpod", alone(GPU), cases, "tier native_price")
-
-
 def test_a_plan_at_the_on_demand_price_is_not_a_discount() -> None:
     """Seen on 2026-09-27. It casts no doubt on the on-demand price, which stays in the rankings."""
     prices = {"communityCloud": True, "securePrice": 2.99, "communityPrice": 2.39}
@@ -64,36 +45,7 @@ def test_a_plan_at_the_on_demand_price_is_not_a_discount() -> None:
     assert found == [(None, None)] * 2 + [(30, "reserved_at_on_demand_price"), (90, None), (180, None)]
 
 
-def test_a_slice_counts_as_its_share_of_the_card() -> None:
-    mig = "NVIDIA H100 80GB HBM3 MIG 1g.20gb"
-    cases = [
-        ({"id": mig, "memoryInGb": 20}, [(0.25, "instance_hour", {"vram_gb": 80})]),
-        *each([{"id": mig, "memoryInGb": memory} for memory in (80, 0, None, "?")], "unknown_gpu_share"),
-        ({"id": mig.replace("H100", "X"), "memoryInGb": 20}, ["unknown_gpu_share"]),
-        ({"id": "NVIDIA L4", "memoryInGb": GONE}, [(1, "gpu_hour", {})]),
-    ]
-    card = (1, "gpu_hour", {"vram_gb": 80})
-    beside = [(change, [card, *expected]) for change, expected in cases]
-    columns = "gpu_count native_unit context"
-    assert not misread("runpod", lambda change: [SECURE, *alone(SECURE)(change)], beside, columns)
-
-
-def test_each_tier_has_its_own_pod_sizes() -> None:
-    def sizes(secure: Iterable[int] | None, community: Iterable[int] | None) -> list[tuple[int, ...] | None]:
-        return [None if each_size is None else tuple(each_size) for each_size in (secure, community)]
-
-    only_here = {"securePrice": GONE, "secureCloud": False, "maxGpuCount": 4}
-    cases = [
-        ({"maxGpuCountSecureCloud": 8, "maxGpuCountCommunityCloud": 4}, sizes(range(1, 9), range(1, 5))),
-        ({"maxGpuCountSecureCloud": 8, "minPodGpuCount": 2}, sizes(range(2, 9), None)),
-        ({"maxGpuCountSecureCloud": 0, "maxGpuCountCommunityCloud": None}, sizes(None, None)),
-        ({"maxGpuCount": 8}, sizes(None, None)),
-        ({"maxGpuCount": 8, "maxGpuCountSecureCloud": 4}, sizes(range(1, 5), None)),
-        (only_here, [(1, 2, 3, 4)]),
-        *each([{"maxGpuCountSecureCloud": count} for count in ("many", 2.5, -1)], None, "unknown_gpu_count"),
-    ]
-    both = SECURE | {"communityCloud": True, "communityPrice": 2.5}
-    assert not misread("runpod", alone(both), cases, "gpu_counts")
+def test_a_cluster_is_sold_whole() -> None:
     cluster = SECURE | {"securePrice": 0, "clusterPrice": 3, "maxGpuCount": 8, "maxGpuCountSecureCloud": 8}
     assert outcome("runpod", [cluster], columns="gpu_count gpu_counts") == [(16, None), "not_offered"]
     assert outcome("runpod", [GPU | {"clusterPrice": 3}]) == ["unknown_gpu_count"]

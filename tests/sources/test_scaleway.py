@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.sources.edited_pages import changed, each, misread, outcome
+from tests.sources.edited_pages import changed, misread, outcome
 from tests.sources.helpers import answer, page, sample
 
 ZONE = "https://api.scaleway.com/instance/v1/zones/fr-par-2/products/servers"
@@ -26,21 +26,6 @@ def test_types_with_all_their_fields() -> None:
     assert machine == (128, 960, 12800, {"vram_gb": 80})
     alone = outcome("scaleway", page("scaleway", "servers_pl-waw-2.json"), columns="region")
     assert alone == [None] * 3  # a file alone has no zone
-
-
-def test_a_server_is_rented_as_it_is_or_refused() -> None:
-    name = "H100-SXM-2-80G"
-    bare = {"gpu": "1", "gpu_info": None, "hourly_price": "0.7875"}
-    cases = [
-        ({"ncpus": 0, "ram": 0}, [("H100-SXM", "gpu_name", 2, "6.6198", None)]),
-        (bare, [(name, "instance_type", 1, "0.7875", None)]),
-        ({"end_of_service": True}, ["discontinued"]),
-        ({"mig_profile": "1g.10gb"}, ["unknown_gpu_share"]),
-        ({"hourly_price": "€6.62"}, ["unreadable_price"]),
-        *each([{"gpu": "many"}, {"gpu": -1}], "unknown_gpu_count"),
-        *each([{"gpu": 0}, {"gpu": "0"}, {"gpu": None}], "changed: no server type with a GPU"),
-    ]
-    assert not misread("scaleway", server, cases, "raw_label label_kind gpu_count native_price vcpus")
 
 
 def test_the_one_type_billed_by_the_hour_states_it() -> None:

@@ -3,8 +3,7 @@
 import json
 from typing import Any
 
-from tests.sources.edited_pages import changed, each, edited, flight, misread, misread_edits, outcome
-from tests.sources.helpers import page
+from tests.sources.edited_pages import changed, each, edited, flight, misread, outcome
 
 OFFER: dict[str, Any] = {
     "gpuName": "H100",
@@ -45,25 +44,6 @@ def test_a_machine_is_listed_in_each_of_its_regions() -> None:
         ({"gpuCount": 0}, ["changed: neither machines nor a table of prices"]),
     ]
     assert not misread("sesterce", console, cases, "region country available price_kind native_price")
-    machine = outcome("sesterce", console({}), columns="context tier vcpus ram_gib local_disk_gb gpu_count")[
-        0
-    ]
-    assert machine == ({"vram_total_gb": 160, "form_factor": "pcie"}, "vm", 32, 384, 7600, 2)
-
-
-def test_the_table_of_the_home_page_has_floors_and_the_advertisement_no_prices() -> None:
-    floors = outcome("sesterce", page("sesterce", "home.html"), columns="native_price flag_reason tier")
-    assert floors == [
-        (price, "starting_price", "lowest") for price in ("8.48", "4.11", "2.48", "1.83", "1.49", "0.76")
-    ]
-    cases = [
-        *each(['bbg-price">$2.4O', 'bbg-price">$2.48$3'], "unreadable_price"),
-        *each(['bbg-price">Contact us', 'bbg-price">Sold out'], "not_offered"),
-        ('bbg-price">€2.30', [("H200", "2.3", "EUR")]),
-    ]
-    columns = "raw_label native_price native_currency"
-    h200 = [("H200", "2.48", "USD")]
-    assert not misread_edits("sesterce", "home.html", 'bbg-price">$2.48', h200, cases, columns)
 
 
 def test_one_page_that_changed_does_not_stop_the_other() -> None:

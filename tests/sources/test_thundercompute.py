@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.sources.thundercompute import retry_requests
-from tests.sources.edited_pages import each, edited, misread_edits, outcome, sample_row
+from tests.sources.edited_pages import each, edited, outcome, sample_row
 from tests.sources.helpers import answer, contradicted, page
 
 NAME = "pricing.html"
@@ -31,26 +31,6 @@ def test_the_same_gpu_has_a_price_per_mode() -> None:
         assert outcome(SOURCE, unknown, columns="tier") == ["prototyping"] * 4 + ["unknown_terms"] * 4
     one_mode = answer(edited(SOURCE, NAME, ("Production</h2>", "Prototyping</h2>")))
     assert contradicted(SOURCE, one_mode) == ["L40", "L40"]
-
-
-def test_a_card_has_one_price_per_gpu_hour_or_is_rejected() -> None:
-    price = [("H100 PCIe", "1.38")]
-    cases = [
-        *each(["<strong>Contact us</strong>", "<strong>1.38</strong>"], "not_offered"),
-        ("<strong>$1.38</strong> GPU/hr <strong>$1.50</strong>", ["unreadable_row"]),
-        ("<strong>$0.00</strong>", ["zero_price"]),
-    ]
-    assert not misread_edits(SOURCE, NAME, "<strong>$1.38</strong>", price, cases)
-
-
-def test_prices_of_other_providers_and_of_sandboxes_are_not_read() -> None:
-    card = '<h2>{}</h2><div class="card"><h3>{}</h3><p>VRAM 80 GB</p><p>GPU/hr $12.29</p></div><p>(*)'
-    titles = [("Compared with AWS", "H100"), ("Production", "A100 on RunPod"), ("Production", "H100 sandbox")]
-    cases = [
-        *each([card.format(*title) for title in titles], "other_product"),
-        (card.format("Production", "Awsome H100"), [("Awsome H100", "12.29")]),
-    ]
-    assert not misread_edits(SOURCE, NAME, "<p>(*)", [], cases)
 
 
 # --- the API ---

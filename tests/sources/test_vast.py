@@ -11,7 +11,7 @@ from pipeline.gates.history import History
 from pipeline.gates.judge import screen
 from pipeline.offers.build import build_offers
 from pipeline.sources import vast as source
-from tests.sources.edited_pages import GONE, changed, each, misread, outcome
+from tests.sources.edited_pages import changed, each, misread, outcome
 from tests.sources.helpers import PAGES, answer, page
 
 CONFIG = source_config("vast")
@@ -45,38 +45,6 @@ def ask(change: dict[str, Any]) -> Answer:
 # --- an ask ---
 
 
-def test_an_ask_needs_a_name_a_number_and_a_price() -> None:
-    trimmed = {"id": GONE, "gpu_ram": GONE, "is_bid": GONE, "geolocation": GONE, "public_ipaddr": GONE}
-    cases = [
-        ({}, [("A100 SXM4", 4, "4.01", {"gpu_ram_mib": 81920})]),
-        (trimmed | {"num_gpus": "2", "dph_total": "0.70"}, [("A100 SXM4", 2, "0.7", {})]),
-        ({"dph_total": 65.01041666666667}, [("A100 SXM4", 4, "65.01041666666667", {"gpu_ram_mib": 81920})]),
-        ({"gpu_ram": "?", "resource_type": None}, [("A100 SXM4", 4, "4.01", {})]),
-        *each([{"dph_total": None}, {"num_gpus": None}, {"gpu_name": ""}], "missing_field"),
-        *each([{"num_gpus": "many"}, {"num_gpus": 0}], "unknown_gpu_count"),
-        ({"dph_total": 0}, ["zero_price"]),
-        ({"resource_type": "cpu"}, ["changed: no search shows any ask"]),
-    ]
-    assert not misread("vast", ask, cases, "raw_label gpu_count native_price context")
-
-
-def test_the_price_is_without_the_disk_which_is_charged_apart() -> None:
-    """4.0022 is 4.00 and 8 GB at 0.20 USD per GB and month of 720 hours."""
-    priced = {"dph_base": 4.0, "dph_total": 4.0022, "storage_cost": 0.2, "disk_space": 1425.0}
-    traffic = {"inet_up_cost": 0.004, "inet_down_cost": 0.003}
-    cases = [
-        (priced, [("4", None, "0.2", None, None)]),
-        (priced | {"dph_base": None, "storage_cost": "free"}, [("4.0022", 8, None, None, None)]),
-        (priced | {"min_bid": 2.0, "is_bid": True}, [("2", None, "0.2", None, None)]),
-        (priced | {"is_bid": True}, [("4", None, "0.2", None, None)]),
-        (priced | traffic, [("4", None, "0.2", "0.004", "0.003")]),
-        (priced | {"dph_total": 4.0}, [("4", None, "0.2", None, None)]),
-        (priced | {"dph_total": 3.99}, ["conflicting_prices"]),
-    ]
-    columns = "native_price local_disk_gb storage_usd_per_gb_month egress_usd_per_gb download_usd_per_gb"
-    assert not misread("vast", ask, cases, columns)
-
-
 def test_prices_without_disk_are_believed_the_day_after_prices_with_it() -> None:
     """As on the day on which a record of an earlier version is followed by one of this."""
     day = date(2026, 8, 22)
@@ -91,40 +59,7 @@ def test_prices_without_disk_are_believed_the_day_after_prices_with_it() -> None
     assert (screened.rejects, screened.failure) == ([], None)
 
 
-def test_what_an_ask_says_of_its_host() -> None:
-    host = {"cpu_ram": 262144, "cpu_cores": 64, "cpu_cores_effective": 32.0}
-    usual = ("Sweden, SE", None, None, None, None)
-    cases = [
-        ({"rentable": True, "rented": False, "geolocation": ", US"}, [("US", True, *usual[2:])]),
-        *each([{"rentable": False}, {"rentable": True, "rented": True}], ("Sweden, SE", False, *usual[2:])),
-        ({"rented": None}, [("Sweden, SE", True, *usual[2:])]),
-        *each([{"geolocation": ""}, {"geolocation": None}], (None, *usual[1:])),
-        (host, [(*usual[:2], 128, None, None)]),
-        ({"cpu_ram": 262144, "gpu_frac": 0.25}, [(*usual[:2], 64, None, None)]),
-        *each([{"cpu_ram": 262144}, host | {"cpu_ram": None}], usual),
-        ({"verification": "verified", "reliability": 0.9}, [(*usual[:3], "marketplace_verified", None)]),
-        ({"verification": "deverified"}, [(*usual[:3], "marketplace_deverified", "host_deverified")]),
-    ]
-    assert not misread("vast", ask, cases, "region available ram_gib tier flag_reason")
-    both = [{"reliability2": 0.8, "reliability": 0.9}, {"reliability2": None, "reliability": 0.9}]
-    assert not misread("vast", ask, [(both[0], [0.8]), (both[1], [0.9])], "reliability")
-
-
 # --- asks and bids ---
-
-
-def test_an_ask_is_let_at_its_price_and_at_the_least_bid() -> None:
-    flag = "spot_not_below_on_demand"
-    cases = [
-        ({"min_bid": 2.0}, [(*ON_DEMAND, None), ("spot", "2", None)]),
-        *each([{"min_bid": None}, {"min_bid": GONE}], (*ON_DEMAND, None)),
-        *[({"min_bid": dear}, [(*ON_DEMAND, None), ("spot", str(dear), flag)]) for dear in (4.01, 4.5)],
-        ({"min_bid": 4}, [(*ON_DEMAND, None), ("spot", "4", None)]),
-        ({"min_bid": 0}, [(*ON_DEMAND, None), "zero_price"]),
-        ({"min_bid": 4.5, "is_bid": True}, [("spot", "4.5", None)]),
-    ]
-    made = lambda change: asked(changed(BID, change))  # noqa: E731
-    assert not misread("vast", made, cases, f"{KIND_AND_PRICE} flag_reason")
 
 
 def test_an_ask_in_a_search_for_bids_must_be_marked_as_a_bid() -> None:

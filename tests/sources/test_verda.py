@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.sources.verda import retry_requests
-from tests.sources.edited_pages import GONE, alone, changed, each, misread, outcome
+from tests.sources.edited_pages import changed, each, misread, outcome
 from tests.sources.helpers import answer, sample
 
 TYPE: dict[str, Any] = {
@@ -62,47 +62,6 @@ def test_instance_types_of_the_api() -> None:
     assert outcome("verda", types, unreadable) == ["changed: a location's availability cannot be read"]
 
 
-def test_each_price_of_an_instance_type() -> None:
-    on_demand, spot = ("on_demand", None, "26", None), ("spot", None, "13", None)
-    serverless = {"serverless_price": "28.00", "serverless_spot_price": "14.00"}
-    containers = [("serverless", None, "28", None), ("spot", "serverless", "14", None)]
-    flag = "spot_not_below_on_demand"
-    dear = serverless | {"serverless_spot_price": "28"}
-    cases = [
-        ({"price_per_hour": 26, "spot_price": 13, "new_field": [1]}, [on_demand, spot]),
-        *each([{"spot_price": "0"}, {"spot_price": None}], on_demand, "not_offered"),
-        ({"spot_price": "cheap"}, [on_demand, "unreadable_price"]),
-        ({"price_per_hour": "0"}, [spot, "zero_price"]),
-        ({"price_per_hour": "26,00"}, [spot, "unreadable_price"]),
-        ({"spot_price": "26.0"}, [on_demand, ("spot", None, "26", flag)]),
-        ({"spot_price": "25.99"}, [on_demand, ("spot", None, "25.99", None)]),
-        (serverless, [on_demand, spot, *containers]),
-        (serverless | {"serverless_spot_price": "0"}, [on_demand, spot, containers[0]]),
-        (dear, [on_demand, spot, containers[0], ("spot", "serverless", "28", flag)]),
-    ]
-    assert not misread("verda", alone(TYPE), cases, "price_kind tier native_price flag_reason")
-
-
-def test_the_machine_of_an_instance_type() -> None:
-    described = ("8x H100 SXM5 80GB", "gpu_name", 8, "USD")
-    by_type = ("8H100.80S.176V", "instance_type", 8, "USD")
-    nothing = ["changed: no GPU machine with a price"]
-    cases = [
-        ({}, [described]),
-        ({"currency": "eur"}, [(*described[:3], "EUR")]),
-        ({"gpu.description": "", "currency": GONE, "gpu_memory": GONE}, [by_type]),
-        ({"gpu": None}, [(*by_type[:2], None, "USD")]),
-        ({"gpu.description": "4x H100 SXM5 80GB"}, ["unknown_gpu_count"]),
-        ({"gpu.number_of_gpus": GONE}, ["unknown_gpu_count"]),
-        *each([{"currency": None}, {"instance_type": None}], "missing_field"),
-        *each([{"gpu.number_of_gpus": 0}, {"gpu": None, "instance_type": "CPU.4V.16G"}], *nothing),
-    ]
-    priced_once = changed(TYPE, {"spot_price": GONE})
-    missing = [(change, [*rows, *["not_offered"] * isinstance(rows[0], tuple)]) for change, rows in cases]
-    columns = "raw_label label_kind gpu_count native_currency"
-    assert not misread("verda", alone(priced_once), missing, columns)
-
-
 # --- long-term periods ---
 
 
@@ -130,30 +89,6 @@ def test_the_length_and_the_discount_of_a_period() -> None:
 
 
 # --- the page ---
-
-
-def test_an_offer_of_the_page_states_its_price_twice() -> None:
-    spot = ("1x B200 SXM6 180GB", "3.055", "spot", "USD")
-    spec = "priceSpecification"
-    cases = [
-        ({}, [spot]),
-        *each([{f"{spec}.unitText": unit} for unit in ("HUR", "h", None)], spot),
-        ({f"{spec}.unitText": "month"}, ["unknown_unit"]),
-        *each([{f"{spec}.price": 3.05}, {f"{spec}.priceCurrency": "EUR"}], "conflicting_prices"),
-        ({"priceCurrency": "", spec: None}, ["conflicting_prices"]),
-        ({spec: None, "priceCurrency": "eur"}, [(*spot[:3], "EUR")]),
-        *each(
-            [{"description": ON_DEMAND}, {"description": "Weekly spot instance price"}], "unknown_price_kind"
-        ),
-        ({"name": "1x L40S 48GB", "description": ON_DEMAND}, ["unknown_price_kind"]),
-        *each([{"name": "B200 SXM6 180GB spot"}, {"name": "0x B200 SXM6 180GB spot"}], "unknown_gpu_count"),
-        *each(
-            [{"name": " spot"}, {"name": "CPU.4V spot"}, {"description": "Monthly storage price per GiB"}],
-            "changed: no GPU machine with a price",
-        ),
-    ]
-    made = lambda change: jsonld({"@graph": [changed(OFFER, change)]})  # noqa: E731
-    assert not misread("verda", made, cases, "raw_label native_price price_kind native_currency")
 
 
 def test_an_api_price_that_the_page_repeats_or_contradicts_stands() -> None:
