@@ -1,10 +1,10 @@
 """What one change of an answer makes of it: the tables in tests/sources/changes, one file per source.
 
 A table changes one row of JSON (``row``: a file of the sample and the path of the row in it, or the row
-itself), or one text of a sample page (``page`` and ``text``, which is TEXT in ``within``). A case is an outcome and the changes that have
-it. An outcome is what ``edited_pages.outcome`` gives; of an edited page, what it gives instead of
-``instead_of``, with all else as it was. ``answer`` is what stands around the row, which is ROW in it. A field
-that is "gone" is not there.
+itself; ``answer`` is what stands around it, with ROW in its place), or one text of a sample page (``page``
+and ``text``; ``within`` is what stands around it, with TEXT in its place), or gives whole answers. A case is
+an outcome and the changes that have it. An outcome is what ``edited_pages.outcome`` gives; of an edited page,
+what it gives instead of ``instead_of``, with all else as it was. A field that is "gone" is not there.
 """
 
 import json
@@ -38,15 +38,20 @@ def with_row(answer: Any, row: Any) -> Any:
     )
 
 
-def answer_of(source: str, table: dict[str, Any], change: Any) -> Any:
+def answers_of(source: str, table: dict[str, Any], change: Any) -> list[Any]:
+    if "page" in table:
+        old, new = (table.get("within", "TEXT").replace("TEXT", text) for text in (table["text"], change))
+        return [edited(source, table["page"], (old, new))]
+    if isinstance(change, list):
+        return change
     if isinstance(change, str):
-        return with_row(table["answer"], change)
+        return [with_row(table["answer"], change)]
     row = table["row"]
     if isinstance(row, str):
         name, *path = row.split(" ")
         row = sample_row(source, name, *(int(step) if step.isdigit() else step for step in path))
     fields = {name: GONE if value == "gone" else value for name, value in change.items()}
-    return with_row(table.get("answer", ["ROW"]), changed(row, fields))
+    return [with_row(table.get("answer", ["ROW"]), changed(row, fields))]
 
 
 def as_text(row: Any) -> str:
@@ -67,17 +72,12 @@ def wrong_cases(source: str, table: dict[str, Any]) -> list[str]:
         replaced = Counter(map(as_text, rows_of(table["instead_of"])))
         usual = Counter(map(as_text, before)) - replaced
         assert replaced <= Counter(map(as_text, before)), table["instead_of"]
-    around = table.get("within", "TEXT")
     wrong = []
     for expected, *changes in table["cases"]:
         wanted = usual + Counter(map(as_text, rows_of(expected)))
         for change in changes:
-            if "page" in table:
-                edit = [around.replace("TEXT", text) for text in (table["text"], change)]
-                body = edited(source, table["page"], (edit[0], edit[1]))
-            else:
-                body = answer_of(source, table, change)
-            found = Counter(map(as_text, outcome(source, body, columns=columns)))
+            answers = answers_of(source, table, change)
+            found = Counter(map(as_text, outcome(source, *answers, columns=columns)))
             if found != wanted:
                 wrong.append(f"{table['rule']}: {change} gives {list((found - usual).elements())}")
     return wrong

@@ -40,12 +40,6 @@ def test_a_type_is_offered_in_its_zones_at_the_dollar_price_of_its_name() -> Non
     assert not misread("exoscale", small, cases, columns)
 
 
-def test_the_lists_may_come_in_any_order_and_skip_types_without_gpus() -> None:
-    assert outcome("exoscale", *reversed(small({}))) == outcome("exoscale", *small({}))
-    none = types(changed(SMALL, {"gpus": 0}), STANDARD)
-    assert outcome("exoscale", prices(running_gpu3_small="1"), none) == ["changed: no type with GPUs"]
-
-
 def test_the_disk_is_priced_per_gib_and_hour() -> None:
     for volume, per_month in (({"volume": "0.00014"}, "0.095181"), ({}, None), ({"volume": "free"}, None)):
         found = outcome(
@@ -55,16 +49,3 @@ def test_the_disk_is_priced_per_gib_and_hour() -> None:
             columns="storage_usd_per_gb_month",
         )
         assert found == [per_month]
-
-
-def test_less_than_two_lists_is_a_changed_source() -> None:
-    priced, listed = prices(running_gpu3_small="1"), types(SMALL)
-    cases = [
-        ((priced,), ["changed: no list of instance types"]),
-        ((listed,), ["changed: no answer has prices in usd"]),
-        (({"chf": priced["usd"]}, listed), ["changed: no answer has prices in usd"]),
-        (({"usd": [1]}, listed), ["changed: no answer has prices in usd"]),
-        ((priced, types(STANDARD)), ["changed: no type with GPUs"]),
-        ((priced, {"instance-types": None}), ["changed: the answer has no list under instance-types"]),
-    ]
-    assert not misread("exoscale", lambda answers: answers, cases)

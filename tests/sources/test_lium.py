@@ -27,16 +27,6 @@ def test_a_node_is_listed_once() -> None:
     assert outcome("lium", nameless) == [("H200", "3.99")] * 2
 
 
-def test_a_feed_that_is_cut_short_or_of_other_objects() -> None:
-    cases = [
-        (feed({}, count=2), [("H200", "3.99"), "unread_page"]),
-        (feed({}, count=None), [("H200", "3.99")]),
-        (feed(), ["changed: the feed has no node"]),
-        ({"nodes": [{"name": "H100"}]}, ["changed: the objects are not nodes: ['name']"]),
-    ]
-    assert not misread("lium", lambda body: body, cases)
-
-
 def test_a_node_in_another_currency_is_refused_and_one_in_dollars_is_paid_by_the_second() -> None:
     body = feed({}, {"id": "n-2", "currency": "TAO"})
     built = read_answers([answer(body)], source_config("lium"), {})

@@ -1,6 +1,5 @@
 """What readers ask for with and without a key, and which page follows another."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.sources.helpers import answer, following, page
 LINODE = "https://api.linode.com/v4/linode/types?page_size=500"
 PRIME = "https://api.primeintellect.ai/api/v1/availability/gpus?page=1&page_size=100"
 SCALEWAY = "https://api.scaleway.com/instance/v1/zones/fr-par-2/products/servers?per_page=100&page={}"
+OFFERS: dict[str, Any] = {"items": [{}], "totalCount": 150}
 VULTR = "https://api.vultr.com/v2/plans?type=all&per_page=500"
 
 
@@ -21,7 +21,7 @@ def test_a_key_is_a_header_of_the_requests_that_it_adds() -> None:
     keyed = {
         "gcp": ("GCP_API_KEY", {"X-Goog-Api-Key": "${GCP_API_KEY}"}, False),
         "hyperstack": ("HYPERSTACK_API_KEY", {"api_key": "${HYPERSTACK_API_KEY}"}, True),
-        "lambda": ("LAMBDA_API_KEY", {"authorization": "Bearer ${LAMBDA_API_KEY}"}, True),
+        "lambda": ("LAMBDA_API_KEY", {"authorization": "Bearer ${LAMBDA_API_KEY}"}, False),
         "vast": ("VAST_API_KEY", {"Authorization": "Bearer ${VAST_API_KEY}"}, False),
     }
     for name, (variable, headers, optional) in keyed.items():
@@ -36,18 +36,21 @@ def test_a_key_is_a_header_of_the_requests_that_it_adds() -> None:
         ]
 
 
+def test_seeweb_is_asked_only_with_a_token() -> None:
+    assert source_config("seeweb").needs_key
+
+
 def test_the_page_that_follows_another() -> None:
     servers = {"servers": {str(at): {} for at in range(100)}}
     hundred = answer(servers, SCALEWAY.format(1))
     counted = [replace(hundred, headers={"x-total-count": str(count)}) for count in (100, 101)]
     cursor = {"plans": [{}], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
     second = f"{VULTR}&cursor=bmV4dA%3D%3D"
-    offers: dict[str, Any] = {"items": [{}], "totalCount": 150}
     pages = [
         ("linode", answer({"data": [{}], "pages": 2}, LINODE), f"{LINODE}&page=2"),
         ("linode", answer({"data": [{}], "pages": 2}, f"{LINODE}&page=2"), None),
-        ("primeintellect", answer(offers, PRIME), PRIME.replace("page=1", "page=2")),
-        ("primeintellect", answer(offers, PRIME.replace("page=1", "page=2")), None),
+        ("primeintellect", answer(OFFERS, PRIME), PRIME.replace("page=1", "page=2")),
+        ("primeintellect", answer(OFFERS, PRIME.replace("page=1", "page=2")), None),
         ("primeintellect", answer([{}], PRIME), None),
         ("scaleway", hundred, SCALEWAY.format(2)),
         ("scaleway", counted[0], None),
@@ -64,21 +67,15 @@ def test_the_page_that_follows_another() -> None:
 
 
 def test_a_following_page_keeps_the_headers_of_the_first() -> None:
-    for name, body, changed in (
-        ("gcp", {"skus": [], "nextPageToken": "a b"}, ("{}&pageToken=a+b", "{}")),
-        ("primeintellect", {"items": [{}], "totalCount": 150}, ("{}", "{}")),
-    ):
-        config = source_config(name)
-        assert config.paging is not None
-        headers = {"key": "${KEY}"}
-        first = Request(
-            PRIME if name == "primeintellect" else "https://a.example/skus?key=x", headers=headers
-        )
-        found = next_page(first, answer(body, first.url), config.paging)
-        assert found is not None
-        assert found.headers == headers
-        assert changed[0].format(first.url).replace("page=1", "page=2") == found.url
-    assert (
-        next_page(first, answer(json.dumps({"skus": [], "nextPageToken": ""})), source_config("gcp").paging)
-        is None
-    )
+    pages = {
+        "gcp": (
+            {"skus": [], "nextPageToken": "a b"},
+            "https://a.example/skus?",
+            "https://a.example/skus?pageToken=a+b",
+        ),
+        "primeintellect": (OFFERS, PRIME, PRIME.replace("page=1", "page=2")),
+    }
+    for name, (body, url, following_url) in pages.items():
+        paging, first = source_config(name).paging, Request(url, headers={"key": "${KEY}"})
+        assert paging is not None
+        assert next_page(first, answer(body, url), paging) == replace(first, url=following_url)
