@@ -1,10 +1,11 @@
 """What one change of an answer makes of it: the tables in tests/sources/changes, one file per source.
 
 A table changes one row of JSON (``row``: a file of the sample and the path of the row in it, or the row
-itself; ``answer`` is what stands around it, with ROW in its place), or one text of a sample page (``page``
-and ``text``; ``within`` is what stands around it, with TEXT in its place), or gives whole answers. A case is
-an outcome and the changes that have it. An outcome is what ``edited_pages.outcome`` gives; of an edited page,
-what it gives instead of ``instead_of``, with all else as it was. A field that is "gone" is not there.
+itself; ``answer``, or ``answers`` if there are several, is what stands around it, with ROW in its place), or
+one text of a sample page (``page`` and ``text``; ``within`` is what stands around it, with TEXT in its
+place), or gives whole answers. A case is an outcome and the changes that have it. An outcome is what
+``edited_pages.outcome`` gives; of an edited page, what it gives instead of ``instead_of``, with all else as
+it was. A field that is "gone" is not there.
 """
 
 import json
@@ -51,7 +52,8 @@ def answers_of(source: str, table: dict[str, Any], change: Any) -> list[Any]:
         name, *path = row.split(" ")
         row = sample_row(source, name, *(int(step) if step.isdigit() else step for step in path))
     fields = {name: GONE if value == "gone" else value for name, value in change.items()}
-    return [with_row(table.get("answer", ["ROW"]), changed(row, fields))]
+    around = table.get("answers", [table.get("answer", ["ROW"])])
+    return [with_row(answer, changed(row, fields)) for answer in around]
 
 
 def as_text(row: Any) -> str:

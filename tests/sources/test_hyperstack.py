@@ -86,23 +86,6 @@ def test_another_shape_fails_the_source() -> None:
         assert found.startswith("changed: "), body
 
 
-def test_a_pricebook_states_prices_before_the_discount_of_an_account() -> None:
-    names = ("vCPU (cpu-only-flavors)", "llama-3.3-70b-input", "Public IP")
-    others = [{"id": 7, "name": name, "value": "0.8"} for name in names]
-    discount = {"name": "L40", "value": "0.9", "original_value": "1.0"}
-    cases = [
-        ({"name": "H100-80G-PCIe-spot", "value": "2.000"}, [("H100-80G-PCIe", "2", "spot", "gpu_hour", 1)]),
-        ({"name": "RTX-A6000", "value": 0.5}, [("RTX-A6000", "0.5", "on_demand", "gpu_hour", 1)]),
-        (discount | {"discount_applied": True}, [("L40", "1", "on_demand", "gpu_hour", 1)]),
-        (discount | {"discount_applied": False}, [("L40", "0.9", "on_demand", "gpu_hour", 1)]),
-        ({"name": "B200-SXM", "value": "0E-9"}, ["zero_price"]),
-    ]
-    columns = "raw_label native_price price_kind native_unit gpu_count"
-    for envelope in ("pricebook", "data", "prices", "resources"):
-        book = lambda item, named=envelope: {named: [*others, item]}  # noqa: E731
-        assert not misread("hyperstack", book, cases, columns)
-
-
 SIZES = {"1x": 0, "2x": 0, "4x": 0, "8x": 12, "10x": 0}
 
 

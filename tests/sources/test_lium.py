@@ -4,7 +4,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.refresh.ingest import read_answers
-from tests.sources.edited_pages import changed, misread, outcome, sample_row
+from tests.sources.edited_pages import changed, sample_row
 from tests.sources.helpers import answer
 
 NODE = sample_row("lium", "nodes.json", "nodes", 1) | {"ram_gb": 2000, "disk_gb": 3576}
@@ -13,18 +13,6 @@ NODE = sample_row("lium", "nodes.json", "nodes", 1) | {"ram_gb": 2000, "disk_gb"
 def feed(*changes: dict[str, Any], **more: Any) -> dict[str, Any]:
     nodes = [changed(NODE, change) for change in changes]
     return {"generated_at": "2026-09-10T07:37:02Z", "count": len(nodes), "nodes": nodes} | more
-
-
-def test_a_node_is_listed_once() -> None:
-    cases = [
-        ({}, [("H200", "3.99"), "duplicate"]),
-        ({"available_gpu_count": 6}, [("H200", "3.99"), "duplicate"]),
-        ({"id": "n-2"}, [("H200", "3.99")] * 2),
-    ]
-    assert not misread("lium", lambda other: feed({}, other), cases)
-    # Nodes without an id are not one node.
-    nameless = feed({"id": None}, {"id": None, "price_per_node_hour": None})
-    assert outcome("lium", nameless) == [("H200", "3.99")] * 2
 
 
 def test_a_node_in_another_currency_is_refused_and_one_in_dollars_is_paid_by_the_second() -> None:

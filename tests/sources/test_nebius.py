@@ -10,7 +10,7 @@ import pytest
 from pipeline.contracts.listing import Answer
 from pipeline.gpus import identify
 from tests.capture.site import Reply, Site
-from tests.sources.edited_pages import at_six, each, misread, outcome
+from tests.sources.edited_pages import at_six, outcome
 from tests.sources.helpers import answer, page
 from tests.sources.loopback import visit
 
@@ -63,31 +63,6 @@ def test_an_announced_price_stands_beside_todays_until_it_replaces_it() -> None:
         ]
 
 
-def test_the_headers_say_what_a_column_has() -> None:
-    units = ["GPU-hour", "GPU hour", "per GPU per hour", "$/GPU/hr"]
-    both = [
-        ([["Item", f"Preemptible, {unit}", f"On-demand, {unit}"], [H100, "$2.15", "$3.85"]]) for unit in units
-    ]
-    moved = [
-        ["On-demand, price per GPU hour", "GPU", "Spot price, GPU-hour*", "New"],
-        ["$4.50", H100, "$\u00a02.15", "9.99"],
-    ]
-    term = [["Item", "On-demand, GPU-hour", "Reserved 3 months, GPU-hour"], [H100, "$3.85", "€2.90"]]
-    cases = [
-        *each(both, ("2.15", "spot", None, "USD"), ("3.85", "on_demand", None, "USD")),
-        (moved, [("4.5", "on_demand", None, "USD"), ("2.15", "spot", None, "USD")]),
-        (term, [("3.85", "on_demand", None, "USD"), ("2.9", "reserved", 90, "EUR")]),
-        ([["Item", "GPU-hour"], [H100, "$3.85"]], [("3.85", "on_demand", None, "USD")]),
-        ([["Item", "GPU-hour"], [H100, "from $3.85"]], [("3.85", "on_demand", None, "USD")]),
-        ([["Item", "GPU-hour"], [H100, "3.85"]], ["unreadable_price"]),
-    ]
-    assert not misread(
-        "nebius", lambda rows: block(rows), cases, "native_price price_kind term_days native_currency"
-    )
-    titled = block([["Item", "GPU-hour"], [H100, "$2"]], "Preemptible GPUs")
-    assert outcome("nebius", titled, columns="price_kind") == ["spot"]
-
-
 def test_another_shape_fails_the_source() -> None:
     cpu = ["Item", "vCPUs", "Price per hour"], ["Intel", "2", "$0.05"]
     bodies = {
@@ -105,16 +80,6 @@ def test_another_shape_fails_the_source() -> None:
     for problem, body in bodies.items():
         (found,) = outcome("nebius", body)
         assert problem in found
-
-
-def test_a_table_of_machines_without_gpus_does_not_fail_the_page() -> None:
-    rows = [["Item", "vCPU-hour", "RAM, price per GiB-hour"], ["AMD EPYC Genoa", "$0.015", "$0.0045"]]
-    alone = outcome("nebius", block(SEPTEMBER))
-    for title in ("Non-GPU instances", "Non GPU AMD EPYC Genoa", "non-GPU virtual machines"):
-        assert outcome("nebius", [block(SEPTEMBER), block(rows, title)]) == alone
-    for title in ("NVIDIA GPU Instances", "New GPU instances"):
-        (found,) = outcome("nebius", [block(SEPTEMBER), block(rows, title)])
-        assert f"{title!r} has no GPU-hour column" in found
 
 
 # --- the documentation ---
@@ -187,27 +152,6 @@ def test_prices_on_which_page_and_documentation_disagree_are_flagged_on_both_sid
         ("spot", "2.15"): None,
         ("spot", "2.6"): None,
     }
-
-
-def test_the_regions_of_a_platform() -> None:
-    sentence = "The platform is only available in the `eu-north1` [region](/overview/regions)."
-    cases = [
-        ("It is in the `eu-north1`, `eu-west1` and `eu-north1` regions.", ["eu-north1", "eu-west1"]),
-        *each(
-            [
-                "It is available in all [regions](/r) except `me-west1`.",
-                "It is available in the private `us-north1` region.",
-                "Ask your manager.",
-                "In the `eu-north1` region. Preemptible in the `eu-west1` region.",
-            ],
-            None,
-        ),
-    ]
-    found = [
-        (text, expected, outcome("nebius", documented(sentence, text), columns="region"))
-        for text, expected in cases
-    ]
-    assert [row for row in found if row[2] != list(row[1]) * 4] == []
 
 
 def test_documentation_that_is_not_understood_gives_no_price() -> None:

@@ -8,7 +8,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import ReaderWarning
 from pipeline.offers.build import build_offers
 from pipeline.sources import source_module
-from tests.sources.edited_pages import changed, misread, outcome
+from tests.sources.edited_pages import changed, outcome
 from tests.sources.helpers import answer, page
 
 PRODUCTS: dict[str, Any] = json.loads(page("oci", "products.json"))
@@ -37,24 +37,6 @@ def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
 H100 = product("OCI - Compute - GPU - H100")
 A10 = product("Compute - GPU - A10", 2, partNumber="B2")
 OF_H100, OF_A10 = ("OCI - Compute - GPU - H100", "10"), ("Compute - GPU - A10", "2")
-
-
-def test_the_prices_of_a_part_must_agree() -> None:
-    dearer, unpriced = product("OCI - Compute - GPU - H100", 11), H100 | {"currencyCodeLocalizations": []}
-    numberless = [part | {"partNumber": None} for part in (H100, A10)]
-    cases = [
-        ([H100, dearer, A10, SHAPE], [OF_A10, *["conflicting_prices"] * 2, "incomplete_price"]),
-        ([H100, H100, A10], [OF_H100, OF_A10]),
-        ([H100, unpriced, A10], [OF_H100, OF_A10, "not_offered"]),
-        ([*numberless, A10], [OF_A10, *["missing_field"] * 2]),
-    ]
-    assert not misread("oci", lambda items: items, cases)
-
-
-def test_a_shape_of_two_priced_parts_or_of_none_has_no_price() -> None:
-    both = changed(SHAPE, {"products": [{"partNumber": "B1"}, {"partNumber": "B2"}]})
-    assert outcome("oci", [H100, A10, both]) == ["incomplete_price"]
-    assert outcome("oci", [H100, changed(SHAPE, {"products": []})]) == [OF_H100, "incomplete_price"]
 
 
 def test_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:

@@ -57,28 +57,3 @@ def test_a_row_without_a_price_is_not_offered_only_if_stated() -> None:
         found = outcome("salad", ROWS.replace(CELLS, f"<td>{shown}</td>"))
         assert set(usual) - set(found) == {("RTX 4090", "0.25")}
         assert sorted(found[-2:]) == sorted(["not_offered", reason])
-
-
-def test_rows_in_blocks() -> None:
-    blocks = """<div><div><b>RTX 5090</b><i>32GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.250</i><i>$182.50</i></div>
-    <div><b>RTX 4090</b><i>24GB</i><i>8GB</i><i>4 vCPUs</i><i>$0.160</i><i>$116.80</i></div></div>"""
-    assert outcome("salad", blocks) == [("RTX 5090", "0.25"), ("RTX 4090", "0.16")]
-
-
-def test_a_table_with_headers_says_what_its_columns_are() -> None:
-    hourly = """<table><tr><th>GPU</th><th>VRAM</th><th>$/hour</th><th>$/month</th></tr>
-    <tr><td>RTX 4090</td><td>24GB</td><td>$0.160</td><td>$116.80</td></tr></table>"""
-    moved = """<table><thead><tr><th>High</th><th>Batch priority</th><th>Monthly</th><th>GPU</th></tr></thead>
-    <tr><td>$0.30</td><td>$0.16</td><td>$116.80</td><td>RTX 4090</td></tr>
-    <tr><td>N/A</td><td>$0.10</td><td>$73.00</td><td>RTX 3090</td></tr></table>"""
-    columns = "raw_label tier native_price context"
-    assert outcome("salad", hourly, columns=columns) == [("RTX 4090", None, "0.16", {"vram_gb": 24})]
-    assert sorted(outcome("salad", moved, columns="raw_label tier native_price"), key=str) == [
-        ("RTX 3090", "batch", "0.1"),
-        ("RTX 4090", "batch", "0.16"),
-        ("RTX 4090", "high", "0.3"),
-        "not_offered",
-    ]
-    (found,) = outcome("salad", hourly.replace("$/hour", "Amount"))
-    assert found.startswith("changed: expected one column")
-    assert outcome("salad", {"items": []}) == ["changed: no GPU in a table or a block of text"]

@@ -1,11 +1,9 @@
 """Together: the cluster table among its hidden copy and the look-alike of another product."""
 
-import pytest
-
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import ReaderWarning
 from pipeline.sources import source_module
-from tests.sources.edited_pages import edited, misread, outcome
+from tests.sources.edited_pages import edited, outcome
 from tests.sources.helpers import answer, page
 
 NAME = "pricing.html"
@@ -43,28 +41,6 @@ def test_only_the_visible_cluster_table_is_read() -> None:
     assert shown == ["changed: expected exactly one visible GPU cluster table, found 2"]
 
 
-def test_a_reservation_has_the_smallest_size_of_its_card() -> None:
-    cards = {"HGX H100": 8, "HGX H200": 256, "HGX B200": 256, "GB200 NVL72": 512}
-    cases = [(f"NVIDIA {card}", [("on_demand", None), ("reserved", least)]) for card, least in cards.items()]
-    cases.append(("NVIDIA HGX B300", [("on_demand", None), "unknown_terms"]))
-    made = lambda card: section([["Hardware", "On-demand", "Reserved 7-30 days"], [card, "$4", "$3"]])  # noqa: E731
-    assert not misread("together", made, cases, "price_kind min_gpu_count")
-
-
-@pytest.mark.parametrize("caption", ["Preemptible", "Pre-emptible Pay as you go", "PREEMPTIBLE"])
-def test_a_preemptible_price_is_spot(caption: str) -> None:
-    headers = ["Hardware", "On-demand", caption, "Reserved 91-180 days"]
-    rows = [headers, [H100, "$3.99", "$1.99", "$3.19"], ["NVIDIA HGX B200", "$8.19", "—", "$6.79"]]
-    assert outcome("together", section(rows), columns=PRICES) == [
-        (H100, "on_demand", None, "3.99"),
-        (H100, "spot", None, "1.99"),
-        (H100, "reserved", 91, "3.19"),
-        ("NVIDIA HGX B200", "on_demand", None, "8.19"),
-        ("NVIDIA HGX B200", "reserved", 91, "6.79"),
-        "not_offered",
-    ]
-
-
 def test_a_renamed_column_is_skipped_and_the_rest_is_read() -> None:
     renamed = edited("together", NAME, ("Preemptible", "Interruptible"))
     usual = outcome("together", PAGE, columns=PRICES)
@@ -77,29 +53,6 @@ def test_a_renamed_column_is_skipped_and_the_rest_is_read() -> None:
     rows = source_module("together").read([answer(renamed)], source_config("together"))
     warnings = [row.text for row in rows if isinstance(row, ReaderWarning)]
     assert any("Interruptible Pay as you go" in text for text in warnings)
-
-
-def test_columns_move_and_terms_change() -> None:
-    headers = ["181+ days", "Pay as you go", "Hardware", "1-3 months", "Region", "Surge"]
-    row = ["from $2.49*", "$\u00a03.99<sup>2</sup>", "NVIDIA  HGX\u00a0H100", "$3.69", "Global", "$9.99"]
-    assert sorted(outcome("together", section([headers, row]), columns=PRICES), key=str) == [
-        (H100, "on_demand", None, "3.99"),
-        (H100, "reserved", 181, "2.49"),
-        (H100, "reserved", 30, "3.69"),
-        "unknown_price_kind",
-    ]
-
-
-def test_a_price_belongs_to_one_cell_of_one_column() -> None:
-    headers = ["Hardware", "On-Demand", "7-30 days", "31-90 days"]
-    cases = [
-        ([H100, "$3.99", ' colspan="2">$3.45'], [("on_demand", "3.99", "USD"), *["unreadable_price"] * 2]),
-        ([H100, "—", ' colspan="2">Contact us'], ["not_offered"] * 3),
-        ([H100, "$3.99"], ["unreadable_row"]),
-        ([H100, "€5.20", "call", "$7.99/day"], [("on_demand", "5.2", "EUR"), *["unreadable_price"] * 2]),
-    ]
-    made = lambda row: section([headers, row])  # noqa: E731
-    assert not misread("together", made, cases, "price_kind native_price native_currency")
 
 
 def test_another_shape_fails_the_source() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pipeline.catalog.source_config import source_config
 from pipeline.sources.verda import retry_requests
-from tests.sources.edited_pages import changed, each, misread, outcome
+from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer, sample
 
 TYPE: dict[str, Any] = {
@@ -63,29 +63,6 @@ def test_instance_types_of_the_api() -> None:
 
 
 # --- long-term periods ---
-
-
-def test_a_period_lowers_the_hourly_price_of_an_instance() -> None:
-    types = [TYPE | {"serverless_price": "30.00", "serverless_spot_price": "15.00"}]
-    columns = "price_kind term_days native_price region tier flag_reason"
-    (*_, reserved) = outcome("verda", types, [PERIOD], FREE, columns=columns)
-    assert reserved == ("reserved", 730, "19.5", "FIN-03", None, "custom_quote")
-
-
-def test_the_length_and_the_discount_of_a_period() -> None:
-    usual = [(None, "26"), (None, "13")]
-    cases = [
-        ({"unit_name": "month", "unit_value": 3.0, "discount_percentage": 3.5}, [(90, "25.09")]),
-        ({"unit_name": "Weeks", "unit_value": 2, "discount_percentage": "1"}, [(14, "25.74")]),
-        ({"discount_percentage": 0}, [(730, "26")]),
-        *each([{"is_enabled": False}, {"is_enabled": None}], "not_offered"),
-        ({"unit_name": "sprint"}, ["unknown_term_length"]),
-        *each([{"unit_value": 1.5}, {"unit_value": None}, {"discount_percentage": "much"}], "missing_field"),
-        *each([{"discount_percentage": 100}, {"discount_percentage": -2}], "unreadable_price"),
-    ]
-    made = lambda change: ([TYPE], [changed(PERIOD, change)])  # noqa: E731
-    beside = [(change, [*usual, *expected]) for change, expected in cases]
-    assert not misread("verda", made, beside, "term_days native_price")
 
 
 # --- the page ---
