@@ -1,7 +1,6 @@
 """Answers that differ from a sample in one place, and what their readers make of them."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import date, datetime, time
@@ -60,23 +59,6 @@ def misread(
     return wrong
 
 
-def misread_edits(
-    source: str, name: str, old: str, instead_of: Sequence[Any], cases: Cases, columns: str = LABEL_AND_PRICE
-) -> list[tuple[str, list[str]]]:
-    """The texts that, in place of ``old`` on a sample page, have another outcome than theirs.
-
-    Each must give its outcome instead of ``instead_of``, and leave all other rows and rejects as they were.
-    """
-    before = Counter(map(repr, outcome(source, page(source, name), columns=columns)))
-    assert not Counter(map(repr, instead_of)) - before, f"not all of {instead_of} are on the page"
-    wrong = []
-    for new, expected in cases:
-        found = Counter(map(repr, outcome(source, edited(source, name, (old, new)), columns=columns)))
-        if found != before - Counter(map(repr, instead_of)) + Counter(map(repr, expected)):
-            wrong.append((new, sorted((found - before).elements())))
-    return wrong
-
-
 def edited(source: str, name: str, *changes: tuple[str, str], times: int = -1) -> str:
     """A sample page with texts replaced, each of which must be on it."""
     text = page(source, name)
@@ -107,11 +89,6 @@ def changed(row: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]
         else:
             place[last] = value
     return copy
-
-
-def alone(row: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], list[dict[str, Any]]]:
-    """Answers with nothing but one row, for ``misread``."""
-    return lambda change: [changed(row, change)]
 
 
 def each(changes: Iterable[Any], *expected: Any) -> list[tuple[Any, Sequence[Any]]]:

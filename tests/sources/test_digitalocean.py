@@ -50,12 +50,3 @@ def test_sizes_of_the_api() -> None:
     # 2046 GiB to boot from and 40960 GiB of scratch are 46177.3 GB.
     assert (h100.vcpus, h100.ram_gib, h100.local_disk_gb) == (160, 1920, 46177.3)
     assert (mi300x.raw_label, str(mi300x.native_price), rejects) == ("amd_mi300x", "15.92", [])
-
-
-SIZE = {
-    "slug": "gpu-h100x1-80gb",
-    "price_hourly": "4.41",
-    "regions": ["nyc2", "tor1"],
-    "available": True,
-    "gpu_info": {"count": 1, "vram": {"amount": 80, "unit": "gib"}, "model": "nvidia_h100"},
-}

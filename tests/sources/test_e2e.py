@@ -7,7 +7,6 @@ from tests.sources.edited_pages import edited, outcome
 PRESSED = "px-4 py-2 bg-cyan-500/20"
 OTHER = "px-4 py-2 bg-gray-100"
 THIRD_TABLE = "<table><thead><tr><th>Item</th><th>vRAM</th><th>Hourly</th></tr></table>"
-COLUMNS = "raw_label price_kind native_price"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from pipeline.sources import jarvislabs
 from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer, sample
 
-UNIT = '<span>$0.44</span><span class="unit">/hr</span>'
 META = json.loads(sample("jarvislabs_server_meta_2026-08.json"))
 
 

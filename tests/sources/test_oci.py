@@ -36,7 +36,6 @@ def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
 
 H100 = product("OCI - Compute - GPU - H100")
 A10 = product("Compute - GPU - A10", 2, partNumber="B2")
-OF_H100, OF_A10 = ("OCI - Compute - GPU - H100", "10"), ("Compute - GPU - A10", "2")
 
 
 def test_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:

@@ -4,8 +4,6 @@ from pipeline.gpus import identify
 from tests.sources.edited_pages import edited, outcome
 
 NAME = "pricing.html"
-H100 = "<div>$ 0.001525<span>/sec</span></div><div>$ 5.49<span>/hr</span></div>"
-ONE = [("gpu-h100", "0.001525", 1)]
 COLUMNS = "instance_type native_price gpu_count"
 
 

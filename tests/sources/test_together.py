@@ -12,19 +12,11 @@ H100 = "NVIDIA HGX H100"
 PRICES = "raw_label price_kind term_days native_price"
 
 
-def section(rows: list[list[str]]) -> str:
-    """A page with nothing but a cluster table, whose cells may be several by ``colspan``."""
-    tags = [["th"] * len(rows[0]), *(["td"] * len(row) for row in rows[1:])]
-    cells = [
-        "".join(
-            f"<{tag}{text}</{tag}>" if text.startswith(" ") else f"<{tag}>{text}</{tag}>"
-            for tag, text in both
-        )
-        for both in (zip(names, row, strict=True) for names, row in zip(tags, rows, strict=True))
-    ]
-    table = "".join(f"<tr>{row}</tr>" for row in cells)
-    anchors = [f'<div id="{name}" class="section-anchor"></div>' for name in ("gpu-clusters", "sandbox")]
-    return f"<html><body>{anchors[0]}<table>{table}</table>{anchors[1]}</body></html>"
+def section(*rows: list[str]) -> str:
+    """A page with nothing but a cluster table."""
+    cells = ["".join(f"<td>{text}</td>" for text in row) for row in rows]
+    table = "".join(f"<tr>{row}</tr>" for row in cells).replace("td>", "th>", 2 * len(rows[0]))
+    return f'<div id="gpu-clusters"></div><table>{table}</table><div id="sandbox"></div>'
 
 
 def test_only_the_visible_cluster_table_is_read() -> None:
@@ -61,9 +53,9 @@ def test_another_shape_fails_the_source() -> None:
     for body in (
         *(edited("together", NAME, *changes) for changes in edits),
         edited("together", NAME, ("Hardware", "Product")),
-        section([headers, [H100, "$3.99", "$4.99"]]),
+        section(headers, [H100, "$3.99", "$4.99"]),
         PAGE[: PAGE.index("On-demand hourly rates")],
     ):
         (found,) = outcome("together", body)
         assert found.startswith("changed: "), body
-    assert outcome("together", section([headers[:2]])) == ["changed: the GPU cluster table has no rows"]
+    assert outcome("together", section(headers[:2])) == ["changed: the GPU cluster table has no rows"]

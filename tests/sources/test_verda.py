@@ -24,15 +24,7 @@ OFFER: dict[str, Any] = {
     "priceCurrency": "USD",
     "priceSpecification": {"price": 3.055, "priceCurrency": "USD", "unitText": "hour"},
 }
-PERIOD = {
-    "code": "2_YEARS",
-    "is_enabled": True,
-    "unit_name": "year",
-    "unit_value": 2,
-    "discount_percentage": 25,
-}
 ON_DEMAND = "Hourly on-demand instance price"
-FREE = [{"location_code": "FIN-03", "availabilities": ["8H100.80S.176V", "CPU.4V.16G"]}]
 
 
 def jsonld(document: Any) -> str:
@@ -60,12 +52,6 @@ def test_instance_types_of_the_api() -> None:
     ]
     unreadable = [{"location_code": None, "availabilities": []}]
     assert outcome("verda", types, unreadable) == ["changed: a location's availability cannot be read"]
-
-
-# --- long-term periods ---
-
-
-# --- the page ---
 
 
 def test_an_api_price_that_the_page_repeats_or_contradicts_stands() -> None:

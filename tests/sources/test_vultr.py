@@ -10,8 +10,6 @@ from tests.sources.edited_pages import outcome, sample_row
 from tests.sources.helpers import answer, page, read
 from tests.sources.loopback import json_reply, visit
 
-A100 = sample_row("vultr", "plans_vcg.json", "plans", 4)
-METAL = sample_row("vultr", "plans_metal.json", "plans_metal", 1)
 B200 = {"id": "vcg-b200-248c-2826g-1536vram", "hourly_cost": 62.6, "locations": ["sea"]}
 
 
