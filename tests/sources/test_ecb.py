@@ -81,6 +81,7 @@ def test_without_an_answer_or_as_offers_there_are_no_rates() -> None:
 
 
 def test_an_entity_is_not_expanded() -> None:
-    hostile = XML.replace("?>", '?><!DOCTYPE x [<!ENTITY rate SYSTEM "file:///etc/hostname">]>', 1)
-    hostile = hostile.replace("<gesmes:subject>Reference rates", "<gesmes:subject>&rate;")
-    assert rates(hostile).usd_per_unit["EUR"] == Decimal("1.1699")
+    declared = """?><!DOCTYPE x [<!ENTITY rate "<Cube currency='SEK' rate='11'/>">]>"""
+    hostile = XML.replace("?>", declared, 1).replace("<Cube currency='USD'", "&rate;<Cube currency='USD'", 1)
+    assert "&rate;" in hostile
+    assert rates(hostile).usd_per_unit == rates(XML).usd_per_unit
