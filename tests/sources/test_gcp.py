@@ -1,16 +1,11 @@
 """Google Cloud: the page's whole machines, and machines added up from the catalogue's parts."""
 
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
 import pytest
 
-from pipeline.capture.visit import first_requests
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
-from pipeline.parsing.paging import next_page
-from pipeline.sources import gcp as source
 from tests.sources.edited_pages import at_six, edited, outcome
 from tests.sources.helpers import answer, page, read
 
@@ -71,10 +66,10 @@ def test_columns_may_move_and_the_short_spellings_of_headers_are_read_too() -> N
     ]
 
 
-def dated(day: date, parts: str = "GPUs: 8", **prices: str) -> Answer:
+def dated(day: date, **prices: str) -> Answer:
     """A page of one machine, with a price per column."""
     heads = "".join(f"<th>{header}</th>" for header in ("Machine type", "GPU", "Components", *prices))
-    texts = ("a3-highgpu-8g", "Nvidia H100", parts, *(f"${price} / 1 hour" for price in prices.values()))
+    texts = ("a3-highgpu-8g", "Nvidia H100", "GPUs: 8", *(f"${price} / 1 hour" for price in prices.values()))
     cells = "".join(f"<td>{text}</td>" for text in texts)
     return answer(f"<table><tr>{heads}</tr><tr>{cells}</tr></table>", observed_at=at_six(day))
 
@@ -232,15 +227,3 @@ def test_a_price_announced_on_the_page_does_not_hide_that_of_the_catalogue() -> 
         found = outcome("gcp", other_day, catalog(H100, CORE, RAM), columns="raw_label region effective_from")
         here = [row for row in found if row[0] == "a3-highgpu-8g" and row[1] != "us-east4"]
         assert here == [("a3-highgpu-8g", None, starts), ("a3-highgpu-8g", "us-central1", None)]
-
-
-def test_the_key_stays_out_of_addresses_and_pages_are_followed() -> None:
-    config = source_config("gcp")
-    assert len(first_requests(config, source, {})) == 1
-    _, first = first_requests(config, source, {"GCP_API_KEY": "secret"})
-    assert "secret" not in first.url
-    assert first.headers == {"X-Goog-Api-Key": "${GCP_API_KEY}"}
-    assert config.paging is not None
-    following = next_page(first, answer({"skus": [], "nextPageToken": "a b"}), config.paging)
-    assert following == replace(first, url=f"{first.url}&pageToken=a+b")
-    assert next_page(first, answer({"skus": [], "nextPageToken": ""}), config.paging) is None

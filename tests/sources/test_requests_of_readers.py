@@ -47,6 +47,7 @@ def test_the_page_that_follows_another() -> None:
     cursor = {"plans": [{}], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}
     second = f"{VULTR}&cursor=bmV4dA%3D%3D"
     pages = [
+        ("gcp", answer({"skus": [], "nextPageToken": ""}, "https://a.example/skus"), None),
         ("linode", answer({"data": [{}], "pages": 2}, LINODE), f"{LINODE}&page=2"),
         ("linode", answer({"data": [{}], "pages": 2}, f"{LINODE}&page=2"), None),
         ("primeintellect", answer(OFFERS, PRIME), PRIME.replace("page=1", "page=2")),
