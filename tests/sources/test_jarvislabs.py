@@ -29,8 +29,8 @@ def test_server_meta_of_the_api() -> None:
         ("H100", "on_demand", "unknown-region", "2.99"),
     ]
     assert found[10:] == ["not_offered"] * 2
-    machine = outcome("jarvislabs", META, columns="gpu_count available vcpus ram_gib context")[4]
-    assert machine == (1, True, 28, 112, {"vram_gb": 80})
+    machine = outcome("jarvislabs", META, columns="gpu_count native_unit available vcpus ram_gib context")[4]
+    assert machine == (1, "gpu_hour", True, 28, 112, {"vram_gb": 80})
 
 
 def test_new_and_missing_fields_of_server_meta_are_warnings() -> None:

@@ -41,7 +41,7 @@ def test_seeweb_is_asked_only_with_a_token() -> None:
 
 
 def test_the_page_that_follows_another() -> None:
-    servers = {"servers": {str(at): {} for at in range(100)}}
+    servers: dict[str, Any] = {"servers": {str(at): {} for at in range(100)}}
     hundred = answer(servers, SCALEWAY.format(1))
     counted = [replace(hundred, headers={"x-total-count": str(count)}) for count in (100, 101)]
     cursor = {"plans": [{}], "meta": {"links": {"next": "bmV4dA==", "prev": ""}}}

@@ -16,12 +16,12 @@ SOURCE = "thundercompute"
 
 
 def test_the_same_gpu_has_a_price_per_mode() -> None:
-    found = outcome(SOURCE, PAGE, columns="raw_label tier native_price")
-    assert {row for row in found if row[0] in ("L40", "A100 80GB NVLink")} == {
-        ("L40", "prototyping", "0.89"),
-        ("L40", "production", "1.39"),
-        ("A100 80GB NVLink", "production", "1.79"),
-    }
+    found = outcome(SOURCE, PAGE, columns="raw_label tier native_price context")
+    assert [row for row in found if row[0] in ("L40", "A100 80GB NVLink")] == [
+        ("L40", "prototyping", "0.89", {"vram_gb": 48}),
+        ("L40", "production", "1.39", {"vram_gb": 48}),
+        ("A100 80GB NVLink", "production", "1.79", {"vram_gb": 80}),
+    ]
     modeless = edited(
         SOURCE, NAME, ("<h2>Prototyping</h2>", "<h2>On demand</h2>"), ("<h2>Production</h2>", "")
     )
