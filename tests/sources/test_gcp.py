@@ -221,9 +221,12 @@ def test_the_page_comes_before_the_catalogue_in_its_own_region() -> None:
     ]
 
 
-def test_a_price_announced_on_the_page_does_not_hide_that_of_the_catalogue() -> None:
-    for header, starts in (("Price from January 1, 2027", NEW_YEAR), ("Price until December 1, 2026", None)):
-        other_day = dated(date(2026, 12, 31), **{header: "99"})
-        found = outcome("gcp", other_day, catalog(H100, CORE, RAM), columns="raw_label region effective_from")
+def test_a_price_of_another_day_on_the_page_does_not_hide_that_of_the_catalogue() -> None:
+    day, later, earlier = date(2026, 12, 31), "Price from January 1, 2027", "Price until December 1, 2026"
+    of_catalogue = ("a3-highgpu-8g", "us-central1", None)
+    cases = [(day, later, NEW_YEAR, [of_catalogue]), (day, earlier, None, [of_catalogue])]
+    for today, header, starts, others in [*cases, (NEW_YEAR, later, NEW_YEAR, [])]:
+        answers = dated(today, **{header: "99"}), catalog(H100, CORE, RAM)
+        found = outcome("gcp", *answers, columns="raw_label region effective_from")
         here = [row for row in found if row[0] == "a3-highgpu-8g" and row[1] != "us-east4"]
-        assert here == [("a3-highgpu-8g", None, starts), ("a3-highgpu-8g", "us-central1", None)]
+        assert here == [("a3-highgpu-8g", None, starts), *others]
