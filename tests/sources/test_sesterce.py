@@ -1,14 +1,9 @@
 """Sesterce: machines of the console per region, floors of the home page, and an advertisement."""
 
 import json
-from decimal import Decimal
 from typing import Any
 
-import pytest
-
-from pipeline.contracts.listing import SourceChangedError
-from tests.sources.captures import capture
-from tests.sources.helpers import answer, page, read
+from tests.sources.edited_pages import changed, each, edited, flight, misread, outcome
 
 OFFER: dict[str, Any] = {
     "gpuName": "H100",
@@ -26,131 +21,45 @@ OFFER: dict[str, Any] = {
 }
 
 
-def console(*offers: Any, piece: int = 90) -> str:
-    text = '1b:["$",{"filteredOffers":' + json.dumps(offers) + ',"x":"$1b:1:props:filteredOffers:0"}]\n'
-    pieces = [text[at : at + piece] for at in range(0, len(text), piece)]
-    return "".join(f"<script>self.__next_f.push([1,{json.dumps(part)}])</script>" for part in pieces)
-
-
-def home(old: str = "", new: str = "") -> str:
-    text = page("sesterce", "home.html")
-    assert not old or old in text
-    return text.replace(old, new) if old else text
+def console(*changes: dict[str, Any]) -> str:
+    offers = json.dumps([changed(OFFER, change) for change in changes])
+    return flight('1b:["$",{"filteredOffers":' + offers + ',"x":"$1b:1:props:filteredOffers:0"}]\n')
 
 
 def test_a_machine_is_listed_in_each_of_its_regions() -> None:
-    listings, rejects = read("sesterce", answer(console(OFFER)))
-    assert [(row.region, row.country, row.available) for row in listings] == [
-        ("AMS", None, True),
-        ("NOR-Oslo-1", "NO", False),
+    ams, oslo = ("AMS", None, True), ("NOR-Oslo-1", "NO", False)
+    on_demand = [(*place, "on_demand", "4.378") for place in (ams, oslo)]
+    spot = {"spotOfferAvailable": True, "hourlySpotPrice": 2.5}
+    odd = {"availability": [{"name": "AMS", "countryCode": 7, "available": "yes"}]}
+    cases = [
+        ({}, on_demand),
+        (spot, [*on_demand, *((*place, "spot", "2.5") for place in (ams, oslo))]),
+        (spot | {"hourlySpotPrice": 0}, [*on_demand, "zero_price"]),
+        (spot | {"spotOfferAvailable": "yes"}, on_demand),
+        (odd, [("AMS", None, None, "on_demand", "4.378")]),
+        ({"availability": []}, ["not_offered"]),
+        ({"hourlyPrice": "4.378$5"}, ["unreadable_price"]),
+        *each([{"gpuCount": "two"}, {"gpuCount": None}], "unknown_gpu_count"),
+        ({"instanceId": ""}, ["missing_field"]),
+        ({"gpuCount": 0}, ["changed: neither machines nor a table of prices"]),
     ]
-    assert {(row.gpu_count, row.native_price, row.native_unit, row.price_kind) for row in listings} == {
-        (2, Decimal("4.378"), "instance_hour", "on_demand")
-    }
-    assert listings[0].context == {"vram_total_gb": 160, "form_factor": "pcie"}
-    assert rejects == []
-
-
-def test_a_spot_price_is_read_where_it_is_offered() -> None:
-    listings, _ = read(
-        "sesterce", answer(console(OFFER | {"spotOfferAvailable": True, "hourlySpotPrice": 2.5}))
-    )
-    assert {(row.price_kind, row.native_price) for row in listings} == {
-        ("on_demand", Decimal("4.378")),
-        ("spot", Decimal("2.5")),
-    }
-
-
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"hourlyPrice": 0}, "zero_price"),
-        ({"hourlyPrice": None}, "not_offered"),
-        ({"hourlyPrice": "4.378$5"}, "unreadable_price"),
-        ({"gpuCount": "two"}, "unknown_gpu_count"),
-        ({"gpuCount": None}, "unknown_gpu_count"),
-        ({"gpuName": None}, "missing_field"),
-        ({"instanceId": ""}, "missing_field"),
-        ({"availability": []}, "not_offered"),
-    ],
-)
-def test_an_offer_that_is_not_certain_is_rejected(change: dict[str, Any], reason: str) -> None:
-    listings, rejects = read("sesterce", answer(console(OFFER | change)))
-    assert listings == []
-    assert {reject.reason for reject in rejects} == {reason}
-
-
-def test_machines_without_gpus_are_skipped() -> None:
-    cpu = OFFER | {"gpuName": "CPU", "gpuCount": 0, "instanceId": "cpu_small"}
-    listings, rejects = read("sesterce", answer(console(OFFER, cpu)))
-    assert {row.instance_type for row in listings} == {"H100x2"}
-    assert rejects == []
-
-
-def test_the_captured_table_has_floors_which_are_flagged() -> None:
-    listings, rejects = read("sesterce", answer(capture("sesterce_homepage_table_2026-08-22.html")))
-    assert [(row.raw_label, row.native_price) for row in listings] == [
-        ("B300", Decimal("8.48")),
-        ("B200", Decimal("4.11")),
-        ("H200", Decimal("2.48")),
-        ("H100", Decimal("1.83")),
-        ("A100", Decimal("1.49")),
-        ("L40S", Decimal("0.76")),
-    ]
-    assert {(row.flag_reason, row.tier) for row in listings} == {("starting_price", "lowest")}
-    assert [row.context.get("form_factor") for row in listings] == [
-        "SXM6",
-        "SXM6",
-        "SXM5",
-        None,
-        None,
-        "PCIe",
-    ]
-    assert rejects == []
-
-
-def test_the_advertisement_and_the_ticker_are_not_prices() -> None:
-    listings, _ = read("sesterce", answer(home()))
-    assert len(listings) == 6
-    assert {Decimal("4.50"), Decimal("2.25"), Decimal("1.66"), Decimal("1.24")}.isdisjoint(
-        row.native_price for row in listings
-    )
-
-
-@pytest.mark.parametrize(
-    ("price", "reason"),
-    [
-        ("$2.4O", "unreadable_price"),
-        ("$2.48$3", "unreadable_price"),
-        ("€2.30", None),
-        ("Contact us", "not_offered"),
-        ("Sold out", "not_offered"),
-        ("$0.00", "zero_price"),
-    ],
-)
-def test_an_uncertain_floor_is_not_a_floor_in_dollars(price: str, reason: str | None) -> None:
-    listings, rejects = read("sesterce", answer(home('bbg-price">$2.48', f'bbg-price">{price}')))
-    dollars = [row for row in listings if row.native_currency == "USD"]
-    assert len(dollars) == 5
-    assert [reject.reason for reject in rejects] == ([reason] if reason else [])
+    assert not misread("sesterce", console, cases, "region country available price_kind native_price")
 
 
 def test_one_page_that_changed_does_not_stop_the_other() -> None:
-    listings, rejects = read("sesterce", answer(console(OFFER)), answer("<html><body>moved</body></html>"))
-    assert {row.instance_type for row in listings} == {"H100x2"}
-    assert [reject.reason for reject in rejects] == ["unreadable_answer"]
+    found = outcome("sesterce", console({}), "<html><body>moved</body></html>")
+    assert found == [("H100", "4.378")] * 2 + ["unreadable_answer"]
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        console(),
-        console(OFFER) + console(OFFER),
-        console(OFFER)[:-200] + "</script>",
-        home("USD", "EUR"),
-        home("From / GPU / hr", "GPU / hr"),
-    ],
-)
-def test_pages_that_changed_are_not_guessed_at(body: str) -> None:
-    with pytest.raises(SourceChangedError):
-        read("sesterce", answer(body))
+def test_pages_that_changed_are_not_guessed_at() -> None:
+    bodies = {
+        "1 lists of offers, or an empty one": console(),
+        "2 lists of offers, or an empty one": console({}) + console({}),
+        "the table's footer does not state on-demand prices in USD": edited(
+            "sesterce", "home.html", ("USD", "EUR")
+        ),
+        "0 tables of prices per GPU-hour": edited("sesterce", "home.html", ("From / GPU / hr", "GPU / hr")),
+    }
+    assert {outcome("sesterce", body)[0] for body in bodies.values()} == {
+        f"changed: {text}" for text in bodies
+    }
