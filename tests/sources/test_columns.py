@@ -17,7 +17,7 @@ from pipeline.parsing.json_objects import MAX_WARNINGS, FieldAudit
 from pipeline.refresh.ingest import read_answers
 from pipeline.sources import kit
 from tests.capture.conftest import source
-from tests.sources.test_sources import RATES, read_sample, sample_answers
+from tests.sources.helpers import RATES, read_sample, sample_answers
 
 SOURCES_WITH_TABLES = [name for name, config in configs().items() if config.columns]
 READERS = Path(__file__).parents[2] / "pipeline" / "sources"
@@ -81,7 +81,7 @@ def test_a_new_column_is_a_warning_and_changes_no_offer(name: str) -> None:
         name,
         (
             with_column(answer, name) if "<html" in answer.text() else answer
-            for answer in sample_answers(source_config(name))
+            for answer in sample_answers(name)
         ),
     )
     assert altered.warnings == [f"new column {NEW!r}"]
@@ -92,14 +92,14 @@ def test_a_new_column_is_a_warning_and_changes_no_offer(name: str) -> None:
 def test_a_column_that_the_page_no_longer_has_is_a_warning(name: str) -> None:
     config = source_config(name)
     known = config.model_copy(update={"columns": (*config.columns, NEW)})
-    read = read_answers(sample_answers(config), known, RATES)
+    read = read_answers(sample_answers(name), known, RATES)
     assert read.warnings == [f"missing column {NEW!r}"]
     excused = known.model_copy(update={"optional_fields": (*config.optional_fields, NEW)})
-    assert read_answers(sample_answers(config), excused, RATES).warnings == []
+    assert read_answers(sample_answers(name), excused, RATES).warnings == []
 
 
 def altered_text(name: str, old: str, new: str) -> list[Answer]:
-    answers = sample_answers(source_config(name))
+    answers = sample_answers(name)
     assert any(old in answer.text() for answer in answers)
     return [replace(answer, body=answer.text().replace(old, new).encode()) for answer in answers]
 
@@ -168,7 +168,7 @@ def test_a_table_like_those_that_are_read_is_not_skipped_silently() -> None:
 
 
 def test_a_table_of_gcp_that_lost_its_column_of_gpus_is_named() -> None:
-    (answer,) = [each for each in sample_answers(source_config("gcp")) if "<html" in each.text()]
+    (answer,) = [each for each in sample_answers("gcp") if "<html" in each.text()]
     soup = BeautifulSoup(answer.text(), "lxml")
     soup.find_all("th", string="GPU")[-1].string = "Chip"
     read = read_altered("gcp", [replace(answer, body=str(soup).encode())])

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -20,23 +19,16 @@ import pytest
 from pydantic import TypeAdapter
 
 import pipeline
-from pipeline.capture.index import read_answer
-from pipeline.capture.replay import page_entries
-from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.catalog.source_config import configs, source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.offer import Built, Offer
-from pipeline.contracts.rates import Rate
 from pipeline.gpus import identify
 from pipeline.home.paths import CATALOG_DIR
-from pipeline.refresh.ingest import read_answers
 from pipeline.sources import kit, source_module
+from tests.sources.helpers import PAGES, PRICE_SOURCES, RATES, read_sample, sample_answers
 
-PAGES = Path(__file__).parents[1] / "pages"
-PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
 LOOKUPS = [(name, label) for name, config in configs().items() for label in config.lookups]
 SETTINGS = [(name, key) for name, config in configs().items() for key in config.settings]
-RATES = {"EUR": Rate(Decimal("1.1699"), date(2026, 8, 21))}
-"""The rate of the exchange rates' sample page: expected.csv of a source in euros is worked out with it."""
 ALL_COLUMNS = set(Offer.model_fields)
 DERIVED = {
     *("usd_per_hour", "fx_rate", "fx_date"),  # checked below
@@ -71,17 +63,6 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def sample_answers(config: SourceConfig) -> list[Answer]:
-    folder = PAGES / config.name
-    entries = [entry for entry in page_entries(folder, config) if entry.usable]
-    return [read_answer(folder, entry, entry.observed_at) for entry in entries]
-
-
-def read_sample(name: str) -> Built:
-    config = source_config(name)
-    return read_answers(sample_answers(config), config, RATES)
-
-
 def shown(value: object) -> str:
     """A value as text, numbers to six places: so that "0.10" and 0.1 are equal."""
     if value is None:
@@ -106,7 +87,7 @@ def expected_rows(name: str) -> list[Mapping[str, str]]:
     """
     config = source_config(name)
     files = [entry["file"] for entry in json.loads((PAGES / name / "index.json").read_text(encoding="utf-8"))]
-    answers = dict(zip(files, sample_answers(config), strict=True))
+    answers = dict(zip(files, sample_answers(name), strict=True))
     rows = []
     for row in rows_of(PAGES / name / "expected.csv"):
         answer = answers[row.pop("file", files[0])]
@@ -211,7 +192,7 @@ def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
 @pytest.mark.parametrize("name", PRICE_SOURCES)
 @pytest.mark.parametrize("body", NO_PRICES)
 def test_a_page_without_prices_counts_as_changed(name: str, body: str) -> None:
-    first, *_ = sample_answers(source_config(name))
+    first, *_ = sample_answers(name)
     with pytest.raises(SourceChangedError):
         list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))
 
