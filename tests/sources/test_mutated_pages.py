@@ -359,6 +359,7 @@ MUTATIONS = (
 WEAK = {
     "lambda letter_in_count": 'the term of "2O weeks - 1 year" is read as one year',
     "nebius letter_in_count": 'without a price per "1 vCPU hour", nothing says that CPUs are charged extra',
+    "together letter_in_count": 'the term of "7O-30 days" is read as 30 days',
 }
 """Changed texts that are misread, and how."""
 
