@@ -30,7 +30,7 @@ FACTS = (
 """The columns of an offer that may not become others."""
 
 SIZES = ("gpu_counts", "max_nodes", "vcpus", "ram_gib", "local_disk_gb", "node_network_gbps")
-"""The columns that may get lost with what they are read from, but may not become others."""
+"""The columns that may get lost or be zero with what they are read from, but may not become others."""
 
 
 @cache
@@ -52,7 +52,7 @@ def facts_of(offer: Offer) -> tuple[Any, ...]:
 
 def is_known(offer: Offer) -> bool:
     return any(
-        all(getattr(offer, name) in (None, getattr(other, name)) for name in SIZES)
+        all(getattr(offer, name) in (None, 0, getattr(other, name)) for name in SIZES)
         for other in known_offers(offer.source).get(facts_of(offer), [])
     )
 
@@ -89,6 +89,7 @@ FORESEEN = {
     "cudo machineTypes.maxMemoryGibFree": "the room of a host is known by its free GPUs alone",
     "hyperbolic .gpuFormFactor": "the card is then any of its model",
     "lium nodes.min_rentable_gpu_count": "without a minimum only the whole node is offered",
+    "nosana .network_fee_percentage": "a fee of zero percent is a fee",
     "oci items.gpuQty": "without the shapes, the parts are priced per GPU",
     "oci items.products": "without the shapes, the parts are priced per GPU",
     "oci products.partNumber": "without the shapes, the parts are priced per GPU",
@@ -136,8 +137,17 @@ def renamed(name: str, value: Any) -> tuple[str, Any]:
 
 def made_text(name: str, value: Any) -> tuple[str, Any]:
     """A number with a letter behind it. Other values stay as they are."""
-    is_number = type(value) in (int, float) or (isinstance(value, str) and re.fullmatch(r"[\d.]+", value))
-    return name, f"{value}O" if is_number else value
+    return name, f"{value}O" if is_number(value) else value
+
+
+def made_zero(name: str, value: Any) -> tuple[str, Any]:
+    return name, 0 if is_number(value) else value
+
+
+def is_number(value: Any) -> bool:
+    return type(value) in (int, float) or (
+        isinstance(value, str) and re.fullmatch(r"[\d.]+", value) is not None
+    )
 
 
 def with_field(
@@ -168,12 +178,12 @@ def changed_in_json(source: str, change: Callable[[Any], Any]) -> list[Answer] |
     ]
 
 
-def test_a_field_that_is_renamed_or_no_number_leads_to_no_wrong_offer() -> None:
+def test_a_field_that_is_renamed_no_number_or_zero_leads_to_no_wrong_offer() -> None:
     wrong: dict[str, str] = {}
     for source in PRICE_SOURCES:
         bodies = [json.loads(page.body) for page in sample_answers(source) if page.is_json]
         for field in dict.fromkeys(field for body in bodies for field in fields_of(body)):
-            for change in (renamed, made_text):
+            for change in (renamed, made_text, made_zero):
                 pages = changed_in_json(source, partial(with_field, field=field, change=change))
                 for found in wrong_offers(source, pages) if pages else ():
                     wrong[f"{source} {'.'.join(field)}"] = f"{change.__name__}: {found}"
@@ -298,7 +308,7 @@ def spoiled_prices(text: str, dice: Random) -> str:
     def spoiled(price: str) -> str:
         cents = re.sub(r"[^0-9]", "", price)
         return dice.choice(
-            [f"{cents} cents", f"{cents}¢", "", "Contact us", "Sold out", f"{price} $9.99", *GLUED, *GLUED]
+            [f"{cents} cents", f"{cents}¢", "", "Contact us", "$0.00", f"{price} $9.99", *GLUED, *GLUED]
         )
 
     return half_of(MONEY, text, dice, spoiled)
