@@ -140,8 +140,9 @@ def test_what_has_no_list_of_objects_is_a_change() -> None:
     cases = [(body, f"https://a.example/: {problem}") for body, problem in problems.items()]
     audit = FieldAudit(CONFIG)
     assert wrong(lambda body: audit.items(answer(body, "https://a.example/"), "data", "rows"), cases) == []
-    (found,) = audit.items(answer({"rows": [{"a": 1}]}), "data", "rows")
-    assert (found.raw, audit.items(answer([]), "data")) == ({"a": 1}, [])
+    page = answer({"rows": [{"a": 1}]})
+    (found,) = audit.items(page, "data", "rows")
+    assert (found.raw, found.answer, audit.items(answer([]), "data")) == ({"a": 1}, page, [])
 
 
 def test_an_item_that_cannot_be_read_is_a_reject_named_after_its_fields() -> None:

@@ -156,6 +156,7 @@ GLUED = [
     *("$1.39 – $2.49", "$1.39-hr", "$1.39k", "$1.39e3", "$1.39%", "$1.39+", "$1.39€", "$1.39$2.49"),
     *("$1'399", "$1½", "$O.39", "$.39", "$-1.39", "$١.٣٩", "$1.3९", "$1.39/2.49"),
 ]
+"""Money with something glued to it: no price, nor a part of it."""
 
 
 def prices_in(text: str) -> list[Decimal]:

@@ -154,9 +154,8 @@ def test_a_price_at_the_start_of_a_text() -> None:
         *((text, None) for text in ("", "only from 2", "Contact us", "USD 2 / h")),
     ]  # fmt: skip
     assert wrong(parts, cases) == []
-    price = leading_price("$1,940 / month")
-    assert price is not None
-    assert price.unit == "month"
+    units = [price and price.unit for price in map(leading_price, ("$1,940 / month", "$2"))]
+    assert units == ["month", ""]
 
 
 def test_an_hourly_price_is_the_finer_price_rounded_to_the_cent() -> None:

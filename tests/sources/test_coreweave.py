@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.contracts.listing import Listing, SourceChangedError
-from tests.sources.helpers import answer, page, read, sample
+from tests.sources.helpers import answer, page, read
 
 PAGE = page("coreweave", "pricing.html")
 COUNT = '<div class="table-v2-cell"><div>{}</div></div>'
@@ -19,19 +19,6 @@ def with_swapped_headers(text: str) -> str:
     """The headers of on-demand and spot prices in each other's place."""
     on_demand, spot = "On-Demand Price (Per Hour)", "Spot Price (Per Hour)"
     return text.replace(on_demand, "@@").replace(spot, on_demand).replace("@@", spot)
-
-
-def test_one_region_in_the_full_markup() -> None:
-    listings, rejects = read("coreweave", answer(sample("coreweave_gpus_2026-08-22.html")))
-    assert short(listings) == [
-        ("NVIDIA GB200 NVL72", 4, "on_demand", "NORTH AMERICA", "42.00"),
-        ("NVIDIA HGX B300", 8, "spot", "NORTH AMERICA", "35.84"),
-        ("NVIDIA HGX B200", 8, "on_demand", "NORTH AMERICA", "68.80"),
-        ("NVIDIA HGX B200", 8, "spot", "NORTH AMERICA", "34.11"),
-    ]
-    assert [r.reason for r in rejects] == ["not_offered"] * 4
-    b200 = listings[2]
-    assert (b200.context["vram_gb"], b200.vcpus, b200.ram_gib, b200.local_disk_gb) == (180, 128, 2048, 61440)
 
 
 def test_a_table_without_its_own_header_has_the_columns_of_the_one_before() -> None:
