@@ -87,22 +87,6 @@ def test_another_shape_fails_clearly() -> None:
             read("coreweave", answer(PAGE.replace(old, new)))
 
 
-CPU_TABLE = """<h2>On-demand CPU instances</h2><h5><strong class="eyebrow">REGION: NORTH AMERICA</strong></h5>
-<div class="table-v2 gpu-pricing"><div class="table-v2-header"><div class="table-grid">
-<div class="table-v2-cell"><div>CPU Model</div></div><div class="table-v2-cell"><div>CPU Type</div></div>
-<div class="table-v2-cell"><div>vCPUs</div></div>
-<div class="table-v2-cell"><div>On-Demand Price (Per Hour)</div></div></div></div>
-<div role="listitem" class="table-row-v2"><div class="table-grid">
-<div class="table-v2-cell"><h3>AMD Turin</h3></div><div class="table-v2-cell"><div>High Core</div></div>
-<div class="table-v2-cell"><div>384</div></div><div class="table-v2-cell"><div>$7.54</div></div>
-</div></div></div>"""
-
-
-def test_cpu_tables_have_the_gpu_tables_classes_and_are_passed_over() -> None:
-    listings, rejects = read("coreweave", answer(PAGE.replace("</body>", CPU_TABLE + "</body>")))
-    assert (len(listings), len(rejects)) == (15, 7)
-
-
 def table_of(headers: list[str], *rows: list[str], eyebrow: str = "REGION: EUROPE") -> str:
     def grid(cells: list[str]) -> str:
         inner = "".join(f'<div class="table-v2-cell">{cell}</div>' for cell in cells)
@@ -113,6 +97,13 @@ def table_of(headers: list[str], *rows: list[str], eyebrow: str = "REGION: EUROP
         f'<strong class="eyebrow">{eyebrow}</strong><div class="table-v2 gpu-pricing">'
         f'<div class="table-v2-header">{grid(headers)}</div>{items}</div>'
     )
+
+
+def test_cpu_tables_have_the_gpu_tables_classes_and_are_passed_over() -> None:
+    headers = ["CPU Model", "CPU Type", "vCPUs", "On-Demand Price (Per Hour)"]
+    cpus = table_of(headers, ["AMD Turin", "High Core", "384", "$7.54"])
+    listings, rejects = read("coreweave", answer(PAGE.replace("</body>", f"{cpus}</body>")))
+    assert (len(listings), len(rejects)) == (15, 7)
 
 
 def test_a_region_without_spot_or_with_a_column_of_prices_that_is_not_known() -> None:

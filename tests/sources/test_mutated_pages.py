@@ -232,7 +232,7 @@ def test_items_that_are_missing_or_repeated_lead_to_no_wrong_offer() -> None:
 
 def test_a_field_with_two_values_is_refused_by_every_reader() -> None:
     """The last of them must not win silently."""
-    read_anyway, refused = [], 0
+    read_anyway, changed = [], 0
     for source in PRICE_SOURCES:
         for page in filter(lambda page: page.is_json, sample_answers(source)):
             twice = re.sub(
@@ -240,12 +240,14 @@ def test_a_field_with_two_values_is_refused_by_every_reader() -> None:
             )
             if twice == page.body:
                 continue
+            changed += 1
             try:
                 list(source_module(source).read([replace(page, body=twice)], source_config(source)))
                 read_anyway.append(page.url)
             except SourceChangedError as error:
-                refused += "has several values in one object: " in str(error)
-    assert (read_anyway, refused) == ([], 64)
+                read_anyway += [] if "has several values in one object: " in str(error) else [str(error)]
+    assert read_anyway == []
+    assert changed > 50
     offer = '{"@type": "Offer", "name": "1A100.22V", "price": "1", "price": "2", "priceCurrency": "USD"}'
     script = f'<html><script type="application/ld+json">{offer}</script></html>'
     with pytest.raises(SourceChangedError, match="several values"):
