@@ -327,8 +327,8 @@ STATED_ELSEWHERE = {
         *("together", "vast", "verda", "voltagepark"),
     },
 }
-"""Sources whose prices are read as before, since no currency or unit stands beside them. Every other source must
-have no price left."""
+"""Sources whose prices are read as before, since no currency or unit stands beside them. Every other source
+must have no price left."""
 
 WEAK = {
     "lambda letter in numbers": 'the term of "2O weeks - 1 year" is read as one year',
