@@ -1,20 +1,31 @@
-"""Small builders for the readers' tests."""
+"""Small builders for the readers' tests, and the sample pages with what they give."""
 
 import hashlib
 import json
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pipeline.catalog.source_config import source_config
+from pipeline.capture.index import read_answer
+from pipeline.capture.replay import page_entries
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.listing import Answer, Listing, Reject, Request
+from pipeline.contracts.offer import Built
+from pipeline.contracts.rates import Rate
 from pipeline.offers.build import build_offers
 from pipeline.parsing.paging import next_page
+from pipeline.refresh.ingest import read_answers
 from pipeline.sources import source_module
 
 OBSERVED_AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
 PAGES = Path(__file__).parent.parent / "pages"
 SAMPLES = Path(__file__).parent / "samples"
+PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
+RATES: Mapping[str, Rate] = {"EUR": Rate(Decimal("1.1699"), date(2026, 8, 21))}
+"""The rate of the exchange rates' sample page: expected.csv of a source in euros is worked out with it."""
 
 
 def answer(
@@ -26,6 +37,20 @@ def answer(
     elif not isinstance(body, bytes):
         body = json.dumps(body).encode()
     return Answer(url=url, body=body, observed_at=observed_at, sha256=hashlib.sha256(body).hexdigest())
+
+
+@cache
+def sample_answers(source: str) -> tuple[Answer, ...]:
+    """The answers of a source's sample pages."""
+    folder = PAGES / source
+    entries = [entry for entry in page_entries(folder, source_config(source)) if entry.usable]
+    return tuple(read_answer(folder, entry, entry.observed_at) for entry in entries)
+
+
+@cache
+def read_sample(source: str) -> Built:
+    """The offers and rejects of a source's sample pages."""
+    return read_answers(sample_answers(source), source_config(source), RATES)
 
 
 def following(source: str, page: Answer) -> str | None:

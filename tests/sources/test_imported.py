@@ -54,9 +54,8 @@ def test_a_row_is_an_offer_with_its_provenance() -> None:
     assert (offer.region, offer.country) == ("Ohio", "US")
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason", "words"),
-    [
+def test_a_row_that_cannot_be_read_for_sure_is_rejected() -> None:
+    cases: list[tuple[dict[str, str], str, str]] = [
         ({"day": "2.1.2026"}, "invalid_value", "its day is not YYYY-MM-DD"),
         ({"day": "2026-01-03"}, "invalid_value", "the answer is of 2026-01-02"),
         ({"gpu": "L4 (GPU part only)"}, "other_product", "of a part of a machine"),
@@ -79,16 +78,13 @@ def test_a_row_is_an_offer_with_its_provenance() -> None:
         ({"gpu_count": "99999"}, "impossible_gpu_count", "at most 4096"),
         ({"country": "XX"}, "invalid_value", "not a code of ISO 3166-1"),
         ({"evidence": "x" * 1001}, "text_too_long", "evidence has more than 1000 characters"),
-    ],
-)
-def test_a_row_that_cannot_be_read_for_sure_is_rejected(
-    changes: dict[str, str], reason: str, words: str
-) -> None:
-    found = built(table(ROW | {"gpu": "L4"}, ROW | changes))
-    assert [offer.gpu_id for offer in found.offers] == ["l4"]
-    (reject,) = found.rejects
-    assert reject.reason == reason
-    assert words in reject.detail
+    ]
+    for changes, reason, words in cases:
+        found = built(table(ROW | {"gpu": "L4"}, ROW | changes))
+        assert [offer.gpu_id for offer in found.offers] == ["l4"]
+        (reject,) = found.rejects
+        assert reject.reason == reason
+        assert words in reject.detail
 
 
 def test_a_line_that_is_not_a_row_is_rejected_with_its_line_number() -> None:
@@ -146,20 +142,15 @@ def test_prices_of_several_providers_do_not_contradict_each_other() -> None:
     assert [offer.flag_reason for offer in built(table(*alone)).offers] == [None, "spot_not_below_on_demand"]
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        (
-            "",
-            "lacks the columns day, provider, price_kind, usd_per_gpu_hour, source, gpu or gpu_id",
-        ),
+def test_an_answer_that_is_not_a_table_of_prices_is_refused() -> None:
+    missing = "lacks the columns day, provider, price_kind, usd_per_gpu_hour, source, gpu or gpu_id"
+    for text, words in (
+        ("", missing),
         ("day,as_of\n", "more than one column for day: day, as_of"),
         ("day,day\n", "has the column 'day' more than once"),
-    ],
-)
-def test_an_answer_that_is_not_a_table_of_prices_is_refused(text: str, words: str) -> None:
-    with pytest.raises(SourceChangedError, match=words):
-        built(text)
+    ):
+        with pytest.raises(SourceChangedError, match=words):
+            built(text)
 
 
 def test_the_page_has_every_column_and_price_kind() -> None:

@@ -11,7 +11,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,48 +18,27 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-import pipeline
-from pipeline.capture.index import read_answer
-from pipeline.capture.replay import page_entries
-from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.contracts.listing import Answer, SourceChangedError
+from pipeline.catalog.source_config import configs, source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.offer import Built, Offer
-from pipeline.contracts.rates import Rate
 from pipeline.gpus import identify
 from pipeline.home.paths import CATALOG_DIR
-from pipeline.refresh.ingest import read_answers
-from pipeline.sources import kit, source_module
+from pipeline.sources import source_module
+from tests.sources.helpers import PAGES, PRICE_SOURCES, RATES, read_sample, sample_answers
 
-PAGES = Path(__file__).parents[1] / "pages"
-PRICE_SOURCES = [name for name, config in configs().items() if config.kind == "prices"]
-LOOKUPS = [(name, label) for name, config in configs().items() for label in config.lookups]
-SETTINGS = [(name, key) for name, config in configs().items() for key in config.settings]
-RATES = {"EUR": Rate(Decimal("1.1699"), date(2026, 8, 21))}
-"""The rate of the exchange rates' sample page: expected.csv of a source in euros is worked out with it."""
 ALL_COLUMNS = set(Offer.model_fields)
 DERIVED = {
     *("usd_per_hour", "fx_rate", "fx_date"),  # checked below
-    *("country", "continent", "tier_class", "size_evidence"),  # what they follow from has tests of its own
-    "match_rule",  # the labels' own tests check which words and columns decide
+    *("country", "continent", "tier_class"),  # what they follow from has tests of its own
     "size_evidence",  # follows from these columns and catalog/machine_sizes.csv
+    "match_rule",  # the labels' own tests check which words and columns decide
 }
 """Columns that no expected.csv states, because no page does."""
 NO_PRICES = [
-    "",
-    "{",
-    "[",
-    "null",
-    "3",
-    "{}",
-    "[1, 2]",
-    "Access denied",
-    '{"status": 401, "message": "Unauthorized"}',
-    '{"error": {"code": "busy"}}',
-    '{"errors": ["x"]}',
-    '{"detail": "Not found"}',
-    '{"title": "Unauthorized"}',
-    "<html></html>",
-    "<html><body><h1>Just a moment...</h1></body></html>",
+    *("", "{", "[", "null", "3", "{}", "[1, 2]", "Access denied"),
+    *('{"error": {"code": "busy"}}', '{"errors": ["x"]}', '{"detail": "Not found"}'),
+    *('{"status": 401, "message": "Unauthorized"}', '{"title": "Unauthorized"}'),
+    *("<html></html>", "<html><body><h1>Just a moment...</h1></body></html>"),
     "<html>503 Service Unavailable",
 ]
 """Answers without prices that any provider may give."""
@@ -69,17 +47,6 @@ NO_PRICES = [
 def rows_of(path: Path) -> list[dict[str, str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
-
-
-def sample_answers(config: SourceConfig) -> list[Answer]:
-    folder = PAGES / config.name
-    entries = [entry for entry in page_entries(folder, config) if entry.usable]
-    return [read_answer(folder, entry, entry.observed_at) for entry in entries]
-
-
-def read_sample(name: str) -> Built:
-    config = source_config(name)
-    return read_answers(sample_answers(config), config, RATES)
 
 
 def shown(value: object) -> str:
@@ -106,7 +73,7 @@ def expected_rows(name: str) -> list[Mapping[str, str]]:
     """
     config = source_config(name)
     files = [entry["file"] for entry in json.loads((PAGES / name / "index.json").read_text(encoding="utf-8"))]
-    answers = dict(zip(files, sample_answers(config), strict=True))
+    answers = dict(zip(files, sample_answers(name), strict=True))
     rows = []
     for row in rows_of(PAGES / name / "expected.csv"):
         answer = answers[row.pop("file", files[0])]
@@ -149,106 +116,102 @@ def test_each_source_has_its_yaml_its_module_and_its_page() -> None:
 
 
 def test_a_reader_imports_our_code_from_the_kit_only() -> None:
+    others = []
     for name in configs():
         tree = ast.parse(inspect.getsource(source_module(name)))
-        imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
-        ours = [text for node in imports if "pipeline" in (text := ast.unparse(node)) or "gpufare" in text]
-        assert ours == ["from pipeline.sources import kit"], name
-        assert not any(node.level for node in imports if isinstance(node, ast.ImportFrom)), name
-
-
-def test_each_helper_of_the_kit_is_used_outside_its_module() -> None:
-    used: set[str] = set()
-    for file in Path(pipeline.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom):
-                used.update(alias.name for alias in node.names)
-            elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                used.add(f"{node.value.id}.{node.attr}")
-    helpers = {
-        name: helper
-        for name, helper in vars(kit).items()
-        if inspect.isfunction(helper) and helper.__module__.startswith("pipeline.parsing.")
-    }
-    assert helpers
-    for name, helper in helpers.items():
-        module = helper.__module__.rpartition(".")[2]
-        assert {name, f"kit.{name}", f"{module}.{name}"} & used, f"{module}.{name} has no user"
+        imports = [
+            ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        ours = [line for line in imports if re.search(r"\b(pipeline|gpufare)\b|from \.", line)]
+        others += [(name, line) for line in ours if line != "from pipeline.sources import kit"]
+    assert others == []
 
 
 @pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_the_sample_page_gives_exactly_its_offers(name: str) -> None:
-    expected, found = expected_rows(name), found_rows(read_sample(name))
+def test_the_sample_page_gives_exactly_its_offers_and_rejects(name: str) -> None:
+    built, expected, found = read_sample(name), expected_rows(name), found_rows(read_sample(name))
     assert expected
     assert (difference(expected, found), difference(found, expected)) == ([], [])
+    rejects = {row["reason"]: int(row["rows"]) for row in rows_of(PAGES / name / "expected_rejects.csv")}
+    assert Counter(reject.reason for reject in built.rejects) == rejects
+    assert built.warnings == [], "a field that is neither read nor reviewed"
 
 
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_every_card_of_the_sample_page_is_sold_in_a_number_that_is_known(name: str) -> None:
+def test_an_offer_of_a_sample_page_is_converted_at_the_rate() -> None:
+    for name in PRICE_SOURCES:
+        for offer in read_sample(name).offers:
+            assert offer.usd_per_gpu_hour is not None, name
+            total = offer.usd_per_gpu_hour * Decimal(str(offer.gpu_count))
+            assert offer.usd_per_hour == pytest.approx(total), name
+            rate = RATES.get(offer.native_currency)
+            assert (offer.fx_rate, offer.fx_date) == ((rate.usd, rate.day) if rate else (None, None)), name
+
+
+def test_every_card_of_a_sample_page_is_sold_in_a_number_that_is_known() -> None:
     assumed = [
-        (offer.gpu_id, offer.tier)
+        (name, offer.gpu_id, offer.tier)
+        for name in PRICE_SOURCES
         for offer in read_sample(name).offers
         if offer.gpu_id and offer.gpu_count >= 1 and offer.size_evidence == "assumed"
     ]
     assert assumed == []
 
 
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_an_offer_of_the_sample_page_is_converted_at_the_rate(name: str) -> None:
-    for offer in read_sample(name).offers:
-        assert offer.usd_per_gpu_hour is not None
-        assert offer.usd_per_hour == pytest.approx(offer.usd_per_gpu_hour * Decimal(str(offer.gpu_count)))
-        rate = RATES.get(offer.native_currency)
-        assert (offer.fx_rate, offer.fx_date) == ((rate.usd, rate.day) if rate else (None, None))
+def test_a_page_without_prices_counts_as_changed() -> None:
+    read_anyway = []
+    for name in PRICE_SOURCES:
+        first, *_ = sample_answers(name)
+        for body in NO_PRICES:
+            try:
+                list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))
+                read_anyway.append((name, body))
+            except SourceChangedError:
+                continue
+    assert read_anyway == []
 
 
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_the_sample_page_gives_exactly_its_rejects(name: str) -> None:
-    expected = {row["reason"]: int(row["rows"]) for row in rows_of(PAGES / name / "expected_rejects.csv")}
-    assert Counter(reject.reason for reject in read_sample(name).rejects) == expected
+def test_a_lookup_changes_the_match_of_its_label_and_is_met() -> None:
+    """On the sample page, or in the reader's own test."""
 
-
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-@pytest.mark.parametrize("body", NO_PRICES)
-def test_a_page_without_prices_counts_as_changed(name: str, body: str) -> None:
-    first, *_ = sample_answers(source_config(name))
-    with pytest.raises(SourceChangedError):
-        list(source_module(name).read([replace(first, body=body.encode())], source_config(name)))
-
-
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_the_fields_of_the_sample_page_are_read_or_reviewed(name: str) -> None:
-    assert read_sample(name).warnings == []
-
-
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_yaml_states_its_evidence(name: str) -> None:
-    config = source_config(name)
-    assert config.evidence.note
-    assert config.expect.usd_per_gpu_hour[0] > 0
-
-
-@pytest.mark.parametrize(("name", "label"), LOOKUPS)
-def test_lookup_changes_the_match_of_its_label(name: str, label: str) -> None:
-    def gpu_id(label: str) -> str | None:
+    def gpu_id(label: str, name: str) -> str | None:
         return identify(label, provider=name, kind="gpu_name", context={}, gpu_count=1).gpu_id
 
-    assert gpu_id(label) != gpu_id(source_config(name).lookups[label].means)
+    useless = []
+    for name, config in configs().items():
+        met = {offer.raw_label for offer in read_sample(name).offers} if config.lookups else set()
+        for label, lookup in config.lookups.items():
+            in_test = Path(__file__).with_name(f"test_{name}.py").read_text(encoding="utf-8")
+            is_met = label in met or f'"{label}"' in in_test
+            if not is_met or gpu_id(label, name) == gpu_id(lookup.means, name):
+                useless.append((name, label))
+    assert useless == []
 
 
-@pytest.mark.parametrize(("name", "label"), LOOKUPS)
-def test_a_lookup_is_met_on_the_sample_page_or_in_the_readers_test(name: str, label: str) -> None:
-    test_of_reader = Path(__file__).with_name(f"test_{name}.py")
-    on_page = {offer.raw_label for offer in read_sample(name).offers}
-    assert label in on_page or f'"{label}"' in test_of_reader.read_text(encoding="utf-8")
+def test_a_setting_is_read_by_its_module() -> None:
+    unread = [
+        (name, key)
+        for name, config in configs().items()
+        for key in config.settings
+        if not re.search(rf"""settings\[["']{key}["']\]""", inspect.getsource(source_module(name)))
+    ]
+    assert unread == []
 
 
-@pytest.mark.parametrize(("name", "key"), SETTINGS)
-def test_a_setting_is_read_by_its_module(name: str, key: str) -> None:
-    assert re.search(rf"""settings\[["']{key}["']\]""", inspect.getsource(source_module(name)))
-
-
-@pytest.mark.parametrize("name", PRICE_SOURCES)
-def test_source_with_serverless_offers_states_whether_they_train(name: str) -> None:
-    serverless = any(offer.tier_class == "serverless" for offer in read_sample(name).offers)
-    assert serverless == (source_config(name).attributes.serverless_training is not None)
+def test_a_yaml_states_its_evidence_its_share_and_whether_serverless_offers_train() -> None:
+    """An estimate of the share of offers that a user sees says when it was made, or what is missing; a source
+    with a key says what the key adds, unless the key is the permission to ask."""
+    wrong = []
+    for name in PRICE_SOURCES:
+        config = source_config(name)
+        coverage, attributes = config.coverage, config.attributes
+        permits = config.needs_key or config.terms.automated == "forbidden"
+        serverless = any(offer.tier_class == "serverless" for offer in read_sample(name).offers)
+        stated = {
+            "evidence": bool(config.evidence.note) and config.expect.usd_per_gpu_hour[0] > 0,
+            "day of the share": re.search(r"\b202\d-\d\d-\d\d\b", coverage.note) is not None,
+            "share": coverage.share is not None or len(coverage.note) > 40,
+            "key": not config.key_variables or bool(coverage.with_key or config.disabled or permits),
+            "serverless": serverless == (attributes.serverless_training is not None),
+        }
+        wrong += [(name, what) for what, is_stated in stated.items() if not is_stated]
+    assert wrong == []
