@@ -1,14 +1,12 @@
 """A replay server of saved pages, as ``gpufare refresh --pages URL`` asks one."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Self
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import httpx
 
@@ -19,15 +17,7 @@ from pipeline.catalog.source_config import configs
 from pipeline.contracts.request import Entry
 
 _NOT_PASSED_ON = ("connection", "content-encoding", "content-length", "date", "server", "transfer-encoding")
-
 _NO_PAGE = 404, {NO_PAGE_HEADER: "1"}, b"no such page\n"
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    source: str
-    folder: Path
-    entry: Entry
 
 
 class PageHandler(BaseHTTPRequestHandler):
@@ -42,8 +32,8 @@ class PageHandler(BaseHTTPRequestHandler):
         """Answer with the page for this request."""
         length = int(self.headers.get("content-length") or 0)
         sent = self.rfile.read(length) if length else None
-        page = _find(self.server.pages, self.command, self.headers, self.path, sent)
-        status, headers, body = _NO_PAGE if page is None else _answer_of(page)
+        page = self.server.page_for(self.command, self.headers, self.path, sent)
+        status, headers, body = _answer_of(*page) if page else _NO_PAGE
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
@@ -51,8 +41,7 @@ class PageHandler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    do_GET = say_page
-    do_POST = say_page
+    do_GET = do_POST = say_page
 
     def log_message(self, format: str, *arguments: object) -> None:
         """Log nothing."""
@@ -66,13 +55,17 @@ class PagesServer(ThreadingHTTPServer):
     handler: type[PageHandler] = PageHandler
 
     def __init__(self, directory: Path) -> None:
-        self.pages = _all_pages(directory)
+        known = configs()
+        any_source = known["ecb"]  # for a made-up source, whose folder has an index
+        self.pages = [
+            (folder, entry)
+            for folder in sorted(directory.iterdir())
+            if folder.is_dir() and any(folder.iterdir())
+            for entry in page_entries(folder, known.get(folder.name, any_source))
+            if entry.status is not None
+        ]
         super().__init__(("127.0.0.1", 0), self.handler)
-
-    @property
-    def base_url(self) -> str:
-        """Address of the server, for ReplayServer."""
-        return f"http://127.0.0.1:{self.server_port}"
+        self.base_url = f"http://127.0.0.1:{self.server_port}"
 
     def __enter__(self) -> Self:
         Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -82,49 +75,32 @@ class PagesServer(ThreadingHTTPServer):
         self.shutdown()
         self.server_close()
 
-
-def _all_pages(directory: Path) -> list[_Page]:
-    known = configs()
-    any_source = known["ecb"]  # for a made-up source, whose folder has an index
-    return [
-        _Page(folder.name, folder, entry)
-        for folder in sorted(directory.iterdir())
-        if folder.is_dir() and any(folder.iterdir())
-        for entry in page_entries(folder, known.get(folder.name, any_source))
-        if entry.status is not None
-    ]
-
-
-def _find(
-    pages: Iterable[_Page], method: str, headers: Message, target: str, body: bytes | None
-) -> _Page | None:
-    """Return the page for a request: the one for exactly this body, else the only one for this address."""
-    host, source = headers.get("Host", ""), headers.get(SOURCE_HEADER)
-    at_address = [
-        page
-        for page in pages
-        if page.entry.method == method
-        and source in (None, page.source)
-        and httpx.URL(page.entry.url).netloc.decode() == host
-        and _is_target(page.entry.url, target)
-    ]
-    sent = None if body is None else sha256_of(body)
-    exact = [page for page in at_address if page.entry.body_sha256 == sent]
-    found = exact[:1] or at_address
-    return found[0] if len(found) == 1 else None
+    def page_for(
+        self, method: str, headers: Message, target: str, body: bytes | None
+    ) -> tuple[Path, Entry] | None:
+        """Return the page for exactly this body, else the only one for this address."""
+        at_address = [
+            (folder, entry)
+            for folder, entry in self.pages
+            if entry.method == method
+            and headers.get(SOURCE_HEADER) in (None, folder.name)
+            and httpx.URL(entry.url).netloc.decode() == headers.get("Host")
+            and _is_target(entry.url, target)
+        ]
+        sent = None if body is None else sha256_of(body)
+        exact = [(folder, entry) for folder, entry in at_address if entry.body_sha256 == sent]
+        found = exact[:1] or at_address
+        return found[0] if len(found) == 1 else None
 
 
 def _is_target(url: str, target: str) -> bool:
     """True if a request's target is ``url``'s path and query, in which ``${NAME}`` matches any key."""
-    parts = urlsplit(url)
-    wanted = unquote(f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/")
-    pattern = "[^&/?]*".join(re.escape(piece) for piece in re.split(r"\$\{\w+\}", wanted))
-    return re.fullmatch(pattern, unquote(target)) is not None
+    pieces = re.split(r"\$\{\w+\}", unquote(httpx.URL(url).raw_path.decode()))
+    return re.fullmatch("[^&/?]*".join(map(re.escape, pieces)), unquote(target)) is not None
 
 
-def _answer_of(page: _Page) -> tuple[int, dict[str, str], bytes]:
-    body = read_body(page.folder, page.entry) if page.entry.file else b""
-    headers = {k: v for k, v in page.entry.headers.items() if k.lower() not in _NOT_PASSED_ON}
-    if page.entry.observed_at is not None:
-        headers[OBSERVED_AT_HEADER] = page.entry.observed_at.isoformat()
-    return page.entry.status or 200, headers, body
+def _answer_of(folder: Path, entry: Entry) -> tuple[int, dict[str, str], bytes]:
+    headers = {name: v for name, v in entry.headers.items() if name.lower() not in _NOT_PASSED_ON}
+    if entry.observed_at is not None:
+        headers[OBSERVED_AT_HEADER] = entry.observed_at.isoformat()
+    return entry.status or 200, headers, read_body(folder, entry) if entry.file else b""

@@ -27,18 +27,10 @@ FAST = {"backoff_seconds": 0.01, "backoff_max_seconds": 0.02}
 def source(name: str = "acme", **facts: Any) -> SourceConfig:
     """A made-up source that asks https://prices.<name>.example/gpus."""
     host = f"prices.{name}.example"
-    return SourceConfig.model_validate(
-        {
-            "name": name,
-            "title": name,
-            "provider": name,
-            "homepage": f"https://{host}/",
-            "evidence": {"level": "inferred", "date": "2026-08-22", "note": "made up for a test"},
-            "requests": [{"url": f"https://{host}/gpus"}],
-            "spacing_seconds": 0,
-            **facts,
-        }
-    )
+    names = dict.fromkeys(("name", "title", "provider"), name) | {"homepage": f"https://{host}/"}
+    evidence = {"level": "inferred", "date": "2026-08-22", "note": "made up for a test"}
+    usual = {"evidence": evidence, "requests": [{"url": f"https://{host}/gpus"}], "spacing_seconds": 0}
+    return SourceConfig.model_validate({**names, **usual, **facts})
 
 
 def module(**functions: Any) -> ModuleType:
@@ -71,14 +63,10 @@ def archive(tmp_path: Path) -> Archive:
 
 
 def capture_one(
-    config: SourceConfig,
-    functions: ModuleType | None = None,
-    environment: Mapping[str, str] | None = None,
-    **more: Any,
+    config: SourceConfig, functions: ModuleType, environment: Mapping[str, str] | None = None, **more: Any
 ) -> Capture:
     """Capture a single source with ``functions`` as its module; the other arguments are capture_all's."""
-    made = functions or module()
-    captures = capture_all([config], module_of=lambda name: made, environment=environment or {}, **more)
+    captures = capture_all([config], module_of=lambda name: functions, environment=environment or {}, **more)
     return captures[config.name]
 
 
@@ -99,15 +87,8 @@ Capturing = Callable[..., Capture]
 def capture(site: Site, archive: Archive) -> Capturing:
     """Capture one source from ``site`` or another address; further keywords are limits."""
 
-    def run(
-        config: SourceConfig,
-        functions: ModuleType | None = None,
-        environment: dict[str, str] | None = None,
-        base_url: str | None = None,
-        **limits: Any,
-    ) -> Capture:
-        made = functions or module()
-        more = {"environment": environment or {}, "module_of": lambda name: made}
+    def run(config, functions=None, environment=None, base_url=None, **limits):
+        more = {"environment": environment or {}, "module_of": lambda name: functions or module()}
         return capture_many(base_url or site, archive, [config], limits, **more)[config.name]
 
     return run
@@ -115,26 +96,14 @@ def capture(site: Site, archive: Archive) -> Capturing:
 
 def rules(**facts: Any) -> Rules:
     """The rules for one request to prices.acme.example."""
-    return Rules(
-        **{
-            "source": "acme",
-            "allowed_hosts": frozenset({"prices.acme.example"}),
-            "secrets": Secrets({}, ()),
-            "deadline": time.monotonic() + 60,
-            "body_bytes": 100_000,
-            **facts,
-        }
-    )
+    hosts = frozenset({"prices.acme.example"})
+    usual = {"source": "acme", "allowed_hosts": hosts, "secrets": Secrets({}, ()), "body_bytes": 100_000}
+    return Rules(**{"deadline": time.monotonic() + 60, **usual, **facts})
 
 
 def codes(captured: Capture) -> list[str]:
     """Return the outcome code of each request."""
     return [entry.outcome for entry in captured.entries]
-
-
-def outcomes(captured: Capture) -> str:
-    """Return the path and the outcome of each request, as "/gpus ok, /more http_404"."""
-    return ", ".join(f"/{entry.url.split('/', 3)[3]} {entry.outcome}" for entry in captured.entries)
 
 
 def bodies(archive: Archive, captured: Capture) -> list[bytes]:

@@ -2,13 +2,14 @@
 
 import base64
 import socket
-import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from socketserver import BaseRequestHandler, ThreadingTCPServer
 from threading import Thread
 from typing import Self
+
+from .site import tls_with
 
 
 class ConnectProxy(ThreadingTCPServer):
@@ -23,33 +24,25 @@ class ConnectProxy(ThreadingTCPServer):
 
     def __init__(
         self,
-        tunnels: Mapping[str, int] | None = None,
-        *,
-        password: str | None = None,
+        tunnels: Mapping[str, int],
+        password: str = "",
         answers: bytes | None = None,
         certificate: Path | None = None,
     ) -> None:
         super().__init__(("127.0.0.1", 0), BaseRequestHandler)
-        self.tunnels = dict(tunnels or {})
+        self.tunnels, self._answers = dict(tunnels), answers
         self.asked: list[str] = []
         self.heads: list[str] = []
         self.carried = b""
         self.port: int = self.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self._wants = base64.b64encode(password.encode()).decode() if password else ""
-        self._answers = answers
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
+        self._wants = base64.b64encode(password.encode()).decode()
+        if context := tls_with(certificate):
             self.socket = context.wrap_socket(self.socket, server_side=True)
 
     def __enter__(self) -> Self:
         Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
         return self
-
-    def __exit__(self, *error: object) -> None:
-        self.shutdown()
-        self.server_close()
 
     def finish_request(self, client: socket.socket, address: object) -> None:
         head = b""
@@ -70,6 +63,10 @@ class ConnectProxy(ThreadingTCPServer):
             with socket.create_connection(("127.0.0.1", self.tunnels[target])) as host:
                 Thread(target=self._pump, args=(host, client), daemon=True).start()
                 self._pump(client, host, noted=True)
+
+    def __exit__(self, *error: object) -> None:
+        self.shutdown()
+        self.server_close()
 
     def handle_error(self, *where: object) -> None:
         """Log nothing: a client may hang up."""

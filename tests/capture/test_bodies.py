@@ -16,8 +16,7 @@ ENCODED = [
     ("", TEXT),
     ("identity", TEXT),
     (" GZip ", PACKED),
-    ("x-gzip", PACKED),
-    ("gzip", gzip.compress(TEXT[:50]) + gzip.compress(TEXT[50:])),
+    ("x-gzip", gzip.compress(TEXT[:50]) + gzip.compress(TEXT[50:])),
     ("gzip", PACKED + b"\0\0padding"),
     ("gzip", PACKED + b"\x1f"),
 ]
@@ -79,12 +78,10 @@ def test_what_cannot_be_unpacked() -> None:
 
 JSON, HTML, XML = ("application/json",), ("text/html",), ("text/xml", "application/xml")
 SPOT, OCTETS = ("application/json", "application/x-javascript"), ("application/octet-stream",)
-PAGE, FRAGMENT = "an HTML page", "a fragment of markup"
+PAGE = "an HTML page"
 EXPECTED = [
     (b'{"h100": 2.99}', "application/json", JSON),
-    (b'{"h100": 2.99}', "application/x-javascript", SPOT),
     (b'callback({"h100": 2.99});', "application/x-javascript", SPOT),
-    (b"<!DOCTYPE html><p>", "text/html", HTML),
     (b"<div>a page without a head</div>", "text/html", HTML),
     (b"<gesmes:Envelope/>", "text/xml", XML),
     (b"# Prices\n", "text/markdown", ("text/markdown", "text/plain")),
@@ -93,9 +90,7 @@ EXPECTED = [
 ]
 MISLABELLED = [
     (b'{"h100": 2.99}', "application/x-javascript", JSON),
-    (b'{"h100": 2.99}', "", JSON),
     (b'\xef\xbb\xbf \r\n[{"h100": 2.99}]', "binary/octet-stream", JSON),
-    (b"<!doctype html><p>", "text/plain", HTML),
     (b"<!-- made by\n a site builder -->\n<HTML>", "", HTML),
     (b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x">', "application/xhtml+xml", HTML),
     (b'<?xml version="1.0"?><gesmes:Envelope/>', "application/octet-stream", XML),
@@ -103,15 +98,13 @@ MISLABELLED = [
 WRONG = [
     (b"<!doctype html><title>Just a moment", "application/json", JSON, f"{PAGE} as "),
     (b"\xef\xbb\xbf\n<html>", "application/json", JSON, f"{PAGE} as "),
-    (b"<body>", "text/html", JSON, f"{PAGE} as "),
-    (b"<Error><Code>AccessDenied</Code></Error>", "application/json", JSON, f"{FRAGMENT} as "),
-    (b"<headline/>", "application/json", JSON, f"{FRAGMENT} as "),
+    (b"<headline/>", "application/json", JSON, "a fragment of markup as "),
     (b'<?xml version="1.0"?><Error/>', "application/x-javascript", SPOT, "XML as "),
+    (b"<body>", "text/html", JSON, f"{PAGE} as "),
+    (b"<p>a fragment</p>", "text/plain", HTML, ""),
     (b'{"error": "moved"}', "text/html", HTML, "JSON as "),
     (b"<html>maintenance", "text/xml", XML, f"{PAGE} as "),
-    (b"h100,2.99\n", "text/csv", JSON, ""),
     (b"h100,2.99\n", "", JSON, ""),
-    (b"<p>a fragment</p>", "text/plain", HTML, ""),
     (b"{}", "text/plain", OCTETS, ""),
 ]
 

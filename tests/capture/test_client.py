@@ -1,6 +1,7 @@
 """The client: what it sends, where it may go, what counts as an answer, and when it asks again."""
 
 import gzip
+import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -60,23 +61,17 @@ def test_an_answer_and_the_request_for_it_without_cookies(
     )
     (asked,) = site.asked
     assert (asked.method, asked.target, asked.body) == ("GET", url.removeprefix(f"https://{ACME}"), b"")
-    agent = asked.headers.pop("user-agent")
-    assert agent.startswith("gpufare/")
-    assert agent.endswith(" (+https://github.com/gpufare/gpufare)")
+    assert re.fullmatch(
+        r"gpufare/\S+ \(\+https://github.com/gpufare/gpufare\)", asked.headers.pop("user-agent")
+    )
     assert asked.headers.pop("connection")
-    assert asked.headers == {
-        "host": ACME,
-        "accept": "*/*",
-        "accept-language": "en-US,en;q=0.9",
-        "accept-encoding": "gzip",
-        "x-gpufare-source": "acme",
-        "x-team": "a",
-    }
+    languages = {"accept": "*/*", "accept-language": "en-US,en;q=0.9", "accept-encoding": "gzip"}
+    assert asked.headers == {"host": ACME, "x-gpufare-source": "acme", "x-team": "a", **languages}
     monkeypatch.setenv("GPUFARE_CONTACT", "ops@example.org")
     began = time.monotonic()
     with Client(replay=ReplayServer(site.base_url)) as client:
-        for _ in range(2):
-            client.fetch(Request(URL), rules(spacing_seconds=5))
+        client.fetch(Request(URL), rules(spacing_seconds=5))
+        client.fetch(Request(URL), rules(spacing_seconds=5))
     assert time.monotonic() - began < 5  # a replay server needs no rest
     assert site.asked[1].headers["user-agent"].endswith(" (+ops@example.org)")
     assert "cookie" not in site.asked[2].headers
@@ -92,18 +87,13 @@ ANSWERED = [
     (Reply(200, b"a" * 101), "too_large", "it announces 101 bytes, but only 100 are allowed", None),
     (Reply(200, gzip.compress(bytes(101)), PACKED), "too_large", "24 bytes unpack to more than 100", None),
     (Reply(200, b"no gzip", PACKED), "bad_encoding", "the compressed answer is damaged", None),
-    (Reply(200, gzip.compress(b"{}")[:-9], PACKED), "bad_encoding", "the compressed answer breaks off", None),
     (Reply(200, b"{}", {"content-encoding": "br"}), "bad_encoding", "Content-Encoding 'br' was not", None),
     (Reply(200, b"<p>", HTML), "wrong_content_type", f"{URL} sent a fragment of markup as text/html", b"<p>"),
-    (Reply(200, b"a,b"), "wrong_content_type", f"{URL} sent no content type, expected appl", b"a,b"),
     (Reply(200, b"", JSON), "empty_body", URL, b""),
-    (Reply(200, gzip.compress(b""), JSON | PACKED), "empty_body", URL, b""),
     (Reply(204), "http_other", f"{URL} answered 204", b""),
-    (Reply(304), "http_other", f"{URL} answered 304", b""),
     (Reply(403, b"<html>"), "http_403", f"{URL} answered 403", b"<html"),
     (Reply(404, gzip.compress(bytes(9)), PACKED), "http_404", f"{URL} answered 404", bytes(5)),
     (Reply(429, b"", WAIT), "http_429", f"{URL} answered 429 and asks to wait 3600 s", b""),
-    (Reply(503), "http_5xx", f"{URL} answered 503", b""),
     (Reply(200, b"{}", NOON), "protocol_error", "x-gpufare-observed-at 'noon", None),
     (Reply(302), "redirect_refused", f"{URL} redirects to nowhere", b""),
     (moved(f"/{'x' * 70_000}"), "protocol_error", f"{URL} (URL too long)", None),
@@ -149,15 +139,11 @@ ALLOWED = [
     # the hosts that a source declares, an address, and whether the source may ask it
     ([f"{API}:8443"], f"https://{API}:8443/more", True),
     ([f"{API}:8443"], f"https://{WWW}:8443/more", True),
-    ([API], f"https://{API}:443/more", True),
     ([API], f"https://{WWW}/more", True),
-    ([API, f"{API}:8443"], f"https://{API}/more", True),
     ([API], f"http://{API}/more", True),  # only a replay server is asked over http
     ([f"{API}:8443"], f"https://{API}:8444/more", False),
     ([f"{API}:8443"], f"https://{API}/more", False),
     ([API], f"https://{API}:8443/more", False),
-    ([API], f"https://www.{WWW}/more", False),
-    ([API], f"https://evil{API}/more", False),
     ([API], f"https://evil.{API}/more", False),
     ([API], f"https://{API}.evil.example/more", False),
     ([API], f"https://{API}@evil.example/more", False),
@@ -233,12 +219,10 @@ def test_a_redirect_carries_no_key_to_another_host(fetch: Fetch, site: Site) -> 
         (f"https://{CDN}/there", 308): "redirect_refused",
         (f"https://{CDN}/there?key={KEY}", 302): "redirect_refused",
     }
-    found = {}
-    for place, status in cases:
+    for (place, status), code in cases.items():
         site.say(ACME, "/gpus", moved(place, status))
         response = fetch(asked, **KEYED)
-        found[place, status] = response.code
-    assert found == cases
+        assert response.code == code, (place, status)
     assert response.error == f"{OutcomeCode.REDIRECT_REFUSED.sentence}: a key would go to {CDN}"
     assert KEY not in "".join(f"{each.target}{each.body!r}" for each in site.asked if each.host == CDN)
 
@@ -247,11 +231,9 @@ REPLAY_SERVERS = {
     # its address -> its host, its port, and whether it may have keys
     "https://replay.example": ("replay.example", 443, True),
     "http://127.9.9.9:8000/": ("127.9.9.9", 8000, True),
-    "http://[::1]": ("::1", 80, True),
-    "http://localhost:8000": ("localhost", 8000, True),
+    "http://localhost": ("localhost", 80, True),
     "http://10.0.0.5:8000": ("10.0.0.5", 8000, False),
     "http://localhost.example": ("localhost.example", 80, False),
-    "http://[fe80::1]:81": ("fe80::1", 81, False),
 }
 
 

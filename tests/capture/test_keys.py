@@ -10,8 +10,10 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.response import RequestFailedError
 from pipeline.capture.http.secrets import Secrets, placeholders
+from pipeline.capture.visit import first_requests
 from pipeline.catalog.source_config import configs
 from pipeline.contracts.listing import Request
+from pipeline.sources import source_module
 
 from .conftest import Capturing, bodies, capture_many, codes, module, moved, source, stored_bytes
 from .site import Reply, Site
@@ -19,14 +21,8 @@ from .site import Reply, Site
 ACME, CDN = "prices.acme.example", "cdn.acme.example"
 KEY = "k3y/0f+the test&"
 IN_A_URL = "k3y%2F0f%2Bthe%20test%26"
-SPELLINGS = (
-    KEY,
-    IN_A_URL,
-    "k3y/0f%2Bthe%20test%26",
-    "k3y%2F0f%2Bthe+test%26",
-    "k3y\\/0f+the test&",
-    "k3y/0f+the test&amp;",
-)
+OF_A_FORM = "k3y%2F0f%2Bthe+test%26"
+SPELLINGS = (KEY, IN_A_URL, "k3y/0f%2Bthe%20test%26", OF_A_FORM, "k3y\\/0f+the test&", "k3y/0f+the test&amp;")
 ASK = {
     "url": f"https://{ACME}/gpus?key=${{ACME_KEY}}",
     "method": "POST",
@@ -71,7 +67,7 @@ def test_a_key_is_sent_and_stands_nowhere_else(
     sent = ", ".join(f'"{spelling}"' for spelling in SPELLINGS)
     echo = f'{{"you sent": [{sent}], "next": "https://{ACME}/more?key={IN_A_URL}"}}'.encode()
     site.say(ACME, "/gpus", Reply(200, echo, {"x-echo": KEY, "set-cookie": KEY}))
-    site.say(ACME, "/more", moved(f"https://evil.example/?key={SPELLINGS[3]}"))
+    site.say(ACME, "/more", moved(f"https://evil.example/?key={OF_A_FORM}"))
 
     def next_requests(answer, config):
         return [Request(answer.json()["next"])] if "next" in answer.json() else []
@@ -93,53 +89,39 @@ def test_a_key_is_sent_and_stands_nowhere_else(
 def test_a_module_gets_placeholders_of_its_keys_and_no_other_variable(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
-    """Nor does an answer that asks for one. An error in the module shows no key that it got otherwise."""
+    """Nor does a request that names one. An error in the module shows no key that it got otherwise."""
     seen = []
 
     def requests(config, environment):
         seen.append(environment)
-        body = json.dumps({"key": environment["ACME_KEY"]}).encode()
-        return [Request(f"https://{ACME}/gpus?key={environment['ACME_KEY']}", "POST", {}, body)]
+        return [Request(f"https://{ACME}/gpus?key={environment['ACME_KEY']}&a=${{HOME_SECRET}}")]
 
     def next_requests(answer, config):
-        yield Request(f"https://{ACME}/x?a=${{HOME_SECRET}}")
         raise ValueError(f"{KEY} {'x' * 2000}")
 
     site.say(ACME, "/gpus", Reply(200, f'{{"echo": "{KEY}"}}'.encode()))
-    site.say(ACME, "/x", Reply(200, b"{}"))
-    config = source(key_variables=["ACME_KEY", "ACME_TOKEN"])
     environment = {"ACME_KEY": KEY, "ACME_TOKEN": " ", "HOME_SECRET": KEY}
-    captured = capture(config, module(requests=requests), environment)
+    functions = module(requests=requests, next_requests=next_requests)
+    captured = capture(source(key_variables=["ACME_KEY", "ACME_TOKEN"]), functions, environment)
     assert seen == [{"ACME_KEY": "${ACME_KEY}"}]
-    (sent,) = site.pages_asked()
-    assert (sent.target, json.loads(sent.body)) == (f"/gpus?key={IN_A_URL}", {"key": KEY})
+    assert [sent.target for sent in site.pages_asked()] == [f"/gpus?key={IN_A_URL}&a=${{HOME_SECRET}}"]
     assert bodies(archive, captured) == [b'{"echo": "${ACME_KEY}"}']
-    asks = module(requests=lambda config, keys: [next(next_requests(None, None))])
-    assert capture(config, asks, environment).status == "captured"
-    assert site.pages_asked()[-1].target == "/x?a=${HOME_SECRET}"
-    broken = capture(config, module(requests=requests, next_requests=next_requests), environment)
-    assert (broken.error or "").startswith("acme.paging: ValueError: ${ACME_KEY} xxx")
-    assert len(broken.error or "") == 1000
+    assert captured.error == f"acme.paging: ValueError: ${{ACME_KEY}} {'x' * 2000}"[:1000]
     assert KEY.encode() not in stored_bytes(archive)
 
 
 def test_a_key_follows_a_link_to_the_same_origin_only(capture: Capturing, site: Site) -> None:
     """By the source's module or by declared paging."""
-    pages = {
-        f"https://{ACME}/2": True,
-        f"https://{ACME.upper()}:443/2": True,
-        f"https://www.{ACME}/2": False,
-        f"https://{ACME}:8443/2": False,
-        f"http://{ACME}/2": False,
-    }
+    pages = dict.fromkeys((f"https://{ACME}/2", f"https://{ACME.upper()}:443/2"), True)
+    pages |= dict.fromkeys((f"https://www.{ACME}/2", f"https://{ACME}:8443/2", f"http://{ACME}/2"), False)
     facts = {"api_hosts": [ACME, f"{ACME}:8443", f"{ACME}:80"], "key_variables": ["ACME_KEY"]}
     facts["requests"] = [{"url": f"https://{ACME}/gpus", "headers": ASK["headers"]}]
-    by_yaml = source(**facts, paging={"kind": "next_link", "field": "next"}), module()
+    paging = {"kind": "next_link", "field": "next"}
     following = lambda answer, config: [Request(answer.json()["next"])] if "gpus" in answer.url else []  # noqa: E731
-    by_module = source(**facts), module(next_requests=following)
     for host in (ACME, f"www.{ACME}", f"{ACME}:8443"):
         site.say(host, "/2", Reply(200, b"{}"))
-    for config, functions in (by_yaml, by_module):
+    both = (source(**facts, paging=paging), module()), (source(**facts), module(next_requests=following))
+    for config, functions in both:
         sent = {}
         for page in pages:
             site.say(ACME, "/gpus", Reply(200, json.dumps({"next": page}).encode()))
@@ -152,28 +134,23 @@ def test_another_machine_gets_no_key_over_plain_http(site: Site, archive: Archiv
     """The address 0.0.0.0 leads to this machine, and is not a loopback address."""
     site.say(ACME, "/gpus", Reply(200, b"{}"))
 
-    def replayed(host: str, key: str) -> tuple[str | None, list[str], list[str]]:
+    def replayed(host: str, key: str = KEY) -> tuple[str | None, list[str], list[str]]:
         said: list[str] = []
         site.asked.clear()
-        captures = capture_many(
-            f"http://{host}:{site.port}", archive, [source(**KEYED)],
-            environment={"ACME_KEY": key, "OTHER": "other"}, progress=said.append,
-        )  # fmt: skip
+        more = {"environment": {"ACME_KEY": key, "OTHER": "other"}, "progress": said.append}
+        captured = capture_many(f"http://{host}:{site.port}", archive, [source(**KEYED)], **more)["acme"]
         sent = [each.headers["authorization"] + each.body.decode() for each in site.pages_asked()]
-        return captures["acme"].status, sent, [line for line in said if "plain http" in line]
+        return captured.status, sent, [line for line in said if "plain http" in line]
 
-    assert replayed("0.0.0.0", KEY) == (
-        "captured",
-        ['Bearer ${ACME_KEY}{"key":"${ACME_KEY}"}'],
-        [
-            f"http://0.0.0.0:{site.port} is plain http on another machine: keys are not sent to it, and its "
-            "requests have placeholders instead (ACME_KEY); use https or a server on this machine to send "
-            "them"
-        ],
+    warning = (
+        f"http://0.0.0.0:{site.port} is plain http on another machine: keys are not sent to it, and its "
+        "requests have placeholders instead (ACME_KEY); use https or a server on this machine to send them"
     )
+    placeholders_only = 'Bearer ${ACME_KEY}{"key":"${ACME_KEY}"}'
+    assert replayed("0.0.0.0") == ("captured", [placeholders_only], [warning])
     assert replayed("0.0.0.0", "") == ("needs_key", [], [])
     for host in ("127.0.0.1", "localhost"):
-        assert replayed(host, KEY) == ("captured", [f'Bearer {KEY}{{"key":"{KEY}"}}'], [])
+        assert replayed(host) == ("captured", [f'Bearer {KEY}{{"key":"{KEY}"}}'], [])
 
 
 def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
@@ -191,10 +168,16 @@ def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
 
 
 def test_every_request_of_the_catalogue_may_be_sent_and_its_keys_are_declared() -> None:
-    wrong = []
+    """A key that turns on a source whose terms forbid automated reading goes with each request."""
+    wrong, turned_on = [], 0
     for name, config in configs().items():
         named = Secrets.names_in(str([facts.model_dump() for facts in config.requests]))
         hosts = {facts.host for facts in config.requests}
         if not named <= set(config.key_variables) or not hosts <= config.allowed_hosts or "" in hosts:
             wrong.append((name, named, hosts))
-    assert wrong == []
+        for key in config.key_variables if config.terms.automated == "forbidden" else ():
+            for asked in first_requests(config, source_module(name), {key: f"${{{key}}}"}):
+                turned_on += 1
+                if f"${{{key}}}" not in f"{asked.url}{asked.headers}{asked.body!r}":
+                    wrong.append((name, key, asked))
+    assert (wrong, turned_on > 0) == ([], True)

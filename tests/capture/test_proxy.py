@@ -2,10 +2,10 @@
 
 import base64
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Event
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -37,9 +37,8 @@ SENT = base64.b64encode(f"someone:{PASSWORD}".encode()).decode()
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GPUFARE_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY"):
+    for name in ("GPUFARE_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "https_proxy", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
 
 @pytest.fixture
@@ -59,26 +58,17 @@ def proxy(secure_site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connec
         yield proxy
 
 
-def live_all(
-    archive: Archive, *configs: SourceConfig, requests: Any = None, **environment: str
-) -> dict[str, Capture]:
-    """Capture sources in the mode that asks the providers."""
-    functions = module(requests=requests) if requests else module()
-    given = environment or os.environ
-    with Client(limits=Limits(**FAST, connect_seconds=5, read_seconds=5), environment=given) as client:
-        return capture_all(
-            configs,
-            environment=environment,
-            day=TODAY,
-            archive=archive,
-            client=client,
-            module_of=lambda name: functions,
-        )
+def live_all(archive: Archive, *configs: SourceConfig, urls: Sequence[str] = (), **environment: str) -> Any:
+    """Capture sources in the mode that asks the providers; ``urls`` in place of the yaml's requests."""
+    functions = module(requests=lambda *_: [Request(url) for url in urls]) if urls else module()
+    limits = Limits(**FAST, connect_seconds=5, read_seconds=5)
+    asked = {"environment": environment, "module_of": lambda name: functions, "day": TODAY}
+    with Client(limits=limits, environment=environment or os.environ) as client:
+        return capture_all(configs, archive=archive, client=client, **asked)
 
 
-def live(archive: Archive, config: SourceConfig | None = None, url: str = "", **environment: str) -> Capture:
-    requests = (lambda config, environment: [Request(url)]) if url else None
-    return live_all(archive, config or source(), requests=requests, **environment)["acme"]
+def live(archive: Archive, config: SourceConfig | None = None, **more: Any) -> Capture:
+    return live_all(archive, config or source(), **more)["acme"]
 
 
 def test_the_proxy_opens_a_tunnel_and_resolves_the_name(
@@ -150,10 +140,8 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
 
 def test_a_refused_password_is_tried_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trying a wrong password for every source would lock the account."""
-    for userinfo, said in (
-        ("", "wants a name and a password"),
-        ("someone:wrong-password@", "refuses the name and password"),
-    ):
+    ways = ("", "wants a name and a password"), ("someone:wrong-password@", "refuses the name and password")
+    for userinfo, said in ways:
         with ConnectProxy({}, password="someone:right-password") as proxy:
             monkeypatch.setenv("GPUFARE_PROXY", proxy.url.replace("//", f"//{userinfo}"))
             captures = live_all(archive, *(source(f"s{number}") for number in range(6)))
@@ -168,27 +156,17 @@ def test_a_slow_host_behind_the_proxy_holds_up_no_other(
     archive: Archive, proxy: ConnectProxy, secure_site: Site
 ) -> None:
     """The others wait for the first tunnel, not for what comes through it."""
-    slow_is_asked, other_is_asked = Event(), Event()
+    both = Barrier(2, timeout=5)
 
-    def slow(asked: Asked) -> Reply:
-        slow_is_asked.set()
-        return Reply(200 if other_is_asked.wait(5) else 504, b"{}")
-
-    def other(asked: Asked) -> Reply:
-        other_is_asked.set()
+    def meets_the_other(asked: Asked) -> Reply:
+        both.wait()
         return Reply(200, b"{}")
 
-    def requests(config: SourceConfig, environment: object) -> list[Request]:
-        assert config.name == "slow" or slow_is_asked.wait(5)
-        return [Request(f"https://{config.api_hosts[0]}/gpus")]
-
-    secure_site.route(PRICES, "/gpus", slow)
-    secure_site.route(API, "/gpus", other)
+    for host in (PRICES, API):
+        secure_site.route(host, "/gpus", meets_the_other)
     proxy.tunnels[f"{API}:443"] = secure_site.port
-    configs = [
-        source(name, requests=[], api_hosts=[host]) for name, host in (("slow", PRICES), ("other", API))
-    ]
-    captures = live_all(archive, *configs, requests=requests)
+    other = source("other", requests=[{"url": f"https://{API}/gpus"}], api_hosts=[API])
+    captures = live_all(archive, source(api_hosts=[PRICES]), other)
     assert [captured.status for captured in captures.values()] == ["captured", "captured"]
 
 
@@ -203,19 +181,18 @@ def test_who_waits_for_the_first_tunnel_has_a_time_limit() -> None:
             pass
 
 
-AT_THE_PROXY = {
-    b"HTTP/1.1 403 Forbidden\r\n\r\n": ("proxy_refused", 1, f" does not allow {PRICES}:443 (403)"),
-    b"HTTP/1.1 502 Bad\r\n\r\n": ("proxy_failed", 3, f" could not reach {PRICES}:443 (502)"),
-    b"HTTP/1.1 504 Late s3cret\r\n\r\n": ("proxy_failed", 3, f" could not reach {PRICES}:443 (504)"),
-    b"": ("proxy_failed", 3, ": Server disconnected without sending a response."),
-    b"\x05\xff": ("proxy_failed", 3, ": illegal request line"),
-}
-"""Answers of a proxy: the outcome, the number of requests, and the error."""
+AT_THE_PROXY = [
+    # its answer -> the outcome, the number of requests, and the error
+    (b"HTTP/1.1 403 Forbidden\r\n\r\n", "proxy_refused", 1, f" does not allow {PRICES}:443 (403)"),
+    (b"HTTP/1.1 502 Late s3cret\r\n\r\n", "proxy_failed", 3, f" could not reach {PRICES}:443 (502)"),
+    (b"", "proxy_failed", 3, ": Server disconnected without sending a response."),
+    (b"\x05\xff", "proxy_failed", 3, ": illegal request line"),
+]
 
 
 def test_proxy_errors_name_the_proxy(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    for answer, (code, times, said) in AT_THE_PROXY.items():
-        with ConnectProxy(answers=answer) as proxy:
+    for answer, code, times, said in AT_THE_PROXY:
+        with ConnectProxy({}, answers=answer) as proxy:
             monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
             captured = live(archive, source(api_hosts=[PRICES]))
         sentence = captured.entries[0].outcome.sentence
@@ -235,7 +212,7 @@ def test_errors_behind_the_proxy_name_the_host(
     assert codes(live(archive)) == ["http_403"]
     secure_site.say(PRICES, "/gpus", moved("https://evil.example/gpus"))
     assert codes(live(archive)) == ["redirect_refused"]
-    assert codes(live(archive, url="https://evil.example/gpus")) == ["host_refused"]
+    assert codes(live(archive, urls=["https://evil.example/gpus"])) == ["host_refused"]
     with Site() as plain:  # no TLS where TLS belongs
         proxy.tunnels[f"{PRICES}:443"] = plain.port
         assert codes(live(archive)) == ["tls_error"]
@@ -245,7 +222,7 @@ def test_errors_behind_the_proxy_name_the_host(
 def test_the_proxy_is_asked_for_names_of_the_internet_only(archive: Archive, proxy: ConnectProxy) -> None:
     """Though a yaml declares another one, by name or by address, in any spelling."""
     for host in ("10.0.0.1", "metadata.google.internal"):
-        captured = live(archive, source(hosts=[host], api_hosts=[host]), url=f"https://{host}/gpus")
+        captured = live(archive, source(hosts=[host], api_hosts=[host]), urls=[f"https://{host}/gpus"])
         no_name = f"https://{host}/gpus has no public host name, and a proxy is asked only for public names"
         assert (captured.error or "").endswith(f"that this source may ask: {no_name}")
     assert proxy.asked == []
@@ -268,36 +245,32 @@ def test_a_proxy_set_for_other_programs_is_not_used(
         site.say(PRICES, "/gpus", Reply(200, b"{}"))
         assert capture_many(site, archive, [source()])["acme"].status == "captured"
     # A refresh takes the one of the environment that it is given, whose password is kept out of the captures.
-    with ConnectProxy(answers=b"HTTP/1.1 403 Forbidden\r\n\r\n") as given:
+    with ConnectProxy({}) as given:
         environment = {"GPUFARE_PROXY": given.url}
         capture_sources([source_config("linode")], TODAY, archive, environment, limits=Limits(**FAST))
     assert set(given.asked) == {"api.linode.com:443"}
     assert proxy.asked == []
 
 
-UNUSABLE_PROXIES = """proxy.example:3128 enviroment http://proxy.example htp://someone:s3cret@proxy.example:3128
+UNUSABLE_PROXIES = """proxy.example:3128 http://proxy.example htp://someone:s3cret@proxy.example:3128
 http://someone:s3cret/x@proxy.example:3128 http://someone:1#s3cret@proxy.example:3128
 http://someone:1?s3cret@proxy.example:3128 http://someone:s3cret@proxy.example:port
 http://someone:s3cret@:3128 http://proxy.example:3128/s3cret http://proxy.example:3128?s3cret
 http://[proxy:3128 socks5://someone:s3cret@127.0.0.1:1080""".split()  # noqa: SIM905
+UNUSABLE = """GPUFARE_PROXY cannot be used: it must be like http://proxy.example:3128 or \
+http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port; special characters in the \
+password as %XX) (docs/how-to/networks.md)"""
 
 
-def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    said = set()
+def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value(tmp_path: Path) -> None:
     for value in UNUSABLE_PROXIES:
         with pytest.raises(GpufareError) as found:
             proxy_in({"GPUFARE_PROXY": value})
-        said.add(str(found.value))
-    assert said == {
-        "GPUFARE_PROXY cannot be used: it must be like http://proxy.example:3128 or "
-        "http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port; special "
-        "characters in the password as %XX) (docs/how-to/networks.md)"
-    }
+        assert str(found.value) == UNUSABLE
     assert proxy_in({"GPUFARE_PROXY": " "}) is proxy_in({}) is None
     assert proxy_in({"GPUFARE_PROXY": "https://a.example:1/"}) == Proxy("https://a.example:1", "a.example", 1)
-    monkeypatch.setenv("GPUFARE_PROXY", UNUSABLE_PROXIES[3])
-    answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
-    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, f"Error: {said.pop()}")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("GPUFARE_PROXY", UNUSABLE_PROXIES[3])
+        answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, f"Error: {UNUSABLE}")
     assert not list(tmp_path.glob("archive/*/*"))  # nothing was asked

@@ -22,7 +22,7 @@ from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 
-from .conftest import DAY, Capturing, bodies, capture_many, codes, module, source
+from .conftest import DAY, Capturing, bodies, capture_many, codes, module, source, stored_bytes
 from .site import Asked, Reply, Site
 
 ACME, OTHER = "prices.acme.example", "other.acme.example"
@@ -83,7 +83,6 @@ ORDERS = [
     # the source's paths, its module's functions -> the paths in the order in which they were asked
     ("a b", {"next_requests": leading(a="c d", c="e a", d="e")}, "a c e d b"),
     ("x? a", {"next_requests": leading(x="y")}, "a x y"),
-    ("no a", {"retry_requests": leading(no="gone b")}, "no gone b a"),
     ("no a", {"retry_requests": leading(no="gone", gone="b", b="c")}, "no gone b a"),
     ("no? a", {"retry_requests": leading(no="gone")}, "a no gone"),
     ("no", {"retry_requests": leading(no="no")}, "no"),
@@ -104,7 +103,7 @@ def test_what_is_asked_in_which_order(capture: Capturing, site: Site) -> None:
     site.say(ACME, "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /private"))
     captures = [capture(asking(*paths.split()), module(**hooks), retries=0) for paths, hooks, _ in ORDERS]
     assert [order_of(captured) for captured in captures] == [order for *_, order in ORDERS]
-    optional = [[entry.optional for entry in captures[at].entries] for at in (1, 4)]
+    optional = [[entry.optional for entry in captures[at].entries] for at in (1, 3)]
     assert optional == [[False, True, True]] * 2
 
 
@@ -120,8 +119,9 @@ def test_host_that_limits_requests_is_not_asked_again_in_the_run(capture: Captur
         assert captured.entries[0].instead == (f"GET {elsewhere.url}",)
     unsent = capture(asking("a", "b"), retries=0).entries[1]
     assert (unsent.sent, unsent.observed_at) == (False, None)
-    why = f"{ACME} limits requests (429), and is not asked again in this run"
-    assert unsent.error == f"{unsent.outcome.sentence}: {why}"
+    assert (unsent.error or "").endswith(
+        f": {ACME} limits requests (429), and is not asked again in this run"
+    )
 
 
 def test_why_a_visit_ends_is_told_with_the_number_of_the_rest(capture: Capturing, site: Site) -> None:
@@ -130,18 +130,16 @@ def test_why_a_visit_ends_is_told_with_the_number_of_the_rest(capture: Capturing
     limited = capture(asking("gpus", "last"), module(next_requests=lambda a, c: many), requests_per_source=3)
     assert order_of(limited) == "gpus 0 1 3500:request_limit"
     assert (limited.status, limited.requests, limited.failed_requests) == ("partial", 4_002, 4_001)
-    last = limited.entries[-1]
-    assert (last.optional, last.sent) == (False, False)
-    assert last.error == (
-        "the source needs more requests than it may make (3); 3998 more requests were not asked either"
-    )
-    given_up = capture(asking("e1", "e2", "e3", "a?", "b"), retries=0).entries[-1]
-    assert (given_up.url, given_up.more_unsent) == (at("b"), 1)
-    assert given_up.error == (
-        "not asked, because 3 requests before it failed; 1 more requests were not asked either"
-    )
-    one = capture(asking("e1", "e2", "e3", "b"), retries=0).entries[-1]
-    assert one.error == "not asked, because 3 requests before it failed"
+    assert (limited.entries[-1].optional, limited.entries[-1].sent) == (False, False)
+    given_up = [
+        capture(asking("e1", "e2", "e3", *rest), retries=0).entries[-1] for rest in ("b", ("a?", "b"))
+    ]
+    assert [(entry.url, entry.more_unsent) for entry in given_up] == [(at("b"), 0), (at("b"), 1)]
+    assert [entry.error for entry in (limited.entries[-1], *given_up)] == [
+        "the source needs more requests than it may make (3); 3998 more requests were not asked either",
+        "not asked, because 3 requests before it failed",
+        "not asked, because 3 requests before it failed; 1 more requests were not asked either",
+    ]
 
 
 def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
@@ -164,27 +162,20 @@ def test_a_refused_query_is_asked_in_another_way(capture: Capturing, site: Site,
         seen.append(answer)
         return [Request(answer.url, "POST", {}, b"short")] * 2
 
-    def route(asked: Asked) -> Reply:
-        return OK if asked.body == b"short" else Reply(400, b'{"errors": ["${KEY}: no such field"]}', JSON)
-
-    site.route(ACME, "/gpus", route)
+    refusal, sent = b'{"errors": ["${KEY}: no such field"]}', b'{"query":"long ${KEY}"}'
+    site.route(ACME, "/gpus", lambda asked: OK if asked.body == b"short" else Reply(400, refusal, JSON))
     facts = {"url": at("gpus"), "method": "POST", "json_body": {"query": "long ${KEY}"}}
-    config = source(requests=[facts], key_variables=["KEY"])
-    captured = capture(config, module(retry_requests=retry_requests), {"KEY": "s3cret"})
-    body = b'{"errors": ["${KEY}: no such field"]}'
-    (refusal,) = seen
-    sha256 = hashlib.sha256(body).hexdigest()
-    sent = b'{"query":"long ${KEY}"}'
-    moment, headers = refusal.observed_at, refusal.headers
-    assert refusal == Answer(at("gpus"), body, moment, sha256, 400, headers, sent)
+    retry = module(retry_requests=retry_requests)
+    captured = capture(source(requests=[facts], key_variables=["KEY"]), retry, {"KEY": "s3cret"})
+    (of_refusal,) = seen
+    sha256, moment, headers = hashlib.sha256(refusal).hexdigest(), of_refusal.observed_at, of_refusal.headers
+    assert of_refusal == Answer(at("gpus"), refusal, moment, sha256, 400, headers, sent)
     refused, answered = captured.entries
     assert (refused.body_sha256, refused.sha256) == (hashlib.sha256(sent).hexdigest(), sha256)
     assert (refused.outcome, refused.instead) == ("http_4xx", (answered.key,))
     assert (captured.status, bodies(archive, captured)) == ("captured", [b"{}"])
-    seen.clear()
-    retry = module(retry_requests=retry_requests)
     capture(asking("gpus", api_hosts=[ACME]), retry, base_url="http://127.0.0.1:1")
-    assert (seen[0].status, seen[0].body, seen[0].request_body) == (0, b"", None)
+    assert (seen[1].status, seen[1].body, seen[1].request_body) == (0, b"", None)
 
 
 def test_a_source_whose_own_code_breaks_spares_the_others(site: Site, archive: Archive) -> None:
@@ -208,7 +199,7 @@ def test_a_source_whose_own_code_breaks_spares_the_others(site: Site, archive: A
     for hook in expected:
 
         def module_of(name: str, hook: str = hook) -> ModuleType:
-            if name == "acme" and hook == "no module":
+            if (name, hook) == ("acme", "no module"):
                 breaks()
             return module(**{hook: breaks} if name == "acme" else {})
 
@@ -229,7 +220,7 @@ def test_what_a_source_redacts_never_reaches_the_disk(
 
     empty = f"the answer is empty: redact leaves nothing of {at('gpus')}"
     cases = [
-        (200, b'{"price": 1, "ip": "203.0.113.7"}', "ok", None, [b'{"price": 1}']),
+        (200, b'{"price": 1, "ip": "203.0.113.7"}', "ok", "", [b'{"price": 1}']),
         (200, b'price, "ip": "203.0.113.7"', "redaction_failed", "acme.redact: JSONDecodeError: Exp", []),
         (500, b'price, "ip": "203.0.113.7"', "http_5xx", "the host has an internal error: ", []),
         (200, b'"ip": "203.0.113.7"', "empty_body", empty, []),
@@ -240,8 +231,8 @@ def test_what_a_source_redacts_never_reaches_the_disk(
         captured = capture(source(), module(redact=redact), retries=0)
         (entry,) = captured.entries
         assert (entry.outcome, bodies(archive, captured)) == (code, kept)
-        assert (entry.error or "").startswith(error or "")
-        assert b"203.0.113.7" not in b"".join(path.read_bytes() for path in archive.root.rglob("*.gz"))
+        assert (entry.error or "").startswith(error)
+        assert b"203.0.113.7" not in stored_bytes(archive)
         assert entry.bytes == len(b"".join(kept))
 
 
@@ -266,29 +257,30 @@ def test_the_facts_of_a_request_apply_to_its_further_pages(capture: Capturing, s
 def test_sources_of_different_hosts_are_asked_at_once_and_a_host_once_at_a_time(
     site: Site, archive: Archive
 ) -> None:
-    both = threading.Barrier(2, timeout=10)
+    both, one, alone = threading.Barrier(2, timeout=10), threading.Lock(), []
 
     def meets_the_other(asked: Asked) -> Reply:
         both.wait()
         return OK
 
     def slowly(asked: Asked) -> Reply:
+        alone.append(one.acquire(blocking=False))
         threading.Event().wait(0.02)
+        one.release()
         return OK
 
-    for host, path in ((ACME, "/gpus"), ("prices.good.example", "/gpus")):
-        site.route(host, path, meets_the_other)
+    for host in (ACME, "prices.good.example"):
+        site.route(host, "/gpus", meets_the_other)
     for number in "123":
         site.route(OTHER, f"/{number}", slowly)
     shared = [source(f"s{n}", requests=[{"url": f"https://{OTHER}/{n}"}]) for n in (1, 2, 3)]
     lines: list[str] = []
     configs = [shared[0], source("acme"), shared[1], source("good"), shared[2]]
     captures = capture_many(site, archive, configs, progress=lines.append)
-    assert list(captures) == [config.name for config in configs]
-    assert site.most_at_once[OTHER] == 1
+    assert (list(captures), alone) == ([config.name for config in configs], [True] * 3)
     assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 3
-    assert all(re.fullmatch(r"\w+: captured, 2 bytes in \d\.\d s", line) for line in lines)
-    assert sorted(line.partition(":")[0] for line in lines) == ["acme", "good", "s1", "s2", "s3"]
+    said = [re.fullmatch(r"(\w+): captured, 2 bytes in \d\.\d s", line) for line in lines]
+    assert sorted(line[1] for line in said if line) == ["acme", "good", "s1", "s2", "s3"]
 
 
 def test_sources_that_share_a_host_on_any_port_are_one_group() -> None:
@@ -301,7 +293,7 @@ def test_a_live_capture_is_of_today_only(archive: Archive) -> None:
     today = datetime.now(UTC).date()
     with Client() as client:
         check_day(today, client)
-        for offset, when in ((-1, "past"), (1, "in the future"), (-400, "past")):
+        for offset, when in ((-1, "past"), (1, "in the future")):
             day = today + timedelta(days=offset)
             with pytest.raises(GpufareError) as refused:
                 capture_all([source()], environment={}, day=day, archive=archive, client=client)
@@ -320,22 +312,18 @@ def test_a_disabled_source_is_not_asked(capture: Capturing, site: Site) -> None:
 
 def test_an_archive_that_cannot_be_written_fails_the_source_and_says_why(site: Site, tmp_path: Path) -> None:
     site.say(ACME, "/gpus", OK)
-    place = tmp_path / "file"
-    place.write_text("a file where a folder should be")
-    error = capture_many(site, Archive(place), [source()])["acme"].error or ""
-    assert error.startswith(f"the archive cannot be written: {place}/acme/{DAY}")
-    way = f"a file is where a folder belongs, or a folder where a file does: move {place} away"
-    assert error.endswith(f": Not a directory; {way}")
     home = Home(tmp_path)
-    home.archive.write_text("a file")
+    home.archive.write_text("a file where a folder should be")
+    error = capture_many(site, Archive(home.archive), [source()])["acme"].error or ""
+    assert error.startswith(f"the archive cannot be written: {home.archive}/acme/{DAY}")
+    way = f"a file is where a folder belongs, or a folder where a file does: move {home.archive} away"
+    assert error.endswith(f": Not a directory; {way}")
     report = refresh(home, pages=str(PAGES), sources=["azure"], environment={})
     assert report.failure() == "nothing was published: no answer could be kept (1 asked)"
 
 
 def test_a_full_disk_fails_the_source_and_leaves_no_litter(site: Site, small_disk: Path) -> None:
-    noise = hashlib.shake_256(b"").digest(200_000)  # cannot be compressed
-    site.say(ACME, "/gpus", Reply(200, noise))
+    site.say(ACME, "/gpus", Reply(200, hashlib.shake_256(b"").digest(200_000)))  # cannot be compressed
     captured = capture_many(site, Archive(small_disk / "archive"), [source()])["acme"]
-    full = "0001.bin.gz: No space left on device; free some space or set GPUFARE_HOME to a folder on another"
-    assert (captured.status, full in (captured.error or "")) == ("failed", True)
+    assert "0001.bin.gz: No space left on device; free some space or set GPUFARE_" in (captured.error or "")
     assert not [*small_disk.rglob("*.gz"), *small_disk.rglob("*.writing")]

@@ -1,8 +1,8 @@
 """Attacks that no other test makes, and whether every test that docs/explanation/security.md names exists."""
 
-import ast
 import re
 import unicodedata
+from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -26,14 +26,12 @@ def test_every_test_that_the_document_names_exists() -> None:
     text = DOCUMENT.read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert len(named) >= 30
-    missing = []
-    for file, test in named:
-        tree = ast.parse((PROJECT / file).read_text(encoding="utf-8")) if (PROJECT / file).exists() else None
-        functions = (
-            {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)} if tree else ()
-        )
-        if tree is None or (test and test not in functions):
-            missing.append(f"{file}::{test}")
+    missing = [
+        (file, test)
+        for file, test in named
+        if not (PROJECT / file).exists()
+        or (f"\ndef {test}(" if test else "\ndef test_") not in (PROJECT / file).read_text(encoding="utf-8")
+    ]
     assert missing == []
     sections = dict(re.findall(r"^## (.+)\n([\s\S]+?)(?=^## |\Z)", text, re.MULTILINE))
     assert [attack for attack in re.split(r",\s", ATTACKS) if "`tests/" not in sections[attack]] == []
@@ -45,29 +43,21 @@ def test_every_test_that_the_document_names_exists() -> None:
 def test_entities_of_xml_are_not_expanded() -> None:
     """Neither entities of entities nor those of a file or an address."""
     billion = "".join(f'<!ENTITY {b} "{f"&{a};" * 8}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-    for declared in (
-        f'<!ENTITY a "aaaaaaaaaa">{billion}',
-        '<!ENTITY i SYSTEM "file:///etc/passwd">',
-        '<!ENTITY i SYSTEM "http://127.0.0.1:1/">',
-    ):
+    outside = [f'<!ENTITY i SYSTEM "{place}">' for place in ("file:///etc/passwd", "http://127.0.0.1:1/")]
+    for declared in (f'<!ENTITY a "aaaaaaaaaa">{billion}', *outside):
         for place in ("<x>&i;</x>", '<Cube currency="&i;" rate="1"/>'):
             rate = f'<Cube currency="USD" rate="1.17"/>{place}'
             text = f'<!DOCTYPE x [{declared}]><x><Cube time="2026-08-21">{rate}</Cube></x>'
-            try:
+            with suppress(SourceChangedError):
                 rates = ecb.read_rates([answer(text)], source_config("ecb")).usd_per_unit
-            except SourceChangedError:
-                continue
-            assert rates == {"USD": 1, "EUR": Decimal("1.17")}, (declared[:40], place)
+                assert rates == {"USD": 1, "EUR": Decimal("1.17")}, (declared[:40], place)
 
 
 def test_an_endlessly_nested_page_is_refused_or_read_as_empty() -> None:
     text = "<html>" + "<div>" * 20_000 + "H100 · 80 GB $2.00 /hr" + "</div>" * 20_000 + "</html>"
     for source in ("jarvislabs", "modal", "together", "nebius", "crusoe"):
-        try:
-            listings, _ = read(source, answer(text))
-        except (SourceChangedError, RecursionError):
-            continue
-        assert len(listings) <= 1, source
+        with suppress(SourceChangedError, RecursionError):
+            assert len(read(source, answer(text))[0]) <= 1, source
 
 
 # --- a poisoned catalogue -----------------------------------------------------------------------------------
@@ -81,10 +71,8 @@ requests: [{url: 'https://acme.example/prices'}]
 POISONED = {
     "notes: !!python/object/apply:os.system ['echo pwned']": "could not determine a constructor",
     "currency: EUR\ncurrency: USD": "'currency' is given twice",
-    "expect: {rows_max: 60, rows_max: 100000}": "'rows_max' is given twice",
     "settings: {a: {b: 1, b: 2}}": "'b' is given twice",
     "execute: rm": "execute",
-    "max_body_bytes: -1": "max_body_bytes",
 }
 
 
@@ -104,24 +92,16 @@ def test_a_yaml_that_is_not_plain_and_known_facts_is_refused(tmp_path: Path) -> 
 
 def test_a_formula_gets_an_apostrophe_in_both_ways_of_writing_csv() -> None:
     """Also after every blank character, be it of a later Unicode than the list was written from."""
-    formulas = [
-        "=1+1",
-        "+1",
-        "-1",
-        "@SUM(A1)",
-        *(f"{sign}HYPERLINK(1)" for sign in "＝＋－＠"),
-        "\u3000 \ufeff=1",
-    ]
+    formulas = [f"{sign}SUM(A1)" for sign in "=+-@＝＋－＠"] + ["\u3000 \ufeff=1"]
     kinds = ("Zs", "Zl", "Zp", "Cc", "Cf")
     blanks = [chr(code) for code in range(0x11000) if unicodedata.category(chr(code)) in kinds] + ["\u3164"]
     assert len(blanks) > 100
     formulas += [f"{blank}=1" for blank in blanks]
     others = ["NVIDIA H100", "8x A100", "", "a=1", "'=1", "80 GB", "\u200bH100", "é=1", "０=1"]
     expected = [f"'{text}" for text in formulas] + others
+    select = f"SELECT {csv_cell('x', 'VARCHAR')} FROM (SELECT unnest(?::VARCHAR[]) AS x)"
     with connect() as connection:
-        rows = connection.execute(
-            f"SELECT {csv_cell('x', 'VARCHAR')} FROM (SELECT unnest(?::VARCHAR[]) AS x)", [formulas + others]
-        ).fetchall()
+        rows = connection.execute(select, [formulas + others]).fetchall()
     assert [cell for (cell,) in rows] == expected
     assert [safe_text(text) for text in formulas + others] == expected
 
