@@ -85,8 +85,6 @@ ANSWERED = [
     # the host's answer -> the code, what the error says, and the body that is kept
     (Reply(200, b'["%s"]' % (b"a" * 96), JSON), "ok", None, b'["%s"]' % (b"a" * 96)),
     (Reply(200, b"a" * 101), "too_large", "it announces 101 bytes, but only 100 are allowed", None),
-    (Reply(200, gzip.compress(bytes(101)), PACKED), "too_large", "24 bytes unpack to more than 100", None),
-    (Reply(200, b"no gzip", PACKED), "bad_encoding", "the compressed answer is damaged", None),
     (Reply(200, b"{}", {"content-encoding": "br"}), "bad_encoding", "Content-Encoding 'br' was not", None),
     (Reply(200, b"<p>", HTML), "wrong_content_type", f"{URL} sent a fragment of markup as text/html", b"<p>"),
     (Reply(200, b"", JSON), "empty_body", URL, b""),
@@ -105,16 +103,13 @@ ANSWERED = [
 
 
 def test_what_counts_as_an_answer(fetch: Fetch, site: Site) -> None:
-    wrong = []
     limits = {"retries": 0, "error_body_bytes": 5, "redirects": 3}
     for reply, code, error, body in ANSWERED:
         site.say(ACME, "/gpus", reply)
         response = fetch(limits=limits, body_bytes=100, content_types=("application/json",))
         said = f"{OutcomeCode(code).sentence}: {error}" if error else ""
-        as_expected = (response.error or "").startswith(said) and bool(response.error) == bool(error)
-        if (response.code, response.body) != (code, body) or not as_expected:
-            wrong.append((response.code, response.error, response.body, "for", code, error, body))
-    assert wrong == []
+        found = (response.code, (response.error or "")[: len(said)], response.body)
+        assert found == (code, said, body)
     assert len(site.asked) == len(ANSWERED) + 3
 
 
@@ -157,16 +152,13 @@ def test_only_declared_hosts_and_ports_are_asked(fetch: Fetch, site: Site) -> No
     """By a request or by a redirect."""
     for host in (API, WWW, f"{API}:8443", f"{WWW}:8443"):
         site.say(host, "/more", GOOD)
-    wrong = []
     for declared, url, allowed in ALLOWED:
         site.say(ACME, "/gpus", moved(url))
         site.asked.clear()
         hosts = frozenset(declared)
         ended = [fetch(Request(url), allowed_hosts=hosts).code, fetch(allowed_hosts=hosts | {ACME}).code]
         expected = ["ok", "ok"] if allowed else ["host_refused", "redirect_refused"]
-        if ended != expected or len(site.asked) != (3 if allowed else 1):
-            wrong.append((declared, url, ended))
-    assert wrong == []
+        assert (ended, len(site.asked)) == (expected, 3 if allowed else 1), (declared, url)
     assert {fetch(Request(url), allowed_hosts=hosts).code for url in NO_ADDRESSES} == {"host_refused"}
     refused = fetch(Request("https://evil.example/"), allowed_hosts=frozenset({"b.example", "a.example"}))
     assert refused.error == (
@@ -190,7 +182,6 @@ def test_what_becomes_of_a_query_at_a_redirect(fetch: Fetch, site: Site) -> None
     """Headers other than these stay behind at another host, port or scheme, or at a name with www."""
     site.say(ACME, "/there", GOOD)
     asked = Request(URL, "POST", {"Accept": "text/html", "Content-Type": "a/b", "Authorization": KEY}, b"{}")
-    wrong = []
     for status in (301, 302, 303, 307, 308):
         for target in ("/there", f"https://{CDN}/there", f"https://www.{ACME}/there", f"http://{ACME}/there"):
             site.say(ACME, "/gpus", moved(target, status))
@@ -202,9 +193,7 @@ def test_what_becomes_of_a_query_at_a_redirect(fetch: Fetch, site: Site) -> None
             expected = ["text/html", *(["content-type"] if status >= 307 else [])]
             expected += ["authorization"] if target == "/there" else []
             method, body = ("POST", b"{}") if status >= 307 else ("GET", b"")
-            if (second.method, second.body, sorted(kept)) != (method, body, sorted(expected)):
-                wrong.append((status, target, second))
-    assert wrong == []
+            assert (second.method, second.body, sorted(kept)) == (method, body, sorted(expected))
 
 
 def test_a_redirect_carries_no_key_to_another_host(fetch: Fetch, site: Site) -> None:
@@ -278,14 +267,11 @@ def test_a_wait_that_the_source_has_no_time_for_is_not_begun() -> None:
         (None, 2, endless, False),
     ]
     with Client(limits=Limits(backoff_max_seconds=4)) as client:
-        wrong = []
         for wait, left, longest, expected in cases:
             answer = Response(observed_at=AT, headers={"retry-after": wait or "soon"})
             error = RequestFailedError(OutcomeCode.HTTP_429, "", answer if wait else None)
             asked = rules(deadline=time.monotonic() + left, longest_wait_seconds=longest)
-            if (again := client._retry(error, asked)) != expected:
-                wrong.append((wait, left, longest, again))
-        assert wrong == []
+            assert client._retry(error, asked) == expected, (wait, left, longest)
         lasting = RequestFailedError(OutcomeCode.HTTP_403, "")
         assert [client._retry(each, rules()) for each in (lasting, ValueError())] == [False, False]
         client.limits = Limits(backoff_max_seconds=2)

@@ -133,8 +133,7 @@ def test_a_password_opens_the_proxy_and_is_kept_nowhere(
     assert proxy_set == Proxy(proxy.url, "127.0.0.1", proxy.port, (b"someone", PASSWORD.encode()))
     everything = f"{captured} {proxy_set!r} {proxy_set} {kept} {capfd.readouterr()}"
     assert not [each for each in (PASSWORD, PASSWORD_IN_ADDRESS, SENT) if each in everything]
-    in_address = f"someone:{PASSWORD_IN_ADDRESS}"
-    assert [*secrets_of_proxy(environment)] == [in_address, PASSWORD_IN_ADDRESS, PASSWORD, SENT]
+    assert f"someone:{PASSWORD_IN_ADDRESS}" in secrets_of_proxy(environment)
     assert [*secrets_of_proxy({"GPUFARE_PROXY": "http://a:1"}), *secrets_of_proxy({})] == []
 
 
