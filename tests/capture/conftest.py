@@ -51,13 +51,6 @@ def site() -> Iterator[Site]:
 
 
 @pytest.fixture
-def other_site() -> Iterator[Site]:
-    """Another server on loopback, which no source may ask."""
-    with Site() as site:
-        yield site
-
-
-@pytest.fixture
 def archive(tmp_path: Path) -> Archive:
     return Archive(tmp_path / "archive")
 

@@ -167,15 +167,11 @@ def test_only_declared_hosts_and_ports_are_asked(fetch: Fetch, site: Site) -> No
     )
 
 
-def test_a_replay_server_may_redirect_to_itself_and_to_no_other_port(
-    fetch: Fetch, site: Site, other_site: Site
-) -> None:
+def test_a_replay_server_may_redirect_to_itself_and_to_no_other_port(fetch: Fetch, site: Site) -> None:
     site.say(f"127.0.0.1:{site.port}", "/list", GOOD)
-    site.say(ACME, "/gpus", moved(f"{site.base_url}/list"))
-    assert fetch().final_url == f"{site.base_url}/list"
-    site.say(ACME, "/gpus", moved(f"{other_site.base_url}/list"))
-    assert fetch().code == "redirect_refused"
-    assert other_site.asked == []
+    for port, code in ((site.port, "ok"), (site.port + 1, "redirect_refused")):
+        site.say(ACME, "/gpus", moved(f"http://127.0.0.1:{port}/list"))
+        assert fetch().code == code
 
 
 def test_what_becomes_of_a_query_at_a_redirect(fetch: Fetch, site: Site) -> None:

@@ -157,11 +157,11 @@ def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
     capture: Capturing, site: Site, archive: Archive
 ) -> None:
     two_keys = source(**KEYED | {"key_variables": ["ACME_KEY", "ACME_TOKEN"]})
-    for environment in ({}, {"ACME_KEY": ""}, {"ACME_KEY": "  "}):
+    for environment in ({}, {"ACME_KEY": "  "}):
         captured = capture(two_keys, environment=environment)
         assert (captured.status, captured.error) == ("needs_key", "needs_key: needs a key: set ACME_KEY")
         assert archive.captures("acme")[-1] == captured
-        assert [(entry.outcome, entry.sent) for entry in captured.entries] == [("needs_key", False)]
+        assert (codes(captured), captured.entries[0].sent) == (["needs_key"], False)
     captured = capture(two_keys, module(requests=lambda config, environment: []))
     assert (captured.status, captured.error) == ("needs_key", "needs a key: set ACME_KEY, ACME_TOKEN")
     assert site.asked == []
