@@ -7,7 +7,7 @@ place; without ``text`` a change is texts and what stands in their place, ``time
 or gives whole answers. A case is an outcome and the changes that have it. An outcome is what
 ``edited_pages.outcome`` gives; of an edited page, what it gives instead of ``instead_of``, with all else as
 it was, unless the page has changed. A field that is "gone" is not there. The answers are of the ``day``, if
-one is given.
+one is given, and the data of a page's scripts if the table ``is_flight``.
 """
 
 import json
@@ -19,7 +19,16 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.sources.edited_pages import GONE, LABEL_AND_PRICE, at_six, changed, edited, outcome, sample_row
+from tests.sources.edited_pages import (
+    GONE,
+    LABEL_AND_PRICE,
+    at_six,
+    changed,
+    edited,
+    flight,
+    outcome,
+    sample_row,
+)
 from tests.sources.helpers import answer, page
 
 CHANGES = Path(__file__).parent / "changes"
@@ -84,6 +93,8 @@ def wrong_cases(source: str, table: dict[str, Any]) -> list[str]:
         wanted = Counter(map(as_text, rows_of(expected))) + (Counter() if is_refused else usual)
         for change in changes:
             answers = answers_of(source, table, change)
+            if table.get("is_flight"):
+                answers = [flight(text) for text in answers]
             if "day" in table:
                 answers = [answer(body, observed_at=at_six(table["day"])) for body in answers]
             found = Counter(map(as_text, outcome(source, *answers, columns=columns)))
