@@ -11,43 +11,13 @@ from pipeline.parsing.prices import (
     agreed,
     cell_price,
     gpu_hour_row,
-    is_available,
     known,
-    optional_number,
-    price_of,
     spot_flag,
 )
 from tests.parsing.cases import outcome, wrong
 from tests.sources.helpers import answer
 
 PAGE = answer("{}")
-
-
-def test_the_price_in_a_field() -> None:
-    cases = [
-        (2, 2), ("1,940.50", Decimal("1940.50")), ("0.00000001", Decimal("1e-8")),
-        (None, "not_offered: no price is given: None"), ("N/A", "not_offered: no price is given: 'N/A'"),
-        (0, "zero_price: the price is 0"), ("-0.01", "zero_price: the price is -0.01"),
-        ("$2", "unreadable_price: '$2' is not a number"), (True, "unreadable_price: True is not a number"),
-    ]  # fmt: skip
-    assert wrong(price_of, cases) == []
-
-
-def test_the_price_in_a_cell_has_the_currency_that_the_cell_states() -> None:
-    none = "unreadable_price: " + "; ".join(
-        f"{{0!r}} is not one {code} price" for code in ("USD", "EUR", "GBP")
-    )
-    cases = [
-        ("$2", (2, "USD", None)), ("€2 / h", (2, "EUR", None)), ("GBP 2.52", (Decimal("2.52"), "GBP", None)),
-        ("$0.00000001", (Decimal("1e-8"), "USD", None)),
-        *((f"{words} €1.55/hr", (Decimal("1.55"), "EUR", FlagReason.STARTING_PRICE))
-          for words in ("from", "Starting at", "starts at", "As low as")),
-        ("at $1.55", (Decimal("1.55"), "USD", None)),
-        ("$0.00", "zero_price: the price is 0.00"), ("0 €", "zero_price: the price is 0"),
-        *((text, f"not_offered: no price is given: {text!r}") for text in ("", "Contact us")),
-        *((text, none.format(text)) for text in ("-$1", "₹5", "5")),
-    ]  # fmt: skip
-    assert wrong(cell_price, cases) == []
 
 
 def test_units_and_currencies_are_chosen_by_the_reader() -> None:
@@ -119,12 +89,6 @@ def test_spot_must_be_below_on_demand() -> None:
         ("2", None, None),
     ):
         assert spot_flag(Decimal(spot), on_demand) == expected
-
-
-def test_numbers_that_no_price_depends_on() -> None:
-    assert wrong(optional_number, [("1.5", 1.5), (0, 0.0), (None, None), ("?", None), (True, None)]) == []
-    free = [(1, True), ("2", True), (0, False), ("0", False), (None, None), ("?", None)]
-    assert wrong(is_available, free) == []
 
 
 def test_columns_without_a_value_are_omitted() -> None:

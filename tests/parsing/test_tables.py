@@ -16,53 +16,13 @@ from pipeline.parsing.tables import (
     price_columns,
     prices_in_unknown_columns,
     require_on_demand,
-    table,
     visible_tables,
 )
 from tests.parsing.cases import outcome, wrong
+from tests.parsing.test_cases import grid
 from tests.sources.helpers import answer
 
 PAGE = answer("", "https://a.example/")
-
-
-def grid(rows: str) -> tuple[list[str], list[list[str]]]:
-    """The headers and the texts of a table with these rows."""
-    tag = BeautifulSoup(f"<table>{rows}</table>", "lxml").table
-    assert tag is not None
-    found = table(tag)
-    return found.headers, [texts_of(row) for row in found.rows]
-
-
-def test_headers_of_two_rows_are_joined() -> None:
-    found = grid(
-        "<thead><tr><th rowspan=2>Hardware</th><th>On-demand</th><th colspan=2>Reserved</th></tr>"
-        "<tr><th>Pay as you go</th><th>7-30 days</th><th>31+ days</th></tr></thead>"
-        "<tbody><tr><td>H100</td><td>$4</td><td colspan=2>Contact us</td></tr><tr></tr></tbody>"
-    )
-    headers = ["Hardware", "On-demand Pay as you go", "Reserved 7-30 days", "Reserved 31+ days"]
-    assert found == (headers, [["H100", "$4", "Contact us", "Contact us"]])
-
-
-def test_which_rows_are_headers() -> None:
-    data = "<tr><th>x</th><td>1</td></tr>"
-    cases = [
-        (f"<tr><th>A</th><th>B</th></tr>{data}", (["A", "B"], [["x", "1"]])),
-        (f"<thead><tr><td>A</td><td>B</td></tr></thead><tbody>{data}</tbody>", (["A", "B"], [["x", "1"]])),
-        (data, ([], [["x", "1"]])),
-        ("<tr><th>A</th></tr>", (["A"], [])),
-        # Header rows of different widths name no column.
-        ("<thead><tr><th>A</th></tr><tr><th>B</th><th>C</th></tr></thead>" + data, (["", ""], [["x", "1"]])),
-    ]
-    assert wrong(grid, cases) == []
-
-
-def test_a_cell_spans_rows_down_to_the_end_of_the_table() -> None:
-    for span, last in ((1, 1), (2, 2), (3, 3), (4, 3)):
-        rows = f'<tr><td rowspan="{span}">x</td><td>1</td></tr><tr><td>2</td></tr><tr><td>3</td></tr>'
-        _, texts = grid(f"<tr><th>A</th><th>B</th></tr>{rows}")
-        assert texts == [["x", str(n)] if n <= last else [str(n)] for n in (1, 2, 3)]
-    spans = '<tr><td>1</td><td rowspan="2" colspan="2">x</td><td>2</td></tr><tr><td>3</td><td>4</td></tr>'
-    assert grid(spans)[1] == [["1", "x", "x", "2"], ["3", "x", "x", "4"]]
 
 
 def test_a_cell_spans_its_stated_columns_up_to_a_maximum() -> None:
@@ -70,13 +30,6 @@ def test_a_cell_spans_its_stated_columns_up_to_a_maximum() -> None:
     widths |= {str(MAX_SPAN - 1): MAX_SPAN - 1, str(MAX_SPAN): MAX_SPAN, str(MAX_SPAN + 1): MAX_SPAN}
     cases = [(span, ["x"] * width) for span, width in widths.items()]
     assert wrong(lambda span: grid(f'<tr><td colspan="{span}">x</td></tr>')[1][0], cases) == []
-
-
-def test_an_inner_table_is_part_of_its_cell() -> None:
-    assert grid("<tr><th>A</th></tr><tr><td>x<table><tr><td>in</td></tr></table></td></tr>") == (
-        ["A"],
-        [["x in"]],
-    )
 
 
 def test_hidden_tables_are_not_listed() -> None:

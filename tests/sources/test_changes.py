@@ -3,9 +3,11 @@
 A table changes one row of JSON (``row``: a file of the sample and the path of the row in it, or the row
 itself; ``answer``, or ``answers`` if there are several, is what stands around it, with ROW in its place), or
 one text of a sample page (``page`` and ``text``; ``within`` is what stands around it, with TEXT in its
-place), or gives whole answers. A case is an outcome and the changes that have it. An outcome is what
+place; without ``text`` a change is texts and what stands in their place, ``times`` times if not everywhere),
+or gives whole answers. A case is an outcome and the changes that have it. An outcome is what
 ``edited_pages.outcome`` gives; of an edited page, what it gives instead of ``instead_of``, with all else as
-it was. A field that is "gone" is not there.
+it was, unless the page has changed. A field that is "gone" is not there. The answers are of the ``day``, if
+one is given, and the data of a page's scripts if the table ``is_flight``.
 """
 
 import json
@@ -17,8 +19,17 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.sources.edited_pages import GONE, LABEL_AND_PRICE, changed, edited, outcome, sample_row
-from tests.sources.helpers import page
+from tests.sources.edited_pages import (
+    GONE,
+    LABEL_AND_PRICE,
+    at_six,
+    changed,
+    edited,
+    flight,
+    outcome,
+    sample_row,
+)
+from tests.sources.helpers import answer, page
 
 CHANGES = Path(__file__).parent / "changes"
 
@@ -41,8 +52,10 @@ def with_row(answer: Any, row: Any) -> Any:
 
 def answers_of(source: str, table: dict[str, Any], change: Any) -> list[Any]:
     if "page" in table:
-        old, new = (table.get("within", "TEXT").replace("TEXT", text) for text in (table["text"], change))
-        return [edited(source, table["page"], (old, new))]
+        edits = change if isinstance(change, dict) else {table["text"]: change}
+        around = table.get("within", "TEXT")
+        pairs = [tuple(around.replace("TEXT", text) for text in pair) for pair in edits.items()]
+        return [edited(source, table["page"], *pairs, times=table.get("times", -1))]
     if isinstance(change, list):
         return change
     if isinstance(change, str):
@@ -71,17 +84,23 @@ def wrong_cases(source: str, table: dict[str, Any]) -> list[str]:
     usual: Counter[str] = Counter()
     if "page" in table:
         before = outcome(source, page(source, table["page"]), columns=columns)
-        replaced = Counter(map(as_text, rows_of(table["instead_of"])))
+        replaced = Counter(map(as_text, rows_of(table.get("instead_of", []))))
         usual = Counter(map(as_text, before)) - replaced
         assert replaced <= Counter(map(as_text, before)), table["instead_of"]
     wrong = []
     for expected, *changes in table["cases"]:
-        wanted = usual + Counter(map(as_text, rows_of(expected)))
+        is_refused = isinstance(expected, str) and expected.startswith("changed: ")
+        wanted = Counter(map(as_text, rows_of(expected))) + (Counter() if is_refused else usual)
         for change in changes:
             answers = answers_of(source, table, change)
+            if table.get("is_flight"):
+                answers = [flight(text) for text in answers]
+            if "day" in table:
+                answers = [answer(body, observed_at=at_six(table["day"])) for body in answers]
             found = Counter(map(as_text, outcome(source, *answers, columns=columns)))
             if found != wanted:
-                wrong.append(f"{table['rule']}: {change} gives {list((found - usual).elements())}")
+                gives, lacks = (list(rows.elements()) for rows in (found - wanted, wanted - found))
+                wrong.append(f"{table['rule']}: {change} gives {gives} and lacks {lacks}")
     return wrong
 
 

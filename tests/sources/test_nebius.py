@@ -63,25 +63,6 @@ def test_an_announced_price_stands_beside_todays_until_it_replaces_it() -> None:
         ]
 
 
-def test_another_shape_fails_the_source() -> None:
-    cpu = ["Item", "vCPUs", "Price per hour"], ["Intel", "2", "$0.05"]
-    bodies = {
-        "a highlight-table-block is incomplete JSON": '<p>{"type":"highlight-table-block","title":"GP',
-        "no GPU table with a price per GPU-hour": block([*cpu], "CPU-only"),
-        "'NVIDIA GPU Instances' has no GPU-hour column": block([["Item", "Price per hour"], [H100, "$3.85"]]),
-        "the date in the column": block([["Item", "GPU-hour (Effective soon)"], [H100, "$3.85"]]),
-        "a column of": block([["Item", "Preemptible, GPU-hour", "GPU-hour"], [H100, "$1", "$2"]]),
-        "an unknown column has prices": block(
-            [["Item", "Preemptible, GPU-hour", "Rate"], [H100, "$1", "$2"]]
-        ),
-        "expected one column": block([["Product", "On-demand, GPU-hour"], [H100, "$3.85"]]),
-        "a row of 2 cells under 3 headers": block([["Item", "vCPUs", "GPU-hour"], [H100, "$3.85"]]),
-    }
-    for problem, body in bodies.items():
-        (found,) = outcome("nebius", body)
-        assert problem in found
-
-
 # --- the documentation ---
 
 DOCUMENTATION = r"""
