@@ -23,8 +23,22 @@ def model() -> Iterator[duckdb.DuckDBPyConnection]:
         "UPDATE main.model_constants SET value = ? WHERE calibration = 'worked' AND name = ?",
         [(value, name) for name, value in CHANGED_CONSTANTS.items()],
     )
+    connection.execute(
+        "INSERT INTO main.model_bands BY NAME SELECT * REPLACE ('worked' AS calibration)"
+        " FROM main.model_bands WHERE calibration = 'all'"
+    )
     yield connection
     connection.close()
+
+
+@pytest.fixture
+def scratch(model: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The model's database; what a test changes is undone."""
+    cursor = model.cursor()
+    cursor.execute("BEGIN")
+    yield cursor
+    cursor.execute("ROLLBACK")
+    cursor.close()
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: str, runs: Sequence[Row] = ()) -> list[Row]:
