@@ -66,7 +66,9 @@ def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnect
         " JOIN main.measured_sources AS s ON s.source = r.source",
     )
     needs = [need_of(run, other) for other, _ in NEEDS]
-    query = "SELECT r.job, e.evidence, e.evidence_run, e.class FROM runs AS r JOIN evidence_of('runs', $1) AS e"
+    query = (
+        "SELECT r.job, e.evidence, e.evidence_run, e.class FROM runs AS r JOIN evidence_of('runs', $1) AS e"
+    )
     query += " ON e.params = r.params_total AND e.is_mixture = (r.experts > 1)"
     query += " AND (e.gpu, e.gpu_count, e.method, e.calibration, e.stack, e.seq_len)"
     query += " = (r.gpu, r.gpu_count, r.method, r.calibration, r.stack, r.seq_len) ORDER BY r.job"
@@ -137,7 +139,12 @@ def ask_pairs(model: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, A
 
 def shown_of_memory(term: Row) -> Row:
     gib = 1024**3
-    shown = {"weights": "weight", "gradients": "gradient", "optimizer": "optimizer", "optimizer_copy": "step_copy"}
+    shown = {
+        "weights": "weight",
+        "gradients": "gradient",
+        "optimizer": "optimizer",
+        "optimizer_copy": "step_copy",
+    }
     return {f"{name}_gib": term["on_gpu"] * term[f"{of}_bytes_per_gpu"] / gib for name, of in shown.items()} | {
         "adapter_gib": term["adapter_bytes_per_gpu"] / gib, "activations_gib": term["stored_bytes"] / gib,
         "working_set_gib": term["working_bytes"] / gib, "logits_gib": term["logits_bytes"] / gib,

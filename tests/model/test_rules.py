@@ -180,7 +180,13 @@ def test_settings_that_mean_nothing_are_refused(model: duckdb.DuckDBPyConnection
         assert message in str(caught.value)
 
 
-COMMON = {"micro_batch": 1.0, "grad_accum": 1.0, "checkpointing": "full", "flash_attention": 1.0, "stack": "hf"}
+COMMON = {
+    "micro_batch": 1.0,
+    "grad_accum": 1.0,
+    "checkpointing": "full",
+    "flash_attention": 1.0,
+    "stack": "hf",
+}
 USUAL = {"training_precision": "bf16", "optimizer": "adamw"} | COMMON
 LORA = {"autocast": "by_stack", "lora_rank": 16.0, "lora_targets": "all_linear"}
 ASSUMED: tuple[tuple[Row, Row], ...] = (
@@ -230,7 +236,9 @@ RECIPES: tuple[tuple[Row, str | None], ...] = (
 
 
 def test_a_run_is_the_recipe_whose_settings_it_has_or_that_it_names(model: duckdb.DuckDBPyConnection) -> None:
-    runs = [{"model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "method": "lora"} | given for given, _ in RECIPES]
+    runs = [
+        {"model": "llama-3.1-8b", "gpu": "h100-sxm-80gb", "method": "lora"} | given for given, _ in RECIPES
+    ]
     found = [answer["recipe"] for answer in answers(model, "settings_of", runs)]
     assert found == [recipe for _, recipe in RECIPES]
 
@@ -253,14 +261,15 @@ def test_a_family_held_out_proves_no_recipe(scratch: duckdb.DuckDBPyConnection) 
 
 def test_a_cte_named_like_our_tables_is_not_captured(model: duckdb.DuckDBPyConnection) -> None:
     tables = model.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary").fetchall()
-    assert {"gpus", "models", "model_constants", "model_bands", "measured_runs"} <= {name for (name,) in tables}
+    assert {"gpus", "models", "model_constants", "model_bands", "measured_runs"} <= {
+        name for (name,) in tables
+    }
     traps = ", ".join(f"{name} AS (SELECT 'trap' AS trap)" for (name,) in tables)
-    mine = (
-        "mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 'rtx-4090' AS gpu, ['rtx-4090'] AS planned_gpus)"
-    )
+    mine = "mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 'rtx-4090' AS gpu, ['rtx-4090'] AS planned_gpus)"
     for macro in ("memory_of", "speed_of", "plans_for"):
         plain, trapped = (
-            ask(model, f"WITH {start} FROM {macro}('mine') ORDER BY ALL") for start in (mine, f"{traps}, {mine}")
+            ask(model, f"WITH {start} FROM {macro}('mine') ORDER BY ALL")
+            for start in (mine, f"{traps}, {mine}")
         )
         assert plain == trapped
 
