@@ -4,6 +4,7 @@ from typing import Any
 import duckdb
 import pytest
 
+from pipeline.model.estimate import Estimator
 from pipeline.warehouse.database import in_memory
 
 Row = dict[str, Any]
@@ -62,3 +63,11 @@ def answers(connection: duckdb.DuckDBPyConnection, macro: str, runs: Sequence[Ro
     found = ask(connection, f"FROM {macro}('runs') ORDER BY job::INTEGER", runs)
     assert [int(row["job"]) for row in found] == list(range(len(runs)))
     return found
+
+
+@pytest.fixture(scope="session")
+def estimator() -> Iterator[Estimator]:
+    """One estimator for all tests: its answers do not depend on what it was asked before."""
+    made = Estimator()
+    yield made
+    made.close()
