@@ -157,11 +157,7 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(
     assert float(mixture["memory_gib"]) > 17
 
 
-PUBLISHED = (
-    "id,source,source_url_or_repo_path,date,model,params_b,active_params_b,method,lora_rank,lora_targets,"
-    "quant_bits,gpu,gpu_count,nodes,interconnect,seq_len,micro_batch_per_gpu,grad_accum_or_global_batch,"
-    "precision,optimizer,grad_checkpointing,flash_attention,framework,parallelism,notes,memory_kind"
-).split(",")
+PUBLISHED = ["id", "source", "source_url_or_repo_path", "date", "model", "params_b", "active_params_b", "method", "lora_rank", "lora_targets", "quant_bits", "gpu", "gpu_count", "nodes", "interconnect", "seq_len", "micro_batch_per_gpu", "grad_accum_or_global_batch", "precision", "optimizer", "grad_checkpointing", "flash_attention", "framework", "parallelism", "notes", "memory_kind"]
 OF_TRL = {
     "model": "llama-3-8b", "method": "lora", "gpu": "h100-sxm-80gb", "gpu_count": "1", "seq_len": "2048",
     "micro_batch_per_gpu": "1", "precision": "bf16", "grad_checkpointing": "yes", "flash_attention": "yes",

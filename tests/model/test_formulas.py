@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.model.conftest import Row, answers
-from tests.model.formulas import ALL_LINEAR, TRAINERS, Tables, read_tables, work_out
+from tests.model.formulas import ALL_LINEAR, Tables, read_tables, work_out
 
 MODELS = (
     "llama-3.1-8b", "llama-3.1-70b", "llama-3.2-1b", "gemma-2b", "gemma-2-9b", "qwen2.5-0.5b", "mistral-7b",
