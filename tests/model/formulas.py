@@ -382,20 +382,7 @@ def remember_states(run: SimpleNamespace) -> None:
         run.weight_total_bytes = weights * run.weight_bytes
     run.trainable_params = weights if run.is_full else run.adapter_params
     run.gradient_bytes = run.full_weight_bytes if run.is_full else run.adapter_bytes
-    keeps_master = run.is_full and run.training_precision == "deepspeed_bf16"
-    if "8bit" in run.optimizer:
-        run.optimizer_bytes = 2.06
-        if run.is_full and run.is_trainer:  # the moments of embeddings stay in fp32
-            run.optimizer_bytes += (8 - 2.06) * m.vocab * m.hidden / m.params_total
-    elif run.training_precision == "deepspeed_bf16":
-        run.optimizer_bytes = 12
-    else:
-        run.optimizer_bytes = 2 * run.gradient_bytes
-    if run.optimizer.startswith("paged") and run.memory_metric != "smi":
-        run.optimizer_bytes = 0
-    run.step_copy_bytes = 4 if keeps_master else 0
-    if run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT:
-        run.step_copy_bytes += k.foreach_copy * (4 if keeps_master else run.gradient_bytes)
+    remember_optimizer(run)
     run.largest_tensor_params = max(m.vocab * m.hidden, m.hidden * m.intermediate)
     run.embedding_params = run.params_unquantized / (1 if m.tied_embeddings else 2)
     run.context_gib = k.context_before_2020_gib if run.g.year < 2020 else k.context_gib
@@ -419,6 +406,25 @@ def remember_states(run: SimpleNamespace) -> None:
         states["step_copy"] = run.fixed_of["step_copy"] + run.token_of["step_copy"] * run.micro_step_tokens
     for name, size in states.items():
         setattr(run, f"{name}_bytes_per_gpu", size)
+
+
+def remember_optimizer(run: SimpleNamespace) -> None:
+    """Set the bytes per trained parameter of the optimizer's state, and of the copies in its step."""
+    m = run.m
+    keeps_master = run.is_full and run.training_precision == "deepspeed_bf16"
+    if "8bit" in run.optimizer:
+        run.optimizer_bytes = 2.06
+        if run.is_full and run.is_trainer:  # the moments of embeddings stay in fp32
+            run.optimizer_bytes += (8 - 2.06) * m.vocab * m.hidden / m.params_total
+    elif run.training_precision == "deepspeed_bf16":
+        run.optimizer_bytes = 12
+    else:
+        run.optimizer_bytes = 2 * run.gradient_bytes
+    if run.optimizer.startswith("paged") and run.memory_metric != "smi":
+        run.optimizer_bytes = 0
+    run.step_copy_bytes = 4 if keeps_master else 0
+    if run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT:
+        run.step_copy_bytes += run.k.foreach_copy * (4 if keeps_master else run.gradient_bytes)
 
 
 def remember_activations(run: SimpleNamespace) -> None:

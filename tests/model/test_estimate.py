@@ -17,7 +17,8 @@ Row = dict[str, str]
 RUN = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "method": "lora"}
 REFUSED: tuple[tuple[Row, str], ...] = (
     ({"model": "no-such-model"}, "model 'no-such-model' is not in the catalogue and its size is not given"),
-    ({"model": ""}, "model is missing"), ({"gpu": ""}, "gpu is missing"), ({"method": ""}, "method is missing"),
+    ({"model": ""}, "model is missing"), ({"gpu": ""}, "gpu is missing"),
+    ({"method": ""}, "method is missing"),
     ({"gpu": "voodoo-2"}, "gpu 'voodoo-2' is not one card of the catalogue"),
     *(({"gpu": label}, f"gpu '{label}' is a part of a card: only whole cards are estimated") for label in (
         "h100-sxm-80gb MIG 1g.10gb", "A100-SXM4-40GB MIG 1g.5gb", "0.5x H100 SXM", "1/2 H100 SXM",
@@ -31,9 +32,11 @@ REFUSED: tuple[tuple[Row, str], ...] = (
     ({"seq_len": "1000000001"}, "seq_len: 1000000001 is more than in any run"),
     ({"flash_attention": "3"}, "flash_attention: 3 is not a whole number from 0 to 2"),
     ({"autocast": "2"}, "autocast: 2 is not a whole number from 0 to 1"),
-    ({"lora_targets": "q_proj+mystery"}, "lora_targets: 'mystery' is not one of q_proj, k_proj, v_proj, o_proj, "
+    ({"lora_targets": "q_proj+mystery"},
+     "lora_targets: 'mystery' is not one of q_proj, k_proj, v_proj, o_proj, "
      "qkv_fused, gate_proj, up_proj, down_proj, lm_head, joined with +"),
-    ({"loss_kernel": "lgier"}, "loss_kernel: 'lgier' is not one of 16bit, chunked, fp32std, fused, hf, liger"),
+    ({"loss_kernel": "lgier"},
+     "loss_kernel: 'lgier' is not one of 16bit, chunked, fp32std, fused, hf, liger"),
     ({"gpu": "a100-sxm-80gb", "fp8": "1"}, "fp8: a100-sxm-80gb has no fp8"),
     ({"fp8": "2"}, "fp8: h100-sxm-80gb has no fp4"),
     ({"method": "full", "quantization": "nf4"}, "quantization: nf4 goes with method qlora, not with full"),
@@ -42,11 +45,13 @@ REFUSED: tuple[tuple[Row, str], ...] = (
     ({"gpu_count": "8", "sharding": "none"}, "sharding: none on 8 GPUs"),
     ({"gpu_count": "2", "tensor_parallel": "8"}, "tensor_parallel 8: does not divide gpu_count 2"),
     ({"gpu_count": "8", "node_count": "3"}, "node_count: 8 GPUs are not spread evenly over 3 nodes"),
-    ({"gpu_count": "8", "expert_parallel": "2"}, "expert_parallel: 2 ranks, but the model has 1 expert: it is dense"),
+    ({"gpu_count": "8", "expert_parallel": "2"},
+     "expert_parallel: 2 ranks, but the model has 1 expert: it is dense"),
 )  # fmt: skip
 EMULATED = "training_precision: {}, which v100-sxm-16gb only emulates"
 ASSUMED: tuple[tuple[Row, str, bool], ...] = (
-    ({"gpu": "H100 SXM (power capped 400W)"}, "gpu: the cap of 400 W is not modelled, estimated at 700 W", True),
+    ({"gpu": "H100 SXM (power capped 400W)"}, "gpu: the cap of 400 W is not modelled, estimated at 700 W",
+     True),
     ({"gpu": "RTX 3090 @ 250W"}, "gpu: the cap of 250 W is not modelled, estimated at 350 W", True),
     ({"gpu": "RTX 3090 power limited"}, "gpu: the power cap is not modelled, estimated at 350 W", True),
     ({"gpu": "H100 PCIe 350W"}, "gpu:", False), ({"gpu": "NVIDIA H100 SXM 80GB"}, "gpu:", False),
@@ -56,7 +61,8 @@ ASSUMED: tuple[tuple[Row, str, bool], ...] = (
     ({"gpu": "v100-sxm-16gb", "method": "pretrain"}, EMULATED.format("amp"), True),
     ({"gpu": "v100-sxm-16gb", "training_precision": "fp16"}, "emulates", False), ({}, "emulates", False),
     ({"model": "NoSuch-8.03b"}, "model: 'NoSuch-8.03b' is not in the catalogue, shaped like ", True),
-    ({"model": "no-35b-a3b"}, "shaped like qwen3-30b-a3b scaled to 35B, 3B active: extrapolated, bands doubled", True),
+    ({"model": "no-35b-a3b"},
+     "shaped like qwen3-30b-a3b scaled to 35B, 3B active: extrapolated, bands doubled", True),
     # A run says once how far it is from those published, of memory, speed or both.
     ({"method": "full", "gpu": "a100-sxm-80gb"}, "far from", False),
     ({"method": "full", "gpu": "l40s"}, "; speed: far from any published run", True),
@@ -149,7 +155,7 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(
         for wide, near, at in zip(
             band(dense, figure), band(known, figure), (-math.log(low), math.log(high)), strict=True
         ):
-            # The wider of its own band and that far from any run; its own is not narrower than a known model's.
+            # The wider of its own band and that far from any run, both at least a known model's.
             assert wide >= 2 * max(near, 0.99 * at) - 1e-3
     # 3B of 35B active: faster than a dense 34B though a loop goes through the experts, in little less memory.
     mixture, slow = answered(**OTHERS["mixture"]), answered(**OTHERS["dense"])
@@ -157,7 +163,12 @@ def test_a_likeness_is_extrapolated_and_its_bands_are_doubled(
     assert float(mixture["memory_gib"]) > 17
 
 
-PUBLISHED = ["id", "source", "source_url_or_repo_path", "date", "model", "params_b", "active_params_b", "method", "lora_rank", "lora_targets", "quant_bits", "gpu", "gpu_count", "nodes", "interconnect", "seq_len", "micro_batch_per_gpu", "grad_accum_or_global_batch", "precision", "optimizer", "grad_checkpointing", "flash_attention", "framework", "parallelism", "notes", "memory_kind"]
+PUBLISHED = [
+    "id", "source", "source_url_or_repo_path", "date", "model", "params_b", "active_params_b", "method",
+    "lora_rank", "lora_targets", "quant_bits", "gpu", "gpu_count", "nodes", "interconnect", "seq_len",
+    "micro_batch_per_gpu", "grad_accum_or_global_batch", "precision", "optimizer", "grad_checkpointing",
+    "flash_attention", "framework", "parallelism", "notes", "memory_kind",
+]  # fmt: skip
 OF_TRL = {
     "model": "llama-3-8b", "method": "lora", "gpu": "h100-sxm-80gb", "gpu_count": "1", "seq_len": "2048",
     "micro_batch_per_gpu": "1", "precision": "bf16", "grad_checkpointing": "yes", "flash_attention": "yes",
@@ -167,10 +178,13 @@ OF_TRL = {
 
 def test_the_published_layout_is_read_by_its_columns(estimator: Estimator) -> None:
     rows: tuple[Row, ...] = (
-        OF_TRL, OF_TRL | {"framework": "Homegrown"}, OF_TRL | {"framework": "TRL", "gpu_count": "", "micro_batch": "2"},
+        OF_TRL, OF_TRL | {"framework": "Homegrown"},
+        OF_TRL | {"framework": "TRL", "gpu_count": "", "micro_batch": "2"},
         {"id": "a", "source": "MLPerf Training v9.9 (Somebody)", "model": "Llama-2-70B", "params_b": "68.977",
-         "active_params_b": "68.977", "method": "lora", "lora_rank": "16", "lora_targets": "attention qkv+proj",
-         "gpu": "NVIDIA H100 SXM 80GB", "gpu_count": "8", "nodes": "1", "interconnect": "NVLink", "seq_len": "8192",
+         "active_params_b": "68.977", "method": "lora", "lora_rank": "16",
+         "lora_targets": "attention qkv+proj",
+         "gpu": "NVIDIA H100 SXM 80GB", "gpu_count": "8", "nodes": "1", "interconnect": "NVLink",
+         "seq_len": "8192",
          "micro_batch_per_gpu": "1", "grad_accum_or_global_batch": "global=8 seqs; GA=4", "precision": "fp8",
          "optimizer": "AdamW", "grad_checkpointing": "unknown", "flash_attention": "yes", "framework": "NeMo",
          "notes": "config X_1x8x4xtp4pp1cp1"},

@@ -31,7 +31,8 @@ A_RUN = """
 """
 MEASURED, INTERPOLATED, EXTRAPOLATED = "measured", "interpolated", "extrapolated"
 NEEDS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({}, MEASURED), ({"calibration": "without another"}, MEASURED), ({"calibration": "its own"}, EXTRAPOLATED),
+    ({}, MEASURED), ({"calibration": "without another"}, MEASURED),
+    ({"calibration": "its own"}, EXTRAPOLATED),
     # A ratio in parameters, in either direction; lengths are rounded.
     ({"params_total": 1.0999}, MEASURED), ({"params_total": 1 / 1.0999}, MEASURED),
     ({"params_total": 1.1001}, INTERPOLATED), ({"params_total": 1 / 1.1001}, INTERPOLATED),
@@ -145,11 +146,13 @@ def shown_of_memory(term: Row) -> Row:
         "optimizer": "optimizer",
         "optimizer_copy": "step_copy",
     }
-    return {f"{name}_gib": term["on_gpu"] * term[f"{of}_bytes_per_gpu"] / gib for name, of in shown.items()} | {
+    states = {f"{name}_gib": term["on_gpu"] * term[f"{of}_bytes_per_gpu"] / gib for name, of in shown.items()}
+    return states | {
         "adapter_gib": term["adapter_bytes_per_gpu"] / gib, "activations_gib": term["stored_bytes"] / gib,
         "working_set_gib": term["working_bytes"] / gib, "logits_gib": term["logits_bytes"] / gib,
         "fsdp_units_gib": (term["root_bytes"] + term["units_bytes"]) / gib,
-        "fragmentation_gib": term["reserved_gib"] - term["allocated_gib"], "overhead_gib": term["process_gib"],
+        "fragmentation_gib": term["reserved_gib"] - term["allocated_gib"],
+        "overhead_gib": term["process_gib"],
         "fits": term["needed_gib"] <= term["usable_memory_gib"], "memory_gib": term["memory_gib"],
         "needed_gib": term["needed_gib"], "peak_phase": term["peak_phase"],
     }  # fmt: skip

@@ -12,7 +12,8 @@ SIZES_B = {
 NAMES: dict[tuple[str, float | None], str] = {
     **{(name, None): "llama-3-8b" for name in (
         "Llama-3-8B", "llama 3 8b", "Llama-3-8B-Instruct", "Llama_3_8B (base)", "llama3-8b")},
-    ("Llama-3.1-70B", None): "llama-3.1-70b", ("MPT-70b", 64.9): "mpt-70b", ("Mistral-7B", 7.24): "mistral-7b",
+    ("Llama-3.1-70B", None): "llama-3.1-70b", ("MPT-70b", 64.9): "mpt-70b",
+    ("Mistral-7B", 7.24): "mistral-7b",
     ("Llama-4-Scout-109B-A17B", 108.6): "llama-4-scout", ("santacoder-1.1B", 1.1): "santacoder",
     ("Llama-3.3-70B-Instruct", 70.6): "llama-3.3-70b",
 }  # fmt: skip
@@ -47,7 +48,8 @@ def test_a_likeness_is_of_the_family_or_plain(estimator: Estimator) -> None:
 
 
 SIZES = {
-    "somebody/new-31b": (31, 31), "new-48b-a3b": (48, 3), "New-397B-A17B": (397, 17), "new-1t-a32b": (1000, 32),
+    "somebody/new-31b": (31, 31), "new-48b-a3b": (48, 3), "New-397B-A17B": (397, 17),
+    "new-1t-a32b": (1000, 32),
     "new-700m": (0.7, 0.7), "new-8x7b": (46.7, 12.9), "new-8x22b": (140.6, 39.2), "new-3b-a30b": (3, 3),
 }  # fmt: skip
 

@@ -140,7 +140,8 @@ def measured(estimator: Estimator, *runs: tuple[float, float, dict[str, str]]) -
     for (memory, speed, changes), answer in zip(runs, estimator.estimate(rows, list(RUN)), strict=True):
         gib, tokens = float(answer["memory_gib"]), float(answer["tokens_per_second_per_gpu"])
         found.append(changes | {
-            "measured_memory_gib": str(gib * memory), "measured_tokens_per_second_per_gpu": str(tokens * speed),
+            "measured_memory_gib": str(gib * memory),
+            "measured_tokens_per_second_per_gpu": str(tokens * speed),
         })  # fmt: skip
     return found
 
@@ -161,7 +162,8 @@ def test_a_factor_is_of_a_card_a_method_and_a_stack_and_good_runs_only(estimator
     expected = {
         MEMORY: (1.1**0.5, 2), SPEED: (0.8**0.5, 2),
         **{kind._replace(gpu="l4"): (2 ** (1 / 3), 1) for kind in (MEMORY, SPEED)},
-        MEMORY._replace(stack="liger"): ((1.1 * 1.2 * 1.3) ** (1 / 9), 1), SPEED._replace(stack="liger"): (1, 1),
+        MEMORY._replace(stack="liger"): ((1.1 * 1.2 * 1.3) ** (1 / 9), 1),
+        SPEED._replace(stack="liger"): (1, 1),
     }  # fmt: skip
     assert found.of_kind.keys() == expected.keys()
     for kind, (factor, runs) in expected.items():
@@ -182,7 +184,8 @@ def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
     good, bad = corrected(answers, kinds_of(estimator), found)
     memory, speed = float(answers[0]["memory_gib"]), float(answers[0]["tokens_per_second_per_gpu"])
     assert good == answers[0] | {
-        "memory_gib_corrected": f"{memory * 1.5:.4f}", "tokens_per_second_per_gpu_corrected": f"{speed * 0.5:.4f}",
+        "memory_gib_corrected": f"{memory * 1.5:.4f}",
+        "tokens_per_second_per_gpu_corrected": f"{speed * 0.5:.4f}",
         "corrections": "memory corrected by x 1.500 from 3 runs of yours; "
                        "tokens per second corrected by x 0.500 from 1 run of yours",
     }  # fmt: skip

@@ -129,7 +129,8 @@ def test_no_neighbours_contradict_physics(scratch: duckdb.DuckDBPyConnection) ->
     scratch.execute(
         "CREATE OR REPLACE TEMP TABLE every_answer AS"
         " SELECT m.*, weights_gib + gradients_gib + optimizer_gib + adapter_gib AS state_gib, s.step_seconds,"
-        " s.mfu, s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high"
+        " s.mfu, s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low,"
+        " s.tokens_per_second_per_gpu_high"
         " FROM memory_of('every') AS m JOIN speed_of('every') AS s USING (job)"
     )
     for name in GRIDS:
@@ -164,7 +165,8 @@ def test_no_larger_model_is_cheaper(scratch: duckdb.DuckDBPyConnection) -> None:
             scratch.execute(
                 f"INSERT INTO main.models SELECT * REPLACE (model || ' {column} {value}' AS model,"
                 f" $1::INTEGER AS {column}, params_active + CASE '{column}' WHEN 'experts_active'"
-                " THEN (coalesce($1, 0) - experts_active)::BIGINT * 3 * layers * hidden * intermediate ELSE 0 END"
+                " THEN (coalesce($1, 0) - experts_active)::BIGINT * 3 * layers * hidden * intermediate"
+                " ELSE 0 END"
                 " AS params_active) FROM main.models WHERE model = $2",
                 [value, like],
             )
@@ -178,8 +180,8 @@ def test_no_larger_model_is_cheaper(scratch: duckdb.DuckDBPyConnection) -> None:
                           "seq_len": seq_len} for name in names]  # fmt: skip
     rows = ask(
         scratch,
-        "SELECT s.step_seconds, m.memory_gib FROM speed_of('runs') AS s JOIN memory_of('runs') AS m USING (job)"
-        " ORDER BY job::INTEGER",
+        "SELECT s.step_seconds, m.memory_gib FROM speed_of('runs') AS s"
+        " JOIN memory_of('runs') AS m USING (job) ORDER BY job::INTEGER",
         runs,
     )
     assert len(rows) == len(runs)

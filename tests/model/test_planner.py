@@ -327,7 +327,8 @@ def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
             "global_batch_tokens": 2**19, "is_packed": True,
         },
         "too long": {
-            "stack": "liger", "optimizer": "adamw_fused", "training_precision": "bf16", "is_packed": True, **batch,
+            "stack": "liger", "optimizer": "adamw_fused", "training_precision": "bf16", "is_packed": True,
+            **batch,
         },
     }  # fmt: skip
 
@@ -348,8 +349,8 @@ def test_all_cards_are_planned_for_jobs_without_names(model: duckdb.DuckDBPyConn
     """A job's name is made of its settings, its own columns are not the planner's, and typos are named."""
     found = ask(
         model,
-        "WITH mine AS (SELECT 'llama-3.2-1b' AS model, 'lora' AS method, seq_len, 1 AS max_gpus, 4 AS micro_bach"
-        " FROM (VALUES (512), (1024)) AS s (seq_len))"
+        "WITH mine AS (SELECT 'llama-3.2-1b' AS model, 'lora' AS method, seq_len, 1 AS max_gpus,"
+        " 4 AS micro_bach FROM (VALUES (512), (1024)) AS s (seq_len))"
         " SELECT job, seq_len, count(DISTINCT gpu_id) AS cards, max(gpu_count) AS most,"
         " any_value(assumptions) AS assumptions FROM plans_for('mine') GROUP BY ALL ORDER BY seq_len",
     )

@@ -28,11 +28,13 @@ DDP = LIGER_8B | {"method": "lora", "gpu": "a100-sxm-80gb"}
 IN_BACKWARD = {"model": "llama-3.2-3b", "method": "full", "stack": "compile", "optimizer": "adamw8bit_inbwd",
                "gpu": "a100-sxm-80gb", "micro_batch": 2, "seq_len": 4096}  # fmt: skip
 SHORT = {"model": "llama-2-7b", "gpu": "a100-sxm-80gb", "grad_accum": 8, "kbit_upcast": 0, "autocast": 0}
-QWEN = {"model": "qwen-7b", "gpu": "a100-sxm-80gb", "method": "lora", "lora_rank": 8, "loss_kernel": "outside",
+QWEN = {"model": "qwen-7b", "gpu": "a100-sxm-80gb", "method": "lora", "lora_rank": 8,
+        "loss_kernel": "outside",
         "memory_metric": "reserved", "lora_targets": "q_proj+k_proj+v_proj"}  # fmt: skip
 MILLION = {"model": "qwen3-8b", "gpu_count": 8, "method": "full", "sharding": "fsdp", "context_parallel": 8,
            "seq_len": 1048576, "loss_kernel": "liger", "offload": "act", "stack": "hf"}  # fmt: skip
-TITAN = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "method": "pretrain", "stack": "compile",
+TITAN = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "gpu_count": 8, "method": "pretrain",
+         "stack": "compile",
          "sharding": "fsdp", "seq_len": 8192, "checkpointing": "sac", "loss_kernel": "titan"}  # fmt: skip
 GRANITE = {"model": "granite-3.0-3b-a800m", "gpu": "a100-sxm-80gb", "method": "full", "micro_batch": 8,
            "seq_len": 277, "grad_accum": 8, "stack": "hf"}  # fmt: skip
@@ -50,7 +52,8 @@ FIGURES: tuple[tuple[str, str, Row, Row | None, float, float], ...] = (
      None, 0.88 * 2043, 1.12 * 2167),
     ("MLPerf, 8 B200", SPEED, LORA_70B | {"gpu": "b200-sxm-180gb", "tensor_parallel": 1},
      None, 0.88 * 5325, 1.12 * 5426),
-    *((f"LoRA of 8B on one {gpu}", SPEED, LORA_8B | {"gpu": gpu, "stack": "foak"}, None, 0.85 * low, 1.15 * high)
+    *((f"LoRA of 8B on one {gpu}", SPEED, LORA_8B | {"gpu": gpu, "stack": "foak"}, None, 0.85 * low,
+       1.15 * high)
       for gpu, low, high in (("h100-sxm-80gb", 7796, 14110), ("a100-sxm-80gb", 2392, 4079),
                              ("rtx-4090", 2399, 3083), ("rtx-3090", 1190, 1190))),
     ("pretraining of 7B on one stack", SPEED, MPT_7B | {"gpu": "h100-sxm-80gb"},
@@ -66,8 +69,10 @@ FIGURES: tuple[tuple[str, str, Row, Row | None, float, float], ...] = (
     ("FSDP on NVLink, 8 to 2", SPEED, ON_H100 | {"gpu_count": 8}, ON_H100 | {"gpu_count": 2}, 0.88, 1.0),
     ("FSDP over nodes, 64 to 8", SPEED, ON_H100 | {"gpu_count": 64}, ON_H100 | {"gpu_count": 8}, 0.7, 0.97),
     ("adapters under DDP, 8 to 1", SPEED, DDP | {"gpu_count": 8}, DDP, 0.84, 1.0),
-    ("adapters under DDP without NVLink, 2 to 1", SPEED, ON_RTX_4090 | {"gpu_count": 2}, ON_RTX_4090, 0.84, 1.0),
-    ("checkpointing costs 24 to 46%", SPEED, IN_BACKWARD | {"checkpointing": "none"}, IN_BACKWARD, 1.24, 1.46),
+    ("adapters under DDP without NVLink, 2 to 1", SPEED, ON_RTX_4090 | {"gpu_count": 2}, ON_RTX_4090, 0.84,
+     1.0),
+    ("checkpointing costs 24 to 46%", SPEED, IN_BACKWARD | {"checkpointing": "none"}, IN_BACKWARD, 1.24,
+     1.46),
     ("checkpointing saves 24 to 60%", "memory_gib", IN_BACKWARD, IN_BACKWARD | {"checkpointing": "none"},
      0.4, 0.76),
     ("dequantization at 256 tokens", SPEED, SHORT | {"method": "lora", "seq_len": 256},
@@ -111,7 +116,8 @@ FIGURES: tuple[tuple[str, str, Row, Row | None, float, float], ...] = (
      None, 0.99 * 8 * 8.03e9 / 8, 1.01 * 8 * 8.03e9 / 8),
     ("Answer.AI and torchtune: two RTX 4090 wait 9 to 46% of the time", "communication_share",
      ON_RTX_4090 | {"gpu_count": 2, "sharding": "fsdp"}, None, 0.08, 0.5),
-    ("AMD's default recipes gain less from engines than NVIDIA's", SPEED, DDP | {"gpu": "mi300x", "stack": "te"},
+    ("AMD's default recipes gain less from engines than NVIDIA's", SPEED,
+     DDP | {"gpu": "mi300x", "stack": "te"},
      DDP | {"gpu": "mi300x"}, 1.3, 3.0),
 )  # fmt: skip
 
@@ -155,7 +161,8 @@ BY_HAND: tuple[tuple[Row, str, float], ...] = (
     (LLAMA_3_8B | {"method": "full"}, "optimizer_gib", 4 * PARAMS),
     (LLAMA_3_8B | {"method": "full"}, "optimizer_copy_gib", 2 * PARAMS),
     # Embeddings and head are not quantized.
-    (LLAMA_3_8B | {"method": "qlora", "kbit_upcast": 0}, "weights_gib", LINEAR * 0.5625 + (PARAMS - LINEAR) * 2),
+    (LLAMA_3_8B | {"method": "qlora", "kbit_upcast": 0}, "weights_gib",
+     LINEAR * 0.5625 + (PARAMS - LINEAR) * 2),
     # LitGPT gives tied embeddings a head.
     ({"model": "gemma-2b", "gpu": "a100-sxm-80gb", "stack": "litgpt"}, "weights_gib",
      2 * (2_506_172_416 + 256_000 * 2048)),

@@ -20,7 +20,8 @@ RULES: dict[str, Any] = {
     "usual_network_gbps('switched', 4, 72, 2025)": 14400, "usual_network_gbps('switched', 4, 73, 2025)": 3200,
     "usual_network_gbps('switched', 8, 64, 2022)": 3200, "usual_network_gbps('bridge', 4, 8, 2021)": 1600,
     "usual_network_gbps(NULL, 8, 8, 2021)": 1600,
-    "impossible_groups(8, 4, 2, 2, 2, 1, 32, 1)": None, "impossible_groups(8, NULL, NULL, NULL, NULL, NULL, 32, 1)": None,
+    "impossible_groups(8, 4, 2, 2, 2, 1, 32, 1)": None,
+    "impossible_groups(8, NULL, NULL, NULL, NULL, NULL, 32, 1)": None,
     "impossible_groups(8, 3, 1, 1, 1, 1, 32, 1)": "node_count: 8 GPUs are not spread evenly over 3 nodes",
     "impossible_groups(64, 8, 1, 32, 1, 1, 32, 1)": None,
     "impossible_groups(33, 1, 1, 33, 1, 1, 32, 1)":
@@ -65,7 +66,8 @@ RULES: dict[str, Any] = {
            "matrix products", "attention", "memory traffic", "logits", "dequantization", "host",
            "communication", "offload", "optimizer"))},
     # 64 features are 0.83 times as fast as 128, and 256 are faster.
-    "head_width_rate(128)": 1, "head_width_rate(64)": 1.25 * 64 / 96, "head_width_rate(256)": 1.25 * 256 / 288,
+    "head_width_rate(128)": 1, "head_width_rate(64)": 1.25 * 64 / 96,
+    "head_width_rate(256)": 1.25 * 256 / 288,
     "attention_kernel(0, 'Hopper')": "eager", "attention_kernel(1, 'Hopper')": "flash",
     "attention_kernel(2, 'Turing')": "efficient", "attention_kernel(1, 'Volta')": "efficient",
     "attention_kernel(1, 'Pascal')": "efficient", "attention_kernel(1, 'Maxwell')": "efficient",
@@ -86,11 +88,13 @@ RULES: dict[str, Any] = {
     "weight_form('qlora', 'none')": "nf4", "weight_form('qlora', 'nf4dq')": "nf4",
     "weight_form('qlora', 'gptq')": "gptq", "weight_form('qlora', 'int8')": "int8",
     "memory_evidence('measured', TRUE)": "measured", "memory_evidence('interpolated', TRUE)": "traced",
-    "memory_evidence('extrapolated', TRUE)": "traced", "memory_evidence('extrapolated', FALSE)": "extrapolated",
+    "memory_evidence('extrapolated', TRUE)": "traced",
+    "memory_evidence('extrapolated', FALSE)": "extrapolated",
     # The estimate is the median; p90 just fits: 64 x 1.25 = 80; twice as far: odds of 81 to 1.
     "fit_probability(80, 80, 0.8, 1.25)": 0.5, "fit_probability(80, 64, 0.8, 1.25)": 0.9,
     "fit_probability(80, 51.2, 0.8, 1.25)": 81 / 82, "fit_probability(64, 80, 0.8, 1.25)": 0.1,
-    "fit_probability(80, 80 / 1.25**0.5, 0.5, 1.25)": 0.75, "fit_probability(80, 80 / exp(0.0005), 0.7, 1.0)": 0.75,
+    "fit_probability(80, 80 / 1.25**0.5, 0.5, 1.25)": 0.75,
+    "fit_probability(80, 80 / exp(0.0005), 0.7, 1.0)": 0.75,
     "fit_probability(80, 80, 0.7, 1.0)": 0.5, "fit_probability(80, 160, 1.0, 1.2)": 0.0,
     "plan_verdict(80, 80, 0.9)": "fits", "plan_verdict(80, 80, 0.8999)": "tight",
     "plan_verdict(80.1, 80, 0.99)": "does_not_fit",
@@ -195,10 +199,12 @@ ASSUMED: tuple[tuple[Row, Row], ...] = (
      {"quantization": "nf4", "kbit_upcast": "by_stack", "sharding": "by_stack_and_method", "seq_len": 2048.0,
       **LORA, **USUAL}),
     ({"method": "pretrain", "seq_len": 512}, {"gpu_count": 1.0, **USUAL, "training_precision": "amp"}),
-    ({"method": "full", "gpu_count": 8, "sharding": "fsdp", "training_precision": "fp32", "optimizer": "adamw8bit",
+    ({"method": "full", "gpu_count": 8, "sharding": "fsdp", "training_precision": "fp32",
+      "optimizer": "adamw8bit",
       "micro_batch": 2, "seq_len": 1, "grad_accum": 3, "checkpointing": "sac", "flash_attention": 0,
       "stack": "te"}, {}),
-    ({"method": "qlora", "gpu_count": 1, "quantization": "int8", "kbit_upcast": 0, "autocast": 0, "lora_rank": 8,
+    ({"method": "qlora", "gpu_count": 1, "quantization": "int8", "kbit_upcast": 0, "autocast": 0,
+      "lora_rank": 8,
       "lora_targets": "q_proj", "seq_len": 512, **USUAL}, {}),
 )  # fmt: skip
 
@@ -225,11 +231,13 @@ def test_columns_are_known_in_any_case_and_calibrations_have_no_default(
 
 RECIPES: tuple[tuple[Row, str | None], ...] = (
     ({}, "hf-lora"), ({"checkpointing": "none"}, "hf-lora-no-checkpointing"),
-    ({"checkpointing": "none", "flash_attention": 0}, "hf-lora-eager"), ({"method": "qlora"}, "hf-qlora-no-autocast"),
+    ({"checkpointing": "none", "flash_attention": 0}, "hf-lora-eager"),
+    ({"method": "qlora"}, "hf-qlora-no-autocast"),
     ({"method": "qlora", "quantization": "nf4dq"}, "hf-qlora-no-autocast"),
     ({"method": "qlora", "quantization": "gptq"}, None), ({"method": "full"}, "hf-full-pure-bf16"),
     ({"method": "full", "training_precision": "amp"}, "hf-full-amp"), ({"method": "pretrain"}, "hf-full-amp"),
-    ({"method": "full", "gpu_count": 8}, None), ({"fp8": 1}, None), ({"method": "full", "stack": "torchtune"}, None),
+    ({"method": "full", "gpu_count": 8}, None), ({"fp8": 1}, None),
+    ({"method": "full", "stack": "torchtune"}, None),
     ({"stack": "te"}, None), ({"recipe": "hf-lora-qv"}, "hf-lora-qv"), ({"recipe": ""}, "hf-lora"),
     ({"lora_targets": ALL_LINEAR}, "hf-lora"), ({"lora_targets": ""}, "hf-lora"),
 )  # fmt: skip
@@ -265,7 +273,9 @@ def test_a_cte_named_like_our_tables_is_not_captured(model: duckdb.DuckDBPyConne
         name for (name,) in tables
     }
     traps = ", ".join(f"{name} AS (SELECT 'trap' AS trap)" for (name,) in tables)
-    mine = "mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 'rtx-4090' AS gpu, ['rtx-4090'] AS planned_gpus)"
+    mine = (
+        "mine AS (SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 'rtx-4090' AS gpu, [gpu] AS planned_gpus)"
+    )
     for macro in ("memory_of", "speed_of", "plans_for"):
         plain, trapped = (
             ask(model, f"WITH {start} FROM {macro}('mine') ORDER BY ALL")
