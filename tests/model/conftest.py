@@ -15,7 +15,7 @@ CHANGED_CONSTANTS = {"fit_transient": 0.3, "foreach_copy": 1.25}
 @pytest.fixture(scope="session")
 def model() -> Iterator[duckdb.DuckDBPyConnection]:
     """The real catalogue and macros, in memory, and a calibration 'worked' without constants of 0 or 1."""
-    connection = in_memory("memory_of", "speed_of", "plans_for", "grid_plans")
+    connection = in_memory("memory_of", "speed_of", "plans_for", "grid_plans", "grid_jobs", "job_plans")
     connection.execute(
         "INSERT INTO main.model_constants SELECT 'worked', name, value FROM main.model_constants"
         " WHERE calibration = 'all'"
