@@ -8,8 +8,8 @@ from pipeline.model.estimate import Estimator
 from pipeline.warehouse.database import in_memory
 
 Row = dict[str, Any]
-CHANGED_CONSTANTS = {"fit_transient": 0.3, "foreach_copy": 1.25}
-"""Constants that the calibration sets to 0 or 1, which would hide whether the formulas use them."""
+CHANGED_CONSTANTS = {"fit_transient": 0.3, "foreach_copy": 1.25, "fp8_gain": 1.6}
+"""Constants of 0 or 1, which would hide whether the formulas use them, and one that reaches a limit."""
 
 
 @pytest.fixture(scope="session")

@@ -223,7 +223,7 @@ def test_each_default_is_stated_if_it_applies(model: duckdb.DuckDBPyConnection) 
 def test_columns_are_known_in_any_case_and_calibrations_have_no_default(
     model: duckdb.DuckDBPyConnection,
 ) -> None:
-    run = {"MODEL": "llama-3-8b", "gpu": "h100-sxm-80gb", "Note": "x", "recipe": "", "job": "a"}
+    run = {"MODEL": "llama-3-8b", "gpu": "h100-sxm-80gb", "Note": "x", "recipe": "", "carried": True}
     (found,) = ask(model, "SELECT calibration, assumptions FROM memory_of('runs')", [run])
     assert found["calibration"] == "all"
     assert "ignored_columns" not in found["assumptions"]
