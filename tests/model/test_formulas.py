@@ -16,14 +16,14 @@ MODELS = (
     "llama-3.1-8b", "llama-3.1-70b", "llama-3.2-1b", "gemma-2b", "gemma-2-9b", "qwen2.5-0.5b", "mistral-7b",
     "mpt-7b", "phi-2", "nemotron-h-56b", "qwen3.5-9b", "mixtral-8x7b", "qwen3-30b-a3b", "deepseek-v3",
     "llama-4-scout", "llama-4-maverick", "gpt-oss-20b", "nemotron-3-nano-30b-a3b", "granite-4.0-h-small",
-    "qwen3-next-80b-a3b", "gemma-4-26b-a4b", "nemotron-4-340b",
+    "qwen3-next-80b-a3b", "gemma-4-26b-a4b", "two-experts", "nemotron-4-340b",
 )  # fmt: skip
 """Dense and of experts, gated or not, tied or not, with windows, linear layers, latents, shared experts; the
 last has a matrix of more weights than 32 bits count."""
 GPUS = (
     "t4", "v100-sxm-32gb", "p100-pcie-16gb", "titan-rtx", "rtx-2080-ti", "rtx-3090", "rtx-4090", "rtx-5090",
     "rtx-6000-ada", "a10g", "l40s", "a100-pcie-40gb", "a100-sxm-80gb", "h100-pcie-nvlink-80gb",
-    "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200", "gb300", "mi300x", "mi50-32gb",
+    "h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "gb200", "gb300", "mi300x", "mi50-32gb", "no-fp32",
 )  # fmt: skip
 TARGETS = (
     ALL_LINEAR, "q_proj+v_proj", "qkv_fused+o_proj", "q_proj+lm_head", "lm_head", "k_proj+down_proj",
@@ -134,8 +134,19 @@ def traced_runs(tables: Tables) -> Iterator[Row]:
 
 
 @pytest.fixture(scope="module")
-def tables(model: duckdb.DuckDBPyConnection) -> Tables:
-    return read_tables(model, "worked")
+def tables(model: duckdb.DuckDBPyConnection) -> Iterator[Tables]:
+    """The tables with what no model or card of the catalogue has: two experts, and no rate of fp32."""
+    model.execute(
+        "INSERT INTO main.models SELECT * REPLACE ('two-experts' AS model, 2 AS experts, 1 AS experts_active)"
+        " FROM main.models WHERE model = 'mixtral-8x7b'"
+    )
+    model.execute(
+        "INSERT INTO main.gpus SELECT * REPLACE ('no-fp32' AS gpu_id, NULL AS fp32_tflops)"
+        " FROM main.gpus WHERE gpu_id = 'l40'"
+    )
+    yield read_tables(model, "worked")
+    model.execute("DELETE FROM main.models WHERE model = 'two-experts'")
+    model.execute("DELETE FROM main.gpus WHERE gpu_id = 'no-fp32'")
 
 
 @pytest.fixture(scope="module")

@@ -227,6 +227,7 @@ def test_columns_are_known_in_any_case_and_calibrations_have_no_default(
     (found,) = ask(model, "SELECT calibration, assumptions FROM memory_of('runs')", [run])
     assert found["calibration"] == "all"
     assert "ignored_columns" not in found["assumptions"]
+    assert ask(model, "FROM settings_of('runs')", [run | {"calibration": "unknown"}]) == []
 
 
 RECIPES: tuple[tuple[Row, str | None], ...] = (
