@@ -1,36 +1,73 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
 import pytest
 
+from pipeline.model.estimate import Estimator
 from pipeline.warehouse.database import in_memory
 
-Estimate = Callable[..., dict[str, Any]]
+Row = dict[str, Any]
+CHANGED_CONSTANTS = {"fit_transient": 0.3, "foreach_copy": 1.25, "fp8_gain": 1.6}
+"""Constants of 0 or 1, which would hide whether the formulas use them, and one that reaches a limit."""
 
 
 @pytest.fixture(scope="session")
 def model() -> Iterator[duckdb.DuckDBPyConnection]:
-    """The real catalogue and the real macros, in memory."""
-    connection = in_memory("memory_of", "speed_of", "plans_for")
+    """The real catalogue and macros, in memory, and a calibration 'worked' without constants of 0 or 1."""
+    connection = in_memory("memory_of", "speed_of", "plans_for", "grid_plans", "grid_jobs", "job_plans")
+    connection.execute(
+        "INSERT INTO main.model_constants SELECT 'worked', name, value FROM main.model_constants"
+        " WHERE calibration = 'all'"
+    )
+    connection.executemany(
+        "UPDATE main.model_constants SET value = ? WHERE calibration = 'worked' AND name = ?",
+        [(value, name) for name, value in CHANGED_CONSTANTS.items()],
+    )
+    connection.execute(
+        "INSERT INTO main.model_bands BY NAME SELECT * REPLACE ('worked' AS calibration)"
+        " FROM main.model_bands WHERE calibration = 'all'"
+    )
     yield connection
     connection.close()
 
 
-def _one(connection: duckdb.DuckDBPyConnection, macro: str, settings: dict[str, Any]) -> dict[str, Any]:
-    columns = ", ".join(f"${name} AS {name}" for name in settings)
-    cursor = connection.execute(f"WITH my_run AS (SELECT {columns}) FROM {macro}('my_run')", settings)
+@pytest.fixture
+def scratch(model: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The model's database; what a test changes is undone."""
+    cursor = model.cursor()
+    cursor.execute("BEGIN")
+    yield cursor
+    cursor.execute("ROLLBACK")
+    cursor.close()
+
+
+def ask(connection: duckdb.DuckDBPyConnection, query: str, runs: Sequence[Row] = ()) -> list[Row]:
+    """Return the rows of a query on a table ``runs`` of these settings, numbered in the column ``job``.
+
+    Planning a query on the model takes half a second, however few runs it has: ask about all at once.
+    """
+    if runs:
+        names = dict.fromkeys(name for run in runs for name in run)
+        rows = [{"job": number} | {name: run.get(name) for name in names} for number, run in enumerate(runs)]
+        connection.execute(
+            "CREATE OR REPLACE TEMP TABLE runs AS SELECT unnest($rows, recursive := TRUE)", {"rows": rows}
+        )
+    cursor = connection.execute(query)
     names = [column[0] for column in cursor.description or []]
-    rows = cursor.fetchall()
-    assert len(rows) == 1, f"{macro} answers {len(rows)} rows for {settings}"
-    return dict(zip(names, rows[0], strict=True))
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def answers(connection: duckdb.DuckDBPyConnection, macro: str, runs: Sequence[Row]) -> list[Row]:
+    """Return the answer of a macro, such as memory_of, for each run, in order."""
+    found = ask(connection, f"FROM {macro}('runs') ORDER BY job::INTEGER", runs)
+    assert [int(row["job"]) for row in found] == list(range(len(runs)))
+    return found
 
 
 @pytest.fixture(scope="session")
-def memory(model: duckdb.DuckDBPyConnection) -> Estimate:
-    return lambda **settings: _one(model, "memory_of", settings)
-
-
-@pytest.fixture(scope="session")
-def speed(model: duckdb.DuckDBPyConnection) -> Estimate:
-    return lambda **settings: _one(model, "speed_of", settings)
+def estimator() -> Iterator[Estimator]:
+    """One estimator for all tests: its answers do not depend on what it was asked before."""
+    made = Estimator()
+    yield made
+    made.close()

@@ -1,6 +1,5 @@
-"""The limits of evidence levels, pipeline bubble and error bands, on both sides and exactly on them."""
+"""The limits of evidence levels and of error bands, on both sides and exactly on them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import duckdb
@@ -8,6 +7,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from pipeline.contracts.training import EVIDENCES, METHODS
+from pipeline.model import bands
 from pipeline.model.bands import (
     COLUMNS_OF_GROUP,
     PARENT_FAMILIES,
@@ -20,147 +21,162 @@ from pipeline.model.bands import (
     weighted_quantile,
     widenings,
 )  # fmt: skip
-from pipeline.warehouse.database import in_memory
-from tests.model.conftest import Estimate
+from tests.model.conftest import Row, answers, ask
 
 A_RUN = """
-    SELECT * FROM main.measured_runs
+    SELECT run_id FROM main.measured_runs
     WHERE gpu = 'h100-sxm-80gb' AND method = 'full' AND gpu_count = 8
         AND measured_tokens_per_second_per_gpu > 0 AND measured_memory_gib IS NULL
     ORDER BY run_id LIMIT 1
 """
-
-
-@pytest.fixture(scope="module")
-def one_run() -> Iterator[duckdb.DuckDBPyConnection]:
-    """The catalogue with a single measured run: full fine-tuning on eight H100 SXM."""
-    connection = in_memory("evidence_of")
-    connection.execute(f"CREATE TEMP TABLE kept AS {A_RUN}")
-    connection.execute("DELETE FROM main.measured_runs WHERE run_id NOT IN (SELECT run_id FROM kept)")
-    assert connection.execute("SELECT count(*) FROM main.measured_runs").fetchall() == [(1,)]
-    yield connection
-    connection.close()
-
-
-def _evidence(
-    connection: duckdb.DuckDBPyConnection, quantity: str = "speed", **other: Any
-) -> tuple[str, bool]:
-    """The evidence level of a job like the run but for ``other``, and whether the run is named."""
-    rows = connection.execute(
-        "SELECT params_total::DOUBLE AS params, experts, stack, seq_len FROM main.models "
-        "JOIN main.measured_runs USING (model)"
-    ).fetchall()
-    params, experts, stack, seq_len = rows[0]
-    job = {
-        "calibration": "all", "gpu": "h100-sxm-80gb", "method": "full", "params_total": params,
-        "experts": experts, "quantization": "none", "stack": stack, "seq_len": seq_len, "gpu_count": 8,
-    }  # fmt: skip
-    for name, value in other.items():
-        setting = name.removesuffix("_ratio")
-        job[setting] = value if name == setting else job[setting] * value
-    columns = ", ".join(f"${name} AS {name}" for name in job)
-    found = connection.execute(
-        f"WITH needs AS (SELECT {columns}) "
-        f"SELECT evidence, evidence_run IS NOT NULL FROM evidence_of('needs', '{quantity}')",
-        job,
-    ).fetchall()
-    assert len(found) == 1
-    return found[0]
-
-
-@pytest.mark.parametrize(
-    ("params_ratio", "evidence"),
-    [
-        (1.0, "measured"), (1.0999, "measured"), (1 / 1.0999, "measured"),
-        (1.1001, "interpolated"), (1 / 1.1001, "interpolated"),
-        (2.999, "interpolated"), (1 / 2.999, "interpolated"),
-        (3.001, "extrapolated"), (1 / 3.001, "extrapolated"),
-    ],
+MEASURED, INTERPOLATED, EXTRAPOLATED = "measured", "interpolated", "extrapolated"
+NEEDS: tuple[tuple[dict[str, Any], str], ...] = (
+    ({}, MEASURED), ({"calibration": "without another"}, MEASURED),
+    ({"calibration": "its own"}, EXTRAPOLATED),
+    # A ratio in parameters, in either direction; lengths are rounded.
+    ({"params_total": 1.0999}, MEASURED), ({"params_total": 1 / 1.0999}, MEASURED),
+    ({"params_total": 1.1001}, INTERPOLATED), ({"params_total": 1 / 1.1001}, INTERPOLATED),
+    ({"params_total": 2.999}, INTERPOLATED), ({"params_total": 1 / 2.999}, INTERPOLATED),
+    ({"params_total": 3.001}, EXTRAPOLATED), ({"params_total": 1 / 3.001}, EXTRAPOLATED),
+    ({"seq_len": 2}, MEASURED), ({"seq_len": 0.5}, MEASURED), ({"seq_len": 2.02}, INTERPOLATED),
+    ({"seq_len": 8}, INTERPOLATED), ({"seq_len": 1 / 8}, INTERPOLATED), ({"seq_len": 8.02}, EXTRAPOLATED),
+    ({"method": "pretrain"}, MEASURED),  # every weight is trained, as in full fine-tuning
+    ({"method": "lora"}, EXTRAPOLATED), ({"gpu": "h200-sxm-141gb"}, INTERPOLATED),
+    ({"gpu": "h100-pcie-80gb"}, EXTRAPOLATED),  # another class
+    ({"gpu": "a100-sxm-80gb"}, EXTRAPOLATED),  # another generation
+    ({"gpu_count": 2}, INTERPOLATED), ({"gpu_count": 64}, INTERPOLATED), ({"stack": "another"}, INTERPOLATED),
+    ({"experts": 8}, EXTRAPOLATED),
+    # Cards without access to each other share their host: a few say little about many.
+    ({"peer_to_peer": False}, INTERPOLATED), ({"peer_to_peer": False, "gpu_count": 2}, INTERPOLATED),
+    ({"peer_to_peer": False, "gpu_count": 2.125}, EXTRAPOLATED),
 )  # fmt: skip
-def test_evidence_by_model_size(
-    one_run: duckdb.DuckDBPyConnection, params_ratio: float, evidence: str
-) -> None:
-    assert _evidence(one_run, params_total_ratio=params_ratio) == (evidence, evidence == "measured")
 
 
-@pytest.mark.parametrize(
-    ("gpu", "method", "evidence"),
-    [
-        ("h100-sxm-80gb", "pretrain", "measured"),  # every weight is trained, as in full fine-tuning
-        ("h100-sxm-80gb", "lora", "extrapolated"),
-        ("h200-sxm-141gb", "full", "interpolated"),  # the same class and generation
-        ("h100-pcie-80gb", "full", "extrapolated"),  # another class
-        ("a100-sxm-80gb", "full", "extrapolated"),  # another generation
-    ],
-)
-def test_evidence_by_gpu_and_method(
-    one_run: duckdb.DuckDBPyConnection, gpu: str, method: str, evidence: str
-) -> None:
-    assert _evidence(one_run, gpu=gpu, method=method)[0] == evidence
+def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnection) -> None:
+    """With a single measured run: full fine-tuning on eight H100 SXM, of whose memory nothing is said."""
+    scratch.execute(f"DELETE FROM main.measured_runs WHERE run_id <> ({A_RUN})")
+    scratch.execute(
+        "INSERT INTO main.gpus BY NAME SELECT * REPLACE (gpu_id || ' alone' AS gpu_id, FALSE AS peer_to_peer)"
+        " FROM main.gpus WHERE gpu_id = 'h100-sxm-80gb'"
+    )
+    (run,) = ask(
+        scratch,
+        "SELECT 'all' AS calibration, 'h100-sxm-80gb' AS gpu, 'full' AS method, 'none' AS quantization,"
+        " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, run_id, family"
+        " FROM main.measured_runs AS r JOIN main.models USING (model)"
+        " JOIN main.measured_sources AS s ON s.source = r.source",
+    )
+    needs = [need_of(run, other) for other, _ in NEEDS]
+    query = (
+        "SELECT r.job, e.evidence, e.evidence_run, e.class FROM runs AS r JOIN evidence_of('runs', $1) AS e"
+    )
+    query += " ON e.params = r.params_total AND e.is_mixture = (r.experts > 1)"
+    query += " AND (e.gpu, e.gpu_count, e.method, e.calibration, e.stack, e.seq_len)"
+    query += " = (r.gpu, r.gpu_count, r.method, r.calibration, r.stack, r.seq_len) ORDER BY r.job"
+    found = ask(scratch, query.replace("$1", "'speed'"), needs)
+    expected = [(evidence, run["run_id"] if evidence == MEASURED else None) for _, evidence in NEEDS]
+    assert [(row["evidence"], row["evidence_run"]) for row in found] == expected
+    assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {EXTRAPOLATED}
+    assert {row["class"] for row in found} == {"hopper and a100 sxm", "pcie"}
 
 
-@pytest.mark.parametrize(
-    ("other", "evidence"),
-    [
-        ({"gpu_count": 16}, "interpolated"),
-        ({"stack": "another"}, "interpolated"),
-        ({"seq_len_ratio": 2}, "measured"),
-        ({"seq_len_ratio": 0.5}, "measured"),
-        ({"seq_len_ratio": 4}, "interpolated"),
-        ({"seq_len_ratio": 8}, "interpolated"),
-        ({"seq_len_ratio": 9}, "extrapolated"),
-        ({"experts": 8}, "extrapolated"),
-        ({"quantity": "memory"}, "extrapolated"),  # the run says nothing of its memory
-    ],
-)
-def test_measured_means_this_recipe_on_this_card_and_size(
-    one_run: duckdb.DuckDBPyConnection, other: dict[str, Any], evidence: str
-) -> None:
-    assert _evidence(one_run, **other) == (evidence, evidence == "measured")
+def need_of(run: Row, other: dict[str, Any]) -> Row:
+    """Return the need of a job like the run but for ``other``: a name, or a ratio of a number."""
+    need = {name: run[name] for name in run if name not in ("run_id", "family")}
+    for name, value in other.items():
+        if name == "peer_to_peer":
+            need["gpu"] += " alone"
+        else:
+            need[name] = value if isinstance(value, str) or name == "experts" else need[name] * value
+    if need["calibration"] == "its own":
+        need["calibration"] = f"without {run['family']}"
+    return need
 
 
-def test_a_held_out_calibration_gets_no_evidence_from_its_family(one_run: duckdb.DuckDBPyConnection) -> None:
-    ((family,),) = one_run.execute(
-        "SELECT family FROM main.measured_runs JOIN main.measured_sources USING (source)"
-    ).fetchall()
-    assert _evidence(one_run, calibration=f"without {family}") == ("extrapolated", False)
-    assert _evidence(one_run, calibration="without another") == ("measured", True)
+def test_the_nearest_of_equals_is_the_first_by_name(scratch: duckdb.DuckDBPyConnection) -> None:
+    """Of runs as near, that with the least other number of GPUs and size is named, then the first by name."""
+    scratch.execute(f"CREATE OR REPLACE TEMP TABLE kept AS FROM main.measured_runs WHERE run_id = ({A_RUN})")
+    scratch.execute("DELETE FROM main.measured_runs")
+    scratch.execute(
+        "INSERT INTO main.measured_runs SELECT k.* REPLACE (r.name AS run_id, r.length AS seq_len)"
+        " FROM kept AS k, (VALUES ('c', 2048), ('b', 2048), ('d', 4096)) AS r (name, length)"
+    )
+    run = ask(scratch, "SELECT model, stack, seq_len FROM main.measured_runs LIMIT 1")[0]
+    job = run | {"gpu": "h100-sxm-80gb", "method": "full", "gpu_count": 8, "seq_len": 3000}
+    (found,) = answers(scratch, "speed_of", [job])
+    assert (found["evidence"], found["evidence_run"]) == (MEASURED, "b")
 
 
-PIPELINED = {
-    "model": "llama-3.1-70b",
-    "method": "full",
-    "gpu": "h100-sxm-80gb",
-    "gpu_count": 64,
-    "tensor_parallel": 8,
-    "seq_len": 4096,
-    "stack": "te",
-    "sharding": "zero1",
-}
-
-
-@pytest.mark.parametrize(("stages", "grad_accum"), [(2, 1), (2, 8), (4, 1), (4, 8), (8, 2)])
-def test_the_pipeline_bubble(
-    model: duckdb.DuckDBPyConnection, speed: Estimate, stages: int, grad_accum: int
-) -> None:
-    """With p stages and m micro-batches in flight, (p - 1) / m of a step is idle; a share of it counts.
-
-    m is counted as the stages times the accumulated steps. Narayanan et al. 2021 (arXiv 2104.04473), 2.2.1.
-    """
-    share, per_gpus, per_nodes = model.execute(
-        "SELECT k.bubble_share, k.waiting_per_doubling, k.waiting_per_node_doubling FROM constants()"
-        " WHERE calibration = 'all'"
-    ).fetchall()[0]
-    terms = speed(**PIPELINED, pipeline_parallel=stages, grad_accum=grad_accum)
-    busy = sum(
-        terms[f"{term}_seconds"]
-        for term in (
-            "matmul", "attention", "traffic", "logits", "dequantization", "host", "communication", "offload",
+def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnection) -> None:
+    """The columns of memory_of and speed_of that are not those of the terms."""
+    runs: list[Row] = [
+        {"model": name, "gpu": gpu, "method": method, "memory_metric": metric, "offload": offload}
+        for name, gpu, method in (
+            ("llama-3.1-8b", "a100-sxm-80gb", "full"), ("llama-3.1-8b", "l4", "lora"),
+            ("mixtral-8x7b", "rtx-4090", "qlora"), ("llama-3.2-1b", "mi300x", "pretrain"),
         )
-    )  # fmt: skip
-    waiting = 1 + per_gpus * np.log2(64) + per_nodes * np.log2(8)
-    step = terms["step_seconds"] - terms["optimizer_seconds"] - terms["overhead_seconds"]
-    assert step / (busy * waiting) - 1 == pytest.approx(share * (stages - 1) / grad_accum, rel=1e-9)
+        for metric, offload in (("alloc", ""), ("smi", "cpu"))
+    ]  # fmt: skip
+    bands = {tuple(row[:5]): row[5:7] for row in model.execute("FROM main.model_bands").fetchall()}
+    classes = dict(ask_pairs(model, "SELECT gpu_id, gpu_class(vendor, architecture, segment, form_factor)"
+                                    " FROM main.gpus"))  # fmt: skip
+    for quantity, macro, figure in (
+        ("memory", "memory", "memory_gib"), ("speed", "speed", "tokens_per_second_per_gpu"),
+    ):  # fmt: skip
+        found, terms = answers(model, f"{macro}_of", runs), answers(model, f"{macro}_terms_of", runs)
+        for row, term, run in zip(found, terms, runs, strict=True):
+            low, high = bands["all", quantity, run["method"], classes[run["gpu"]], row["evidence"]]
+            expected = shown_of_memory(term) if quantity == "memory" else shown_of_speed(term)
+            expected |= {f"{figure}_low": term[figure] * low, f"{figure}_high": term[figure] * high}
+            numbers = {name: value for name, value in expected.items() if not isinstance(value, str)}
+            assert {name: row[name] for name in numbers} == pytest.approx(numbers, rel=1e-9)
+            words = expected.keys() - numbers.keys()
+            assert {name: row[name] for name in words} == {name: expected[name] for name in words}
+
+
+def ask_pairs(model: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, Any]]:
+    return model.execute(query).fetchall()
+
+
+def shown_of_memory(term: Row) -> Row:
+    gib = 1024**3
+    shown = {
+        "weights": "weight",
+        "gradients": "gradient",
+        "optimizer": "optimizer",
+        "optimizer_copy": "step_copy",
+    }
+    states = {f"{name}_gib": term["on_gpu"] * term[f"{of}_bytes_per_gpu"] / gib for name, of in shown.items()}
+    return states | {
+        "adapter_gib": term["adapter_bytes_per_gpu"] / gib, "activations_gib": term["stored_bytes"] / gib,
+        "working_set_gib": term["working_bytes"] / gib, "logits_gib": term["logits_bytes"] / gib,
+        "fsdp_units_gib": (term["root_bytes"] + term["units_bytes"]) / gib,
+        "fragmentation_gib": term["reserved_gib"] - term["allocated_gib"],
+        "overhead_gib": term["process_gib"],
+        "fits": term["needed_gib"] <= term["usable_memory_gib"], "memory_gib": term["memory_gib"],
+        "needed_gib": term["needed_gib"], "peak_phase": term["peak_phase"],
+    }  # fmt: skip
+
+
+def shown_of_speed(term: Row) -> Row:
+    same = ("matmul", "attention", "traffic", "logits", "communication", "offload", "optimizer", "step")
+    flops = 2 * term["product_passes"] * term["linear_active"]
+    return {f"{name}_seconds": term[f"{name}_seconds"] for name in same} | {
+        "dequantization_seconds": term["dequantize_seconds"], "host_seconds": term["host_exposed_seconds"],
+        "overhead_seconds": term["host_per_step_seconds"], "bottleneck": term["bottleneck"],
+        "mfu": term["tokens_per_second_per_gpu"] * flops / (term["dense_16bit_tflops"] * 1e12),
+    }  # fmt: skip
+
+
+def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
+    groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(EVIDENCES)
+    calibrations = dict(ask_pairs(
+        model,
+        "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
+        " AND calibration <> 'worked' GROUP BY calibration",
+    ))  # fmt: skip
+    families = model.execute("SELECT DISTINCT 'without ' || family FROM main.measured_sources").fetchall()
+    assert calibrations == dict.fromkeys(["all", *(name for (name,) in families)], groups)
 
 
 def _residuals(values: np.ndarray, *group: str, family: str = "a") -> Residuals:
@@ -247,20 +263,3 @@ def test_a_weighted_quantile_lies_between_the_middles_of_weights() -> None:
     assert weighted_quantile(values, weights, 0.5) == 2.0
     assert weighted_quantile(values, weights, 0.6875) == 2.5
     assert weighted_quantile(values, weights, 1.0) == 3.0
-
-
-def test_memory_counts_as_traced_where_three_measured_runs_agree_with_the_trace_of_their_recipe() -> None:
-    job = "WITH my_run AS (SELECT 'lora' AS method, 'llama-3.1-8b' AS model, $gpu AS gpu, 65536 AS seq_len) "
-    with in_memory("memory_of", "speed_of") as connection:
-        found = {}
-        for agreeing in (2, 3):
-            connection.execute("UPDATE main.recipe_settings SET agreeing_runs = $1", [agreeing])
-            for gpu in ("a100-sxm-80gb", "rtx-a6000"):
-                found[agreeing, gpu] = connection.execute(
-                    f"{job} SELECT m.evidence, s.evidence FROM memory_of('my_run') m, speed_of('my_run') s",
-                    {"gpu": gpu},
-                ).fetchall()
-    for gpu in ("a100-sxm-80gb", "rtx-a6000"):
-        ((by_two, speed),), ((by_three, same_speed),) = found[2, gpu], found[3, gpu]
-        assert by_two != "traced"
-        assert (by_three, same_speed) == ("traced", speed)

@@ -11,14 +11,13 @@ from pytest_httpserver import HTTPServer
 
 from pipeline.capture.http.client import Client, Limits, ReplayServer
 from pipeline.catalog.own import OwnModel, read_own_catalogue
-from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.model.architectures import ConfigError, shape_of
 from pipeline.model.given_models import MAX_BYTES
 from pipeline.model.hub import fetch_config, is_hub_id
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own
-from tests.conftest import gpufare, with_plans
+from tests.conftest import gpufare
 
 CONFIG: dict[str, Any] = {
     "model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,
@@ -90,10 +89,7 @@ def test_a_config_is_the_model_of_rows_that_name_none(tmp_path: Path, home: Home
     assert "model_type 'bert'" in refused.stderr
 
 
-def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None:
-    refused = gpufare("model", "add", str(config_file(tmp_path)), "--name", "llama-3-8b", home=home)
-    assert refused.returncode == 1
-    assert "is a model of the catalogue" in refused.stderr
+def test_names_of_the_catalogue_stay_its_own(home: Home) -> None:
     home.models.write_text(f"{HEADER}\n{row('llama-3-8b')}\n")
     with in_memory("models") as connection:
         own = read_own_catalogue(home)
@@ -104,52 +100,48 @@ def test_names_of_the_catalogue_stay_its_own(tmp_path: Path, home: Home) -> None
     assert layers == [(32,)]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        (row("Bad Name"), "model: 'Bad Name' is not a name: up to 80 lower-case letters"),
-        (row("bad", layers=0), "layers is 0"),
-        (row("bad", layers="many"), "layers: Input should be a valid integer"),
-        (row("bad", hidden=1 << 30), "hidden is"),
-        (row("bad", heads=""), "heads: Field required"),
-        (row("bad", experts=4, experts_active=8), "experts_active is 8"),
-        (row("bad", gated_mlp=3), "gated_mlp is 3"),
-        (row("bad", linear_attention_layers=99), "linear_attention_layers is 99"),
-        (row("bad", extra_linear_params=-(1 << 60)), "parameters"),
-        (row("bad", kv_heads=7), "16 heads cannot share 7 KV heads evenly"),
-        (row("bad", head_dim=1), "head_dim is 1, not from 8 to 1024"),
-        (row("bad") + ",more", "values for"),
-        (row("bad").rpartition(",")[0], "values for"),
-        ('"bad,24', "a quote is not closed"),
-        (row("good"), "'good' is the name of another row"),
-    ],
-)
-def test_a_bad_row_is_named_and_the_others_are_read(home: Home, line: str, words: str) -> None:
-    home.models.write_text(f"{HEADER}\n{row('good')}\n{line}\n{row('good-too')}\n")
-    found = read_own_catalogue(home)
-    assert [model.model for model in found.models] == ["good", "good-too"]
-    ((_, problem),) = found.problems
-    assert "line 3: skipped" in problem
-    assert words in problem
+BAD_ROWS = (
+    (row("Bad Name"), "model: 'Bad Name' is not a name: up to 80 lower-case letters"),
+    (row("bad", layers=0), "layers is 0"), (row("bad", hidden=1 << 30), "hidden is"),
+    (row("bad", layers="many"), "layers: Input should be a valid integer"),
+    (row("bad", heads=""), "heads: Field required"), (row("bad", gated_mlp=3), "gated_mlp is 3"),
+    (row("bad", experts=4, experts_active=8), "experts_active is 8"),
+    (row("bad", linear_attention_layers=99), "linear_attention_layers is 99"),
+    (row("bad", extra_linear_params=-(1 << 60)), "parameters"),
+    (row("bad", kv_heads=7), "16 heads cannot share 7 KV heads evenly"),
+    (row("bad", head_dim=1), "head_dim is 1, not from 8 to 1024"), (row("bad") + ",more", "values for"),
+    (row("bad").rpartition(",")[0], "values for"), (row("good"), "'good' is the name of another row"),
+    (row("later", layers=0), "layers is 0"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("body", "words"),
-    [
-        (b"\xff\xfe\x00", "is UTF-16"),
-        (b"name\nx\n", "no column model"),
-        (HEADER.encode() + b",surprise\n", "has a column 'surprise', which is none"),
-        (HEADER.encode() + b",model\n", "the column 'model' more than once"),
-        (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is not closed"),
-        (b'"' + HEADER.encode() + b"\n", "line 1: a quote is not"),
-        (b"x" * (MAX_BYTES + 1), "larger than"),
-    ],
-)
-def test_a_damaged_file_is_named(home: Home, body: bytes, words: str) -> None:
-    home.models.write_bytes(body)
+def test_a_bad_row_is_named_and_the_others_are_read(home: Home) -> None:
+    """Of rows with one name, the first good one is used."""
+    bad = [line for line, _ in BAD_ROWS]
+    home.models.write_text("\n".join([HEADER, row("good"), *bad, row("later"), ""]))
     found = read_own_catalogue(home)
-    assert found.models == []
-    assert words in found.problems[0][1]
+    assert [model.model for model in found.models] == ["good", "later"]
+    assert len(found.problems) == len(BAD_ROWS)
+    for number, ((_, words), (_, problem)) in enumerate(zip(BAD_ROWS, found.problems, strict=True), 3):
+        assert f"line {number}: skipped" in problem
+        assert words in problem
+
+
+DAMAGED_FILES = (
+    (b"\xff\xfe\x00", "is UTF-16"), (b"name\nx\n", "no column model"),
+    (HEADER.encode() + b",surprise\n", "has a column 'surprise', which is none"),
+    (HEADER.encode() + b",model\n", "the column 'model' more than once"),
+    (HEADER.encode() + b'\n"unclosed', "line 2: skipped: a quote is not closed"),
+    (b'"' + HEADER.encode() + b"\n", "line 1: a quote is not"), (b"x" * (MAX_BYTES + 1), "larger than"),
+)  # fmt: skip
+
+
+def test_a_damaged_file_is_named(home: Home) -> None:
+    for body, words in DAMAGED_FILES:
+        home.models.write_bytes(body)
+        found = read_own_catalogue(home)
+        assert found.models == []
+        assert words in found.problems[0][1]
 
 
 def test_damaged_file_is_kept_and_stops_nothing(tmp_path: Path, home: Home) -> None:
@@ -204,49 +196,34 @@ def test_a_model_is_added_to_a_file_of_a_spreadsheet(tmp_path: Path, home: Home)
     assert not found.problems
 
 
-def test_the_first_good_row_of_a_name_is_used(home: Home) -> None:
-    home.models.write_text(f"{HEADER}\n{row('mine', layers=0)}\n{row('mine')}\n")
-    found = read_own_catalogue(home)
-    assert [model.model for model in found.models] == ["mine"]
-    assert len(found.problems) == 1
+NOT_OF_TOKENS = "not a class that predicts tokens"
+REFUSED: tuple[tuple[dict[str, Any], str, str], ...] = (
+    ({"num_key_value_heads": 7}, "m", "16 heads cannot share 7 KV heads evenly"),
+    *(({"head_dim": size}, "m", f"head_dim is {size}, not from 8 to 1024") for size in (1, 4096)),
+    *(({"architectures": names}, "m", NOT_OF_TOKENS) for names in (
+        ["LlamaForSequenceClassification"], ["LlamaModel"], "LlamaForCausalLM")),
+    ({"quantization_config": "awq"}, "m", "quantization_config is 'awq', not an object"),
+    ({"model_type": "mixtral", "num_local_experts": 1 << 24}, "m", "parameters are impossible"),
+    ({"padding": " " * MAX_BYTES}, "m", "is larger than 1048576 bytes, so it is not a config.json"),
+    ({}, "Bad Name", "'Bad Name' is not a name: up to 80 lower-case letters"),
+    ({}, "llama-3-8b", "is a model of the catalogue"), ({"model_type": "bert"}, "m", "model_type 'bert'"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "name", "words"),
-    [
-        ({"num_key_value_heads": 7}, "m", "16 heads cannot share 7 KV heads evenly"),
-        ({"head_dim": 1}, "m", "head_dim is 1, not from 8 to 1024"),
-        ({"head_dim": 4096}, "m", "head_dim is 4096, not from 8 to 1024"),
-        ({"architectures": ["LlamaForSequenceClassification"]}, "m", "not a class that predicts tokens"),
-        ({"architectures": ["LlamaModel"]}, "m", "not a class that predicts tokens"),
-        ({"architectures": "LlamaForCausalLM"}, "m", "not a class that predicts tokens"),
-        ({"quantization_config": "awq"}, "m", "quantization_config is 'awq', not an object"),
-        (
-            {"model_type": "mixtral", "num_local_experts": 1 << 24},
-            "m",
-            "parameters are impossible",
-        ),
-        ({"padding": " " * MAX_BYTES}, "m", "is larger than 1048576 bytes, so it is not a config.json"),
-        ({}, "Bad Name", "'Bad Name' is not a name: up to 80 lower-case letters"),
-    ],
-)
-def test_invalid_model_is_refused_in_one_line(
-    tmp_path: Path, home: Home, changes: dict[str, Any], name: str, words: str
-) -> None:
-    refused = gpufare("model", "add", str(config_file(tmp_path, **changes)), "--name", name, home=home)
-    assert refused.returncode == 1
-    assert words in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1  # DuckDB's extension complains at exit of what is left alive
-    assert "pydantic" not in refused.stderr
-    assert not home.models.exists()
+def test_invalid_model_is_refused_in_one_line(tmp_path: Path, home: Home) -> None:
+    for changes, name, words in REFUSED:
+        refused = gpufare("model", "add", str(config_file(tmp_path, **changes)), "--name", name, home=home)
+        assert refused.returncode == 1
+        assert words in refused.stderr
+        assert len(refused.stderr.splitlines()) == 1  # and no complaint of DuckDB about what is left alive
+        assert "pydantic" not in refused.stderr
+        assert not home.models.exists()
 
 
-@pytest.mark.parametrize(
-    "classes",
-    [["LlamaForCausalLM"], ["GPT2LMHeadModel"], ["Gemma3ForConditionalGeneration"], ["MarianMTModel"], []],
-)
-def test_classes_that_predict_tokens_are_added(classes: list[str]) -> None:
-    assert shape_of("m", CONFIG | {"architectures": classes}) == shape_of("m", CONFIG)
+def test_classes_that_predict_tokens_are_added() -> None:
+    for name in ("LlamaForCausalLM", "GPT2LMHeadModel", "Gemma3ForConditionalGeneration", "MarianMTModel"):
+        assert shape_of("m", CONFIG | {"architectures": [name]}) == shape_of("m", CONFIG)
+    assert shape_of("m", CONFIG | {"architectures": []}) == shape_of("m", CONFIG)
 
 
 def test_a_file_of_fewer_columns_still_loads(home: Home) -> None:
@@ -287,63 +264,23 @@ def test_a_config_is_had_from_the_hub(
     assert answers["mine-1b"]["memory_gib"] == answers["somebody/mine-1b"]["memory_gib"] != ""
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "headers", "words"),
-    [
-        (404, b"no", {}, "404"),
-        (401, b"login", {}, "download its config.json"),
-        (200, b"{", {}, "is not JSON"),
-        (200, b"[" * 100_000, {}, "is not JSON"),
-        (200, b"[1]", {}, "is not a JSON object"),
-        (200, b" " * (MAX_BYTES + 1), {}, "config.json"),
-        (302, b"", {"Location": "https://elsewhere.example/config.json"}, "elsewhere.example"),
-        (302, b"", {"Location": ADDRESS}, "redirect"),
-    ],
-)
-def test_a_hostile_hub_is_a_clear_error(
-    httpserver: HTTPServer, client: Client, status: int, body: bytes, headers: dict[str, str], words: str
-) -> None:
-    httpserver.expect_request(ADDRESS).respond_with_data(body, status, headers)
-    with pytest.raises(ConfigError, match=words):
-        fetch_config("somebody/mine-1b", client)
+HOSTILE: tuple[tuple[int, bytes, dict[str, str], str], ...] = (
+    (404, b"no", {}, "404"), (401, b"login", {}, "download its config.json"), (200, b"{", {}, "is not JSON"),
+    (200, b"[" * 100_000, {}, "is not JSON"), (200, b"[1]", {}, "is not a JSON object"),
+    (200, b" " * (MAX_BYTES + 1), {}, "config.json"), (302, b"", {"Location": ADDRESS}, "redirect"),
+    (302, b"", {"Location": "https://elsewhere.example/config.json"}, "elsewhere.example"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "text", ["a", "a/b/c", "../x/y", "a/..", "https://a/b", "a/b?c", "a/b c", "/a/b", ""]
-)
-def test_invalid_hub_id_is_never_requested(text: str) -> None:
-    assert not is_hub_id(text)
+def test_a_hostile_hub_is_a_clear_error(httpserver: HTTPServer, client: Client) -> None:
+    for status, body, headers, words in HOSTILE:
+        httpserver.clear()
+        httpserver.expect_request(ADDRESS).respond_with_data(body, status, headers)
+        with pytest.raises(ConfigError, match=words):
+            fetch_config("somebody/mine-1b", client)
 
 
-def test_a_damaged_file_never_stops_publishing(tmp_path: Path, sample_home: Home) -> None:
-    import shutil
-
-    from pipeline.warehouse.build import build
-
-    day, now = _published(sample_home)
-    home = with_plans(tmp_path / "home", sample_home)
-    shutil.copytree(sample_home.record, home.record)
-    home.models.write_text(f"{HEADER}\n{row('mine')}\n{row('bad', layers=0)}\n")
-    report = build(tmp_path / "gpufare.duckdb", home, day, now)
-    (incident,) = report.incidents
-    assert incident.line().startswith("models.csv: line 3: skipped: layers is 0")
-    assert report.rows["models"] == sum(1 for _ in (paths.CATALOG_DIR / "models.csv").open()) - 1 + 1
-
-
-def _published(home: Home) -> tuple[Any, Any]:
-    from pipeline.warehouse.query import ask, reader
-
-    with reader(home.published) as connection:
-        return ask(connection, "SELECT as_of_day, as_of_time FROM main.publication").rows[0]  # type: ignore[return-value]
-
-
-def test_the_cheapest_gpu_of_a_config(tmp_path: Path, sample_home: Home) -> None:
-    job = ("--method", "qlora", "--tokens", "1M", "--limit", "1", "--format", "jsonl")
-    config = config_file(tmp_path, quantization_config={"quant_method": "fp8"})
-    given = gpufare("cheapest", "--config", str(config), *job, home=sample_home)
-    assert given.returncode == 0, given.stderr
-    assert "mine-1b.json: its weights are published quantized ('fp8')" in given.stderr
-    best = json.loads(given.stdout.splitlines()[0])
-    assert best["model"] == "mine-1b"
-    neither = gpufare("cheapest", *job, home=sample_home)
-    assert "give either --model or --config" in neither.stderr
+def test_invalid_hub_id_is_never_requested() -> None:
+    texts = ("a", "a/b/c", "../x/y", "a/..", "https://a/b", "a/b?c", "a/b c", "/a/b", "")
+    assert [text for text in texts if is_hub_id(text)] == []
+    assert is_hub_id("somebody/mine-1b")

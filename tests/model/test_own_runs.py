@@ -2,7 +2,6 @@
 
 import csv
 import math
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,16 @@ from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.csv_rows import CsvError, CsvRow, read_csv
 from pipeline.home.paths import Home
-from pipeline.model.corrections import Kind, corrected, kinds_of, learn, shrunken
+from pipeline.model.corrections import (
+    OWN_COLUMNS,
+    Correction,
+    Corrections,
+    Kind,
+    corrected,
+    kinds_of,
+    learn,
+    shrunken,
+)
 from pipeline.model.estimate import Estimator
 from pipeline.model.own_runs import (
     MORE_COLUMNS,
@@ -34,13 +42,6 @@ RUN = {
 @pytest.fixture
 def home() -> Home:
     return paths.home()
-
-
-@pytest.fixture(scope="module")
-def estimator() -> Iterator[Estimator]:
-    made = Estimator()
-    yield made
-    made.close()
 
 
 def names(home: Home) -> list[str]:
@@ -128,106 +129,98 @@ def own(*rows: dict[str, Any]) -> OwnRuns:
     )
 
 
-def estimated(estimator: Estimator, **changes: str) -> tuple[float, float]:
-    (answer,) = estimator.estimate([RUN | changes], list(RUN))
-    return float(answer["memory_gib"]), float(answer["tokens_per_second_per_gpu"])
-
-
-def measured(estimator: Estimator, memory: float, speed: float, **changes: str) -> dict[str, str]:
-    """A run that differs from its estimate by these factors."""
-    gib, tokens = estimated(estimator, **changes)
-    return changes | {
-        "measured_memory_gib": str(gib * memory), "measured_tokens_per_second_per_gpu": str(tokens * speed),
-    }  # fmt: skip
-
-
 MEMORY = Kind("memory", "rtx-4090", "qlora", "hf")
 SPEED = Kind("speed", "rtx-4090", "qlora", "hf")
 
 
-def test_a_factor_is_of_a_card_a_method_and_a_stack(estimator: Estimator) -> None:
+def measured(estimator: Estimator, *runs: tuple[float, float, dict[str, str]]) -> list[dict[str, str]]:
+    """Return runs that differ from their estimates of memory and speed by these factors."""
+    rows = [RUN | changes for _, _, changes in runs]
+    found = []
+    for (memory, speed, changes), answer in zip(runs, estimator.estimate(rows, list(RUN)), strict=True):
+        gib, tokens = float(answer["memory_gib"]), float(answer["tokens_per_second_per_gpu"])
+        found.append(changes | {
+            "measured_memory_gib": str(gib * memory),
+            "measured_tokens_per_second_per_gpu": str(tokens * speed),
+        })  # fmt: skip
+    return found
+
+
+def test_a_factor_is_of_a_card_a_method_and_a_stack_and_good_runs_only(estimator: Estimator) -> None:
+    """A run that was repeated counts once; one that failed or was limited, not at all."""
+    rows = measured(
+        estimator,
+        (1.1, 0.8, {}), (1.1, 0.8, {"seq_len": "1024"}), (2.0, 2.0, {"gpu": "l4"}),
+        *((factor, 1.0, {"stack": "liger"}) for factor in (1.1, 1.2, 1.3)),
+        (1.5, 0.5, {"not_ready": "power limited to 300 of 450 W"}),
+    )  # fmt: skip
     found = learn(estimator, own(
-        measured(estimator, 1.1, 0.8), measured(estimator, 1.1, 0.8, seq_len="1024"),
-        measured(estimator, 2.0, 2.0, gpu="l4"), measured(estimator, 2.0, 2.0, stack="liger"),
-    )).of_kind  # fmt: skip
-    assert found[MEMORY].factor == pytest.approx(1.1**0.5, rel=1e-3)
-    assert found[SPEED].factor == pytest.approx(0.8**0.5, rel=1e-3)
-    assert found[SPEED].runs == 2
-    assert found[MEMORY._replace(gpu="l4")].factor == pytest.approx(2 ** (1 / 3), rel=1e-3)
-    assert len(found) == 6
-
-
-def test_a_run_that_was_repeated_counts_once(estimator: Estimator) -> None:
-    repeated = [measured(estimator, factor, 1.0) for factor in (1.1, 1.2, 1.3)]
-    found = learn(estimator, own(*repeated)).of_kind[MEMORY]
-    assert found.runs == 1
-    assert found.factor == pytest.approx((1.1 * 1.2 * 1.3) ** (1 / 9), rel=1e-3)
-
-
-def test_failed_and_incomparable_runs_teach_nothing(estimator: Estimator) -> None:
-    died = {"out_of_memory": "1"}
-    limited = measured(estimator, 1.5, 0.5) | {"not_ready": "power limited to 300 of 450 W"}
-    assert learn(estimator, own(died, limited)).of_kind == {}
-
-
-def test_runs_that_cannot_be_used_are_named_by_their_line(estimator: Estimator) -> None:
-    found = learn(estimator, own(
-        measured(estimator, 1.1, 1.0),
-        measured(estimator, 1.1, 1.0) | {"measured_memory_gib": "much"},
+        *rows, {"out_of_memory": "1", "gpu": "t4"}, rows[0] | {"measured_memory_gib": "much"},
         {"gpu": "abacus", "measured_memory_gib": "10"},
         {"measured_memory_gib": "-3", "measured_tokens_per_second_per_gpu": "nan"},
     ))  # fmt: skip
-    assert found.of_kind[MEMORY].runs == 1
-    assert [problem.partition(" of ")[0] for problem in found.problems] == [
-        "line 3", "line 4", "line 5", "line 5",
-    ]  # fmt: skip
-    assert any("'much' is not a number" in problem for problem in found.problems)
-    assert any("gpu 'abacus' is not one card" in problem for problem in found.problems)
+    expected = {
+        MEMORY: (1.1**0.5, 2), SPEED: (0.8**0.5, 2),
+        **{kind._replace(gpu="l4"): (2 ** (1 / 3), 1) for kind in (MEMORY, SPEED)},
+        MEMORY._replace(stack="liger"): ((1.1 * 1.2 * 1.3) ** (1 / 9), 1),
+        SPEED._replace(stack="liger"): (1, 1),
+    }  # fmt: skip
+    assert found.of_kind.keys() == expected.keys()
+    for kind, (factor, runs) in expected.items():
+        assert found.of_kind[kind].factor == pytest.approx(factor, rel=1e-3), kind
+        assert found.of_kind[kind].runs == runs
+    skipped = "line {} of your measured_runs.csv: skipped: {}"
+    assert found.problems == [
+        skipped.format(10, "measured_memory_gib: 'much' is not a number"),
+        skipped.format(11, "gpu 'abacus' is not one card of the catalogue"),
+        skipped.format(12, "measured_memory_gib: -3 is not a positive number"),
+        skipped.format(12, "measured_tokens_per_second_per_gpu: nan is not a positive number"),
+    ]
 
 
 def test_an_answer_with_an_error_is_not_corrected(estimator: Estimator) -> None:
-    found = learn(estimator, own(measured(estimator, 1.1, 1.0)))
+    found = Corrections({MEMORY: Correction(1.5, 3), SPEED: Correction(0.5, 1)})
     answers = estimator.estimate([RUN, RUN | {"model": "no such"}], list(RUN))
     good, bad = corrected(answers, kinds_of(estimator), found)
-    assert good["memory_gib_corrected"] > good["memory_gib"]
-    assert (bad["memory_gib_corrected"], bad["corrections"]) == ("", "")
+    memory, speed = float(answers[0]["memory_gib"]), float(answers[0]["tokens_per_second_per_gpu"])
+    assert good == answers[0] | {
+        "memory_gib_corrected": f"{memory * 1.5:.4f}",
+        "tokens_per_second_per_gpu_corrected": f"{speed * 0.5:.4f}",
+        "corrections": "memory corrected by x 1.500 from 3 runs of yours; "
+                       "tokens per second corrected by x 0.500 from 1 run of yours",
+    }  # fmt: skip
+    assert bad == answers[1] | dict.fromkeys(OWN_COLUMNS, "")
     assert bad["error"]
     estimator.estimate([RUN | {"model": "no such"}], list(RUN))
     assert kinds_of(estimator) == {}
 
 
-def test_estimate_adds_the_corrected_figures_where_it_is_asked_to(
+def test_estimate_corrects_by_own_runs_where_it_is_asked_to(
     estimator: Estimator, home: Home, tmp_path: Path
 ) -> None:
-    memory, speed = estimated(estimator)
-    add_own_run(home, RUN | {
-        "measured_memory_gib": str(memory * 1.1), "measured_tokens_per_second_per_gpu": str(speed),
-    })  # fmt: skip
+    """The model's own figures stay, and a damaged line of own runs stops nothing."""
+    (run,) = measured(estimator, (1.1, 1.0, {}))
+    add_own_run(home, RUN | run)
+    with home.own_runs.open("a") as file:
+        file.write('b,"torn\n')
     (tmp_path / "runs.csv").write_text(
         "run_id,model,gpu,method,stack,quantization\n"
         "a,llama-3.1-8b,rtx-4090,qlora,hf,nf4dq\n"
         "b,llama-3.1-8b,l4,lora,hf,\n"
     )
-    plain = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv")])
-    own = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), "--own"])
-    corrected, other = csv.DictReader(own.stdout.splitlines())
-    before, _ = csv.DictReader(plain.stdout.splitlines())
-    assert {name: corrected[name] for name in before} == before, "the model's own figures stay"
-    assert corrected["corrections"].startswith("memory corrected by x ")
-    assert "from 1 run of yours; tokens per second corrected by x " in corrected["corrections"]
-    factor = float(corrected["corrections"].split("x ")[1].split()[0])
-    assert float(corrected["memory_gib_corrected"]) == pytest.approx(
-        float(before["memory_gib"]) * factor, rel=1e-3
+    plain, own = (
+        CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), *asked])
+        for asked in ((), ("--own",))
     )
-    assert [other[name] for name in ("memory_gib_corrected", "corrections")] == ["", ""]
-
-
-def test_estimate_answers_with_a_damaged_file_of_own_runs(home: Home, tmp_path: Path) -> None:
-    home.root.mkdir(parents=True)
-    home.own_runs.write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "runs.csv").write_text("run_id,model,gpu,method\na,llama-3.1-8b,rtx-4090,qlora\n")
-    answer = CliRunner().invoke(main, ["estimate", str(tmp_path / "runs.csv"), "--own"])
-    assert answer.exit_code == 0
-    (row,) = csv.DictReader(answer.stdout.splitlines())
-    assert (row["error"], row["corrections"]) == ("", "")
-    assert "measured_runs.csv is UTF-16: save it as CSV in UTF-8; its runs are skipped" in answer.stderr
+    found, other = csv.DictReader(own.stdout.splitlines())
+    before, _ = csv.DictReader(plain.stdout.splitlines())
+    assert found["corrections"].startswith(
+        "memory corrected by x 1.032 from 1 run of yours; tokens per second "
+    )
+    assert float(found["memory_gib_corrected"]) == pytest.approx(
+        float(before["memory_gib"]) * 1.1 ** (1 / 3), rel=1e-4
+    )
+    assert {name: found[name] for name in before} == before
+    assert [other[name] for name in OWN_COLUMNS] == ["", "", ""]
+    assert own.exit_code == 0
+    assert "measured_runs.csv, line 3: skipped: a quote is not closed" in own.stderr

@@ -1,7 +1,6 @@
 """Plans computed ahead are the planner's, and are added to what the next publication is built from."""
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -13,7 +12,7 @@ from pipeline.cli.daily import plan_ahead
 from pipeline.home.paths import Home
 from pipeline.warehouse import plan_grid
 from pipeline.warehouse.connection import connect
-from pipeline.warehouse.database import create, in_memory, planner
+from pipeline.warehouse.database import create
 from pipeline.warehouse.plan_cache import edit_kept, keep, kept_file, start
 from pipeline.warehouse.sql_files import BuildError
 
@@ -22,11 +21,10 @@ MODELS = ("smollm2-135m", "mixtral-8x7b")
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with in_memory("grid_plans", "grid_jobs", "plans_in_full", "job_plans") as connection:
-        for model in MODELS:
-            plan_grid.compute(connection, model)
-        yield connection
+def database(model: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    for name in MODELS:
+        plan_grid.compute(model, name)
+    return model
 
 
 def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPyConnection) -> None:
@@ -52,14 +50,6 @@ def test_plans_computed_ahead_are_those_of_the_planner(database: duckdb.DuckDBPy
     assert counted[1] == 2
 
 
-def test_the_planner_of_many_jobs_has_the_same_plans(database: duckdb.DuckDBPyConnection) -> None:
-    computed = f"FROM main.plan_grid WHERE model = '{MODELS[0]}' ORDER BY ALL"
-    with planner("grid_plans", "grid_jobs", "plans_in_full") as connection:
-        assert connection.execute("SELECT current_setting('disabled_optimizers')").fetchall() != [("",)]
-        plan_grid.compute(connection, MODELS[0])
-        assert connection.execute(computed).fetchall() == database.execute(computed).fetchall()
-
-
 def test_no_job_of_the_grid_is_a_workload(database: duckdb.DuckDBPyConnection) -> None:
     doubled = database.execute(
         "SELECT g.job FROM grid_jobs() AS g JOIN main.workloads AS w ON w.model = g.model"
@@ -79,13 +69,26 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(home: Home, tmp_path: Path) -> None:
+def test_the_grid_is_completed_bit_by_bit_for_the_next_publication(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kept database is read under the lock of the home: between finding and opening, it could be gone."""
+    found = []
+
+    def under_lock(home: Home, own: OwnCatalogue) -> Path | None:
+        with pytest.raises(Timeout):
+            FileLock(home.lock).acquire(timeout=0)
+        found.append(kept_file(home, own))
+        return found[-1]
+
+    monkeypatch.setattr(plan_grid, "kept_file", under_lock)
     before = kept_file(home, OwnCatalogue())
     lines: list[str] = []
     left = plan_grid.complete(home, lines.append, seconds=0)
     assert plan_grid.complete(home, lines.append, seconds=0) == left - 1
     assert lines[0].startswith("plans computed ahead for 1 of ")
     assert lines[1].startswith("plans computed ahead for 2 of ")
+    assert found[0] == before
     assert kept_file(home, OwnCatalogue()) not in {None, before}
     assert len(list(home.cache.iterdir())) == 1
     assert start(tmp_path / "next.duckdb", home, OwnCatalogue()) == []
@@ -105,23 +108,6 @@ def test_a_model_that_cannot_be_planned_stops_no_other(home: Home, monkeypatch: 
     with pytest.raises(BuildError, match=f"{plan_grid.TABLE}.sql: .*no such shape"):
         plan_grid.complete(home)
     assert len(asked) > 100
-
-
-def test_the_kept_database_is_only_read_under_the_lock_of_the_home(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whoever publishes replaces it: between finding and opening it, it could be gone."""
-    found = []
-
-    def under_lock(home: Home, own: OwnCatalogue) -> Path | None:
-        with pytest.raises(Timeout):
-            FileLock(home.lock).acquire(timeout=0)
-        found.append(kept_file(home, own))
-        return found[-1]
-
-    monkeypatch.setattr(plan_grid, "kept_file", under_lock)
-    plan_grid.complete(home, seconds=0)
-    assert found
 
 
 def test_without_a_publication_nothing_is_computed_ahead(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ WITH my_job AS (
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    with in_memory("cheapest_for", "cheapest_published", "candidates_for") as connection:
+    with in_memory("cheapest_for", "cheapest_published") as connection:
         yield connection
 
 
@@ -36,18 +36,7 @@ def scans(database: duckdb.DuckDBPyConnection, macro: str) -> list[str]:
     return [table for operator in json.loads(plan) for table in tables(operator)]
 
 
-def test_candidates_are_few(database: duckdb.DuckDBPyConnection) -> None:
-    """A GPU and count has at most the micro-batches, checkpointings and shardings that are tried."""
-    counted = database.execute(
-        f"{ONE_JOB} SELECT gpu, gpu_count, count(*) AS tried FROM candidates_for('my_job') GROUP BY ALL"
-    ).fetchall()
-    assert len(counted) > 500
-    assert max(tried for *_, tried in counted) <= 7 * 3 * 3
-    assert sum(tried for *_, tried in counted) < 25 * len(counted)
-
-
 def test_a_question_plans_once(database: duckdb.DuckDBPyConnection) -> None:
-    assert scans(database, "plans_for").count("recipe_memory") == 1
     assert scans(database, "cheapest_for").count("recipe_memory") == 1
 
 

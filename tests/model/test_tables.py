@@ -2,6 +2,7 @@
 
 import csv
 from collections.abc import Iterator
+from decimal import Decimal
 
 import duckdb
 import pytest
@@ -58,13 +59,9 @@ def test_the_summary_meets_the_goals_that_can_be_checked_here(tables: duckdb.Duc
         "FROM main.model_accuracy_summary WHERE grouped_by = 'all' ORDER BY quantity"
     ).fetchall()
     (memory_median, memory_mean, memory_band, balanced), (speed_median, speed_mean, speed_band, _) = rows
-    assert memory_median <= 0.08
-    assert memory_mean <= 0.12
-    assert balanced >= 0.9
-    assert speed_median <= 0.11
-    assert speed_mean <= 0.20
-    assert 0.75 <= memory_band <= 0.85
-    assert 0.75 <= speed_band <= 0.85
+    assert (memory_median <= 0.08, memory_mean <= 0.12, balanced >= 0.9) == (True, True, True)
+    assert (speed_median <= 0.11, speed_mean <= 0.20) == (True, True)
+    assert 0.75 <= min(memory_band, speed_band) <= max(memory_band, speed_band) <= 0.85
 
 
 def test_the_summary_is_of_the_record_of_the_calibration(tables: duckdb.DuckDBPyConnection) -> None:
@@ -81,20 +78,27 @@ def test_the_summary_is_of_the_record_of_the_calibration(tables: duckdb.DuckDBPy
         assert in_band == pytest.approx(record["bands"][quantity]["held_out_coverage_by_family"], abs=0.01)
 
 
+def test_held_out_errors_are_no_worse_than_reviewed(tables: duckdb.DuckDBPyConnection) -> None:
+    query = (paths.SQL_DIR / "checks" / "model_errors_do_not_grow.sql").read_text(encoding="utf-8")
+    assert tables.execute(query).fetchall() == []
+    # Those reviewed are of all runs: one that is not estimated any more is missed.
+    runs = tables.execute(
+        "SELECT quantity, runs FROM main.model_accuracy_summary WHERE grouped_by = 'all' ORDER BY quantity"
+    ).fetchall()
+    assert runs == [("memory", 814), ("speed", 1101)]
+    cursor = tables.cursor()
+    cursor.execute("BEGIN")
+    cursor.execute("UPDATE main.model_accuracy_summary SET median_error_held_out = 0.0681")
+    assert cursor.execute(query).fetchall() == [("memory", "median", 0.0681, Decimal("0.0618"))]
+    cursor.execute("ROLLBACK")
+
+
 def test_the_summary_has_every_grouping(tables: duckdb.DuckDBPyConnection) -> None:
     groupings = tables.execute(
         "SELECT DISTINCT grouped_by FROM main.model_accuracy_summary ORDER BY 1"
     ).fetchall()
-    assert [row[0] for row in groupings] == [
-        "all",
-        "evidence",
-        "family",
-        "gpu",
-        "method",
-        "model size",
-        "source",
-        "stack",
-    ]
+    names = ["all", "evidence", "family", "gpu", "method", "model size", "source", "stack"]
+    assert [row[0] for row in groupings] == names
 
 
 def test_techniques_have_their_intended_effect(tables: duckdb.DuckDBPyConnection) -> None:
@@ -109,28 +113,9 @@ def test_techniques_have_their_intended_effect(tables: duckdb.DuckDBPyConnection
         "fused linear loss", "8-bit optimizer", "LoRA", "QLoRA", "double quantization", "FSDP", "ZeRO-2",
         "CPU offload", "activation offload", "fp8",
     } <= techniques  # fmt: skip
-    assert all(
-        saved > 0.1
-        for technique, (saved, _) in ((t, e) for (t, m), e in effects.items())
-        if technique in ("gradient checkpointing", "LoRA", "QLoRA", "8-bit optimizer")
-    )
-    assert all(
-        cost < 0
-        for (technique, _), (_, cost) in effects.items()
-        if technique in ("fused kernels", "compile", "flash attention", "LoRA")
-    )
+    saving = ("gradient checkpointing", "LoRA", "QLoRA", "8-bit optimizer")
+    assert min(saved for (technique, _), (saved, _) in effects.items() if technique in saving) > 0.1
+    faster = ("fused kernels", "compile", "flash attention", "LoRA")
+    assert max(cost for (technique, _), (_, cost) in effects.items() if technique in faster) < 0
     assert 0.15 < effects["gradient checkpointing", "full"][1] < 0.46
     assert effects["CPU offload", "full"][1] > 0
-
-
-def test_a_matrix_of_more_weights_than_32_bits_count_is_estimated(tables: duckdb.DuckDBPyConnection) -> None:
-    largest = tables.execute("SELECT model FROM main.models ORDER BY vocab * hidden DESC LIMIT 1").fetchone()
-    assert largest is not None
-    tables.execute(
-        "CREATE OR REPLACE TEMP TABLE wide AS "
-        "SELECT 'a' AS job, $1 AS model, 'h100-sxm-80gb' AS gpu, 128 AS gpu_count",
-        list(largest),
-    )
-    answer = tables.execute("SELECT memory_gib FROM memory_of('wide')").fetchone()
-    assert answer is not None
-    assert answer[0] > 1

@@ -1,0 +1,871 @@
+"""The formulas of docs/explanation/method.md and their sources, worked out a second time, run by run.
+
+The SQL computes all runs at once; here one run passes through functions that set one named quantity after
+another. Quantities are named like the columns of memory_terms_of and speed_terms_of, which must agree with
+them. The catalogue, the traces and the fitted constants are read from the same tables.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+
+Row = dict[str, Any]
+GIB = 1024**3
+ALL_LINEAR = "q_proj+k_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"
+STACKS = {
+    # kernels, kernels of the working set, loss kernel, bytes of an adapter's parameter
+    "hf": ("eager", "eager", "hf", 4),
+    "foak": ("fused", "fused", "fused", 4),
+    "liger": ("fused", "fused", "liger", 4),
+    "litgpt": ("eager", "eager", "litgpt", 2),
+    "torchtune": ("eager", "compiled", "chunked", 2),
+    "compile": ("compiled", "compiled", "chunked", 2),
+    "te": ("engine", "compiled", "fused", 4),
+    "mosaic": ("mosaic", "compiled", "hf", 4),
+}
+TRAINERS = ("hf", "foak", "liger")
+FOREACH_BY_DEFAULT = ("hf", "foak", "liger", "litgpt")
+BYTES_OF_A_WEIGHT = {"none": 2, "nf4": 0.5625, "nf4dq": 0.516, "gptq": 0.5195, "int8": 1}
+EXPERTS_WITHOUT_ADAPTERS = (
+    "gemma-4", "gpt-oss", "granite", "llama-4", "mistral-small-4", "nemotron", "qwen3.",
+)  # fmt: skip
+BEFORE_AMPERE = ("Kepler", "Maxwell", "Pascal", "Volta", "Turing")
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What the formulas read: rows of the catalogue, and the constants of one calibration."""
+
+    models: dict[str, Row]
+    gpus: dict[str, Row]
+    recipes: dict[str, Row]
+    bytes_of: Mapping[str, list[Row]]
+    work_of: Mapping[tuple[str, str, str], dict[str, Row]]
+    constants: SimpleNamespace
+
+
+def read_tables(connection: duckdb.DuckDBPyConnection, calibration: str) -> Tables:
+    """Read the tables, with the constants of a calibration."""
+
+    def rows(query: str) -> list[Row]:
+        cursor = connection.execute(query)
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    bytes_of, work_of = defaultdict(list), defaultdict(dict)
+    for row in rows("FROM main.recipe_memory"):
+        bytes_of[row["recipe"]].append(row)
+    for row in rows("FROM main.recipe_work"):
+        work_of[row["recipe"], row["attention"], row["part"]][row["quantity"]] = row
+    constants = rows(f"SELECT name, value FROM main.model_constants WHERE calibration = '{calibration}'")
+    return Tables(
+        models={row["model"]: row for row in rows("FROM main.models")},
+        gpus={row["gpu_id"]: row for row in rows("FROM main.gpus")},
+        recipes={row["recipe"]: row for row in rows("FROM main.recipe_settings")},
+        bytes_of=bytes_of,
+        work_of=work_of,
+        constants=SimpleNamespace(**{row["name"]: row["value"] for row in constants}),
+    )
+
+
+def work_out(given: Row, tables: Tables) -> SimpleNamespace:
+    """Return every quantity of a run with these settings."""
+    run = SimpleNamespace(k=tables.constants, tables=tables)
+    run.m = SimpleNamespace(**tables.models[given["model"]])
+    run.g = SimpleNamespace(**tables.gpus[given["gpu"]])
+    for step in (
+        settle, find_recipe, describe_model, describe_run, split, remember_states, remember_activations,
+        find_peak, rate, time_tokens, time_micro_step, time_links, time_step,
+    ):  # fmt: skip
+        step(run) if step is not settle else step(run, given)
+    return run
+
+
+def settle(run: SimpleNamespace, given: Row) -> None:
+    """Fill in the settings that a run leaves open."""
+    said = {name: value for name, value in given.items() if value is not None}
+    defaults = {
+        "method": "lora", "gpu_count": 1, "stack": "hf", "lora_rank": 16, "lora_targets": ALL_LINEAR,
+        "optimizer": "adamw", "micro_batch": 1, "seq_len": 2048, "grad_accum": 1, "checkpointing": "full",
+        "flash_attention": 1, "pipeline_parallel": 1, "context_parallel": 1, "fp8": 0, "offload": "",
+        "memory_metric": "smi", "lora_dropout": None,
+    }  # fmt: skip
+    run.__dict__.update(defaults | said)
+    run.is_full, run.is_quantized = run.method in ("full", "pretrain"), run.method == "qlora"
+    run.has_adapters = not run.is_full
+    stated = said.get("quantization", "none")
+    run.quantization = "nf4" if run.is_quantized and stated == "none" else stated
+    run.kernels, run.working_kernels, stack_loss_kernel, adapter_bytes = STACKS[run.stack]
+    run.stack_loss_kernel, run.is_trainer = stack_loss_kernel, run.stack in TRAINERS
+    run.loss_kernel = said.get("loss_kernel", stack_loss_kernel)
+    run.adapter_bytes = said.get("adapter_bytes", adapter_bytes)
+    run.kbit_upcast = said.get("kbit_upcast", run.is_quantized and run.stack == "hf")
+    run.autocast = said.get("autocast", run.is_trainer)
+    run.training_precision = said.get("training_precision", "amp" if run.method == "pretrain" else "bf16")
+    is_zero = str(said.get("sharding")).startswith("zero")
+    if (
+        run.is_trainer
+        and run.is_full
+        and is_zero
+        and said.get("training_precision") in (None, "bf16", "fp16")
+    ):
+        run.training_precision = "deepspeed_bf16"
+    run.weight_bytes = said.get("weight_bytes", 4 if said.get("training_precision") == "fp32" else 2)
+    usual = "zero1" if run.stack == "te" else "fsdp" if run.is_full else "ddp"
+    run.sharding = said.get("sharding", usual if run.gpu_count > 1 else "none")
+    run.node_count = said.get("node_count", math.ceil(run.gpu_count / run.g.max_gpus_per_node))
+    is_rack_node = run.g.nvlink_topology == "switched" and run.g.max_gpus_per_node == 4
+    new = 3200 if run.g.year >= 2022 else 1600
+    usual = 14400 if is_rack_node and run.gpu_count <= 72 else new
+    run.node_network_gbps = said.get("node_network_gbps", usual)
+    stages, sequences = run.pipeline_parallel, run.context_parallel
+    run.tensor_parallel = said.get("tensor_parallel", 1)
+    run.expert_parallel = said.get("expert_parallel", 1)
+    if run.stack == "te":
+        if "expert_parallel" not in said and run.m.experts > 1:
+            run.expert_parallel = min(run.m.experts, run.gpu_count / (run.tensor_parallel * stages))
+        if "tensor_parallel" not in said and "sharding" not in said and run.gpu_count > 1:
+            # The least power of two at which the state of the weights takes 80% of the memory.
+            state_gib = run.m.params_total * (6 if run.is_full else 2) / GIB
+            groups, needed = 1, state_gib / (0.8 * run.g.usable_memory_gib)
+            while groups < needed:
+                groups *= 2
+            run.tensor_parallel = min(8, run.gpu_count / (stages * sequences), groups)
+    mlp = ("gate_proj", "up_proj", "down_proj")
+    run.adapts_mlp = run.has_adapters and any(name in run.lora_targets for name in mlp)
+
+
+def find_recipe(run: SimpleNamespace) -> None:
+    """Find the traced recipe: the one that the run names, or the one whose settings it has."""
+    wanted = {
+        "stack": run.stack, "method": "full" if run.method == "pretrain" else run.method,
+        "quantization": "nf4" if run.quantization == "nf4dq" else run.quantization,
+        "kbit_upcast": run.kbit_upcast if run.is_quantized else 0, "sharding": run.sharding,
+        "training_precision": run.training_precision, "checkpointing": run.checkpointing,
+        "flash_attention": min(1, run.flash_attention), "loss_kernel": run.loss_kernel,
+        "offload": run.offload, "adapter_bytes": run.adapter_bytes, "adapts_mlp": run.adapts_mlp,
+    }  # fmt: skip
+
+    def has_settings(recipe: Row) -> bool:
+        usual = {
+            "loss_kernel": run.stack_loss_kernel, "offload": "", "adapter_bytes": run.adapter_bytes,
+            "adapts_mlp": 0,
+        }  # fmt: skip
+        stated = {name: usual.get(name) if recipe[name] is None else recipe[name] for name in wanted}
+        return stated == wanted and ("inbwd" in recipe["optimizer"]) == ("inbwd" in run.optimizer)
+
+    whole = run.fp8 == 0 and run.tensor_parallel == run.pipeline_parallel == run.context_parallel == 1
+    found = [
+        name for name, recipe in run.tables.recipes.items()
+        if recipe["is_mapped"] and whole and has_settings(recipe)
+    ]  # fmt: skip
+    named = vars(run).get("recipe")
+    run.recipe = named or (found[0] if found else None)
+    traced = run.tables.recipes.get(run.recipe, {})
+    run.recipe_grad_accum = traced.get("grad_accum")
+    run.untraced_dropout = 0
+    if run.lora_dropout is not None and run.has_adapters:
+        run.untraced_dropout = (run.lora_dropout > 0) - ((traced.get("lora_dropout") or 0) > 0)
+    is_fused = run.optimizer == "adamw" and run.stack not in FOREACH_BY_DEFAULT
+    run.has_recipe_optimizer = traced.get("optimizer") == ("adamw_fused" if is_fused else run.optimizer)
+    run.has_proven_recipe = traced.get("agreeing_runs", 0) >= 3
+
+
+def window_length(seq_len: float, window: float) -> float:
+    """Tokens that layers with a window attend to, as if they had none: twice the mean number of keys."""
+    if seq_len <= window:
+        return seq_len
+    keys = window**2 / 2 + (seq_len - window) * window
+    return 2 * keys / seq_len
+
+
+def describe_model(run: SimpleNamespace) -> None:
+    """Set the widths of a layer and the parameters that are trained, active and adapted."""
+    m = run.m
+    dense_layers, sparse_layers = m.dense_layers or 0, m.layers - (m.dense_layers or 0)
+
+    def mean(sparse: float, dense: float) -> float:
+        return (sparse_layers * sparse + dense_layers * dense) / m.layers
+
+    is_mixture = m.experts > 1
+    for name in ("layers", "hidden", "intermediate", "heads", "vocab", "params_total", "params_linear"):
+        setattr(run, name, getattr(m, name))
+    run.runs_every_expert = run.is_trainer and m.model.startswith("llama-4-")
+    run.experts_active = m.experts if run.runs_every_expert else m.experts_active
+    run.params_active = m.params_total if run.runs_every_expert else m.params_active
+    run.params_unquantized = m.params_total - m.params_linear
+    run.linear_active = run.params_active - run.params_unquantized
+    shared, dense_width = m.shared_intermediate or 0, m.dense_intermediate or 0
+    head_width = (m.head_dim + (m.value_head_dim or m.head_dim)) / 2
+    run.query_width, run.key_value_width = m.heads * head_width, m.kv_heads * head_width
+    run.mlp_tensors = 4 if m.gated_mlp else 2
+    # The width of the MLP counts the experts that were chosen, even where each is computed.
+    run.active_intermediate = mean(m.experts_active * m.intermediate + shared, dense_width)
+    full, linear = m.full_attention_layers, m.linear_attention_layers or 0
+    if full is None:
+        full = 0 if m.sliding_window else m.layers - linear
+    seen = full * run.seq_len + linear * min(run.seq_len, 512)
+    if m.sliding_window:
+        seen += (m.layers - full - linear) * window_length(run.seq_len, m.sliding_window)
+    run.attended_length = seen / m.layers
+    expert_params = sparse_layers * m.experts * m.hidden * m.intermediate * (3 if m.gated_mlp else 2)
+    run.expert_params = min(m.params_linear, expert_params) if is_mixture else 0
+    unties = run.stack == "litgpt" and m.tied_embeddings
+    run.untied_params = m.vocab * m.hidden if unties else 0
+    describe_adapters(run, mean, shared, dense_width)
+
+
+def describe_adapters(run: SimpleNamespace, mean: Any, shared: float, dense_width: float) -> None:
+    """Set what adapters add: r x (in + out) parameters for each adapted matrix (arXiv 2106.09685)."""
+    m = run.m
+    is_mixture, is_fused = m.experts > 1, run.stack == "liger" and m.experts > 1
+    excluded = run.is_trainer and m.model.startswith(EXPERTS_WITHOUT_ADAPTERS)
+    run.adapts_experts = is_mixture and not excluded
+    run.folds_adapters = int(is_fused and run.adapts_experts and run.adapts_mlp)
+    if run.adapts_experts:
+        mlps = mean(m.experts, 0)
+        width = mlps * m.intermediate
+    elif is_mixture:
+        mlps, width = mean(shared > 0, 1), mean(shared, dense_width)
+        if m.dense_layers is None:
+            mlps, width = float(shared > 0), shared
+    else:
+        mlps, width = 1, m.intermediate
+    targets = [] if run.is_full else [name for name in run.lora_targets.split("+") if name != "lm_head"]
+    query, key_value = run.query_width, run.key_value_width
+
+    def sides(target: str, share: float, doubled: int) -> tuple[float, float]:
+        """Inputs and outputs of a layer's adapters; fused gate and up projections double the rank."""
+        return {
+            "q_proj": (m.hidden, query),
+            "k_proj": (m.hidden, key_value),
+            "v_proj": (m.hidden, key_value),
+            "o_proj": (query, m.hidden),
+            "qkv_fused": (m.hidden, query + 2 * key_value),
+            "gate_proj": (m.hidden * mlps * share, width * share * doubled),
+            "up_proj": (m.hidden * mlps * share, width * share * doubled),
+            "down_proj": (width * share, m.hidden * mlps * share),
+        }[target]
+
+    adapts_head = "lm_head" in run.lora_targets
+    stored = sum(sum(sides(target, 1, 1 + run.folds_adapters)) for target in targets)
+    head = m.hidden + m.vocab if adapts_head else 0
+    run.adapter_params = 0 if run.is_full else run.lora_rank * (m.layers * stored + head)
+    # A token passes the adapters of its own experts; folded adapters process no token.
+    share = m.experts_active / m.experts if run.adapts_experts else 1
+    share *= 1 - run.folds_adapters
+    run.adapted_in = sum(sides(target, share, 1)[0] for target in targets)
+    run.adapted_out = sum(sides(target, share, 1)[1] for target in targets)
+    run.adapters = len(targets)
+    run.folded_bytes = 2 * run.expert_params if run.folds_adapters else 0
+    run.unquantized_share = run.expert_params / m.params_linear if is_fused else 0
+    run.quantized_bytes = BYTES_OF_A_WEIGHT[run.quantization]
+    narrow = run.quantized_bytes if run.is_quantized else 2
+    run.linear_width = run.unquantized_share * 2 + (1 - run.unquantized_share) * narrow
+    kernels = ("fused", "chunked", "liger", "litgpt", "titan", "fp32std", "16bit", "outside")
+    kernel = run.loss_kernel if run.loss_kernel in kernels else "hf"
+    run.logit_bytes = getattr(run.k, f"logits_{kernel}") + (4 if adapts_head else 0)
+
+
+def describe_run(run: SimpleNamespace) -> None:
+    """Set the switches that follow from the settings, and one layer's 16-bit activations per token."""
+    m = run.m
+    run.shards_weights = run.sharding in ("fsdp", "zero3")
+    run.shards_gradients = run.shards_weights or run.sharding == "zero2"
+    run.shards_optimizer = run.shards_gradients or run.sharding == "zero1"
+    run.has_dropout = bool(run.lora_dropout)
+    # A 16-bit copy of the input, and a byte of mask per element.
+    run.dropout_bytes_per_token = 3 * run.adapted_in
+    in_fp32 = run.training_precision in ("amp", "fp32", "fp16")
+    run.full_weight_bytes = 4 if in_fp32 else run.weight_bytes
+    upcasts = run.kbit_upcast == 1 or (run.is_full and run.training_precision == "amp")
+    run.fp32_residual = int(
+        run.training_precision == "fp32" or (run.is_trainer and not run.shards_weights and upcasts)
+    )
+    run.doubles_checkpoints = run.is_trainer and run.sharding == "fsdp" and run.has_adapters
+    # arXiv 2205.05198; a mixture also keeps what goes into and comes out of each chosen expert.
+    of_experts = 2 * run.experts_active if m.experts > 1 else 0
+    attention = 3 * run.query_width + 3 * run.key_value_width
+    mlp = run.mlp_tensors * run.active_intermediate
+    run.layer_bytes_per_token = 2 * ((8 + of_experts) * m.hidden + attention + mlp)
+
+
+def split(run: SimpleNamespace) -> None:
+    """Set the groups of GPUs over which tokens and states are split."""
+    run.micro_step_tokens = run.micro_batch * run.seq_len / run.context_parallel
+    run.model_parallel = run.tensor_parallel * run.pipeline_parallel
+    run.data_parallel = run.gpu_count / run.model_parallel
+    run.model_shards = run.model_parallel
+    if run.expert_parallel > 1 and run.expert_params:
+        on_one = run.params_total - run.expert_params
+        on_one += run.expert_params / min(run.expert_parallel, run.data_parallel)
+        run.model_shards = run.model_parallel * run.params_total / on_one
+    for state in ("weight", "gradient", "optimizer"):
+        shards = getattr(run, f"shards_{state}s" if state != "optimizer" else "shards_optimizer")
+        setattr(run, f"{state}_shards", run.gpu_count if shards else run.model_shards)
+    run.gathers_weights = run.shards_weights and run.data_parallel > 1
+
+
+def traced_terms(run: SimpleNamespace) -> tuple[dict[str, float], dict[str, float]] | None:
+    """Return the bytes of a traced recipe, fixed and per token, by moment or purpose; None if not traced."""
+    m = run.m
+    if run.recipe is None or m.experts > 1 or not m.gated_mlp or m.model.startswith("gemma-2-"):
+        return None
+    adapted = 0 if run.is_full else run.lora_rank * len(run.lora_targets.split("+"))
+    trained = m.params_total if run.is_full else run.adapter_params
+    trained_of_layers = m.params_linear if run.is_full else run.adapter_params
+    of_token = {
+        "hidden": m.hidden, "query": run.query_width, "key value": run.key_value_width,
+        "intermediate": run.active_intermediate, "scores": m.heads * run.seq_len, "adapters": adapted,
+        "heads": m.heads,
+    }  # fmt: skip
+    of_token |= {f"layers x {name}": m.layers * value for name, value in of_token.items()}
+    of_token |= {"vocabulary": m.vocab, "length": run.seq_len, "token": 1}
+    fixed = {
+        "linear parameters": m.params_linear,
+        "quantized linear bytes": m.params_linear * (run.quantized_bytes if run.is_quantized else 0),
+        "embedding parameters": m.vocab * m.hidden,
+        "head parameters": 0 if m.tied_embeddings else m.vocab * m.hidden,
+        "tied parameters": m.vocab * m.hidden if m.tied_embeddings else 0,
+        "norm parameters": m.layers * m.hidden, "trained parameters": trained, "layers": m.layers,
+        "linear parameters of a layer": m.params_linear / m.layers,
+        "trained parameters of a layer": trained_of_layers / m.layers,
+        "matrix of the MLP": m.hidden * m.intermediate, "matrix of the query": m.hidden * run.query_width,
+        "rotary table": run.seq_len * run.query_width / m.heads, "one": 1,
+    }  # fmt: skip
+    recipe = run.tables.recipes[run.recipe]
+    traced_form = "nf4dq" if recipe["double_quantization"] else recipe["quantization"]
+    totals: tuple[dict[str, float], dict[str, float]] = (defaultdict(float), defaultdict(float))
+    for row in run.tables.bytes_of[run.recipe]:
+        feature, size = row["feature"], row["bytes"]
+        if recipe["method"] == "qlora" and (row["category"], feature) == ("weights", "linear parameters"):
+            feature, size = "quantized linear bytes", size / BYTES_OF_A_WEIGHT[traced_form]
+        for term in terms_of(row["moment"], row["category"]):
+            if feature in fixed:
+                totals[0][term] += size * fixed[feature]
+            if feature in of_token:
+                totals[1][term] += size * of_token[feature]
+    # As in SQL, to a thousandth of a byte: per token, that is many tokens' bytes.
+    fixed, of_token = ({term: round(size, 3) for term, size in each.items()} for each in totals)
+    return defaultdict(float, fixed), defaultdict(float, of_token)
+
+
+def terms_of(moment: str, category: str) -> list[str]:
+    """Return the terms to which bytes of a trace belong: of the moment, and the one under which they show."""
+    if moment == "optimizer_step":
+        own = ("weights", "adapters", "gradients", "optimizer", "workspace")
+        return [category if category in own else "step_copy"]
+    shown = {
+        ("loss", "stored_activations"): "stored", ("loss_backward", "logits"): "logits",
+        ("last_layer_backward", "working_set"): "working", ("last_layer_backward", "temporaries"): "working",
+        ("last_layer_backward", "hidden_temporaries"): "working",
+    }.get((moment, category))  # fmt: skip
+    return [term for term in (moment if category != "optimizer" else None, shown) if term]
+
+
+def remember_states(run: SimpleNamespace) -> None:
+    """Set the bytes of weights, gradients and optimizer: arXiv 1910.02054."""
+    m, k = run.m, run.k
+    weights = m.params_total + run.untied_params
+    if run.is_full:
+        run.weight_total_bytes = weights * run.full_weight_bytes
+    elif run.is_quantized:
+        rest = 4 if run.kbit_upcast == 1 else run.weight_bytes
+        run.weight_total_bytes = m.params_linear * run.linear_width
+        run.weight_total_bytes += (run.params_unquantized + run.untied_params) * rest
+    else:
+        run.weight_total_bytes = weights * run.weight_bytes
+    run.trainable_params = weights if run.is_full else run.adapter_params
+    run.gradient_bytes = run.full_weight_bytes if run.is_full else run.adapter_bytes
+    remember_optimizer(run)
+    run.largest_tensor_params = max(m.vocab * m.hidden, m.hidden * m.intermediate)
+    run.embedding_params = run.params_unquantized / (1 if m.tied_embeddings else 2)
+    run.context_gib = k.context_before_2020_gib if run.g.year < 2020 else k.context_gib
+    traced = traced_terms(run)
+    run.is_traced = traced is not None
+    run.fixed_of, run.token_of = traced or ({}, {})
+    is_own_step = run.is_traced and run.has_recipe_optimizer
+    in_backward = "inbwd" in run.optimizer
+    gradients = run.largest_tensor_params if in_backward else run.trainable_params
+    states = {
+        "weight": run.weight_total_bytes / run.weight_shards,
+        "adapter": 0 if run.is_full else run.adapter_params * run.adapter_bytes / run.weight_shards,
+        "gradient": gradients * run.gradient_bytes / run.gradient_shards,
+        "optimizer": run.trainable_params * run.optimizer_bytes / run.optimizer_shards,
+        "step_copy": run.trainable_params * run.step_copy_bytes / run.weight_shards * (not in_backward),
+    }
+    if run.is_traced:
+        states |= {name: run.fixed_of[f"{name}s"] for name in ("weight", "adapter", "gradient")}
+    if is_own_step:
+        states["optimizer"] = run.fixed_of["optimizer"]
+        states["step_copy"] = run.fixed_of["step_copy"] + run.token_of["step_copy"] * run.micro_step_tokens
+    for name, size in states.items():
+        setattr(run, f"{name}_bytes_per_gpu", size)
+
+
+def remember_optimizer(run: SimpleNamespace) -> None:
+    """Set the bytes per trained parameter of the optimizer's state, and of the copies in its step."""
+    m = run.m
+    keeps_master = run.is_full and run.training_precision == "deepspeed_bf16"
+    if "8bit" in run.optimizer:
+        run.optimizer_bytes = 2.06
+        if run.is_full and run.is_trainer:  # the moments of embeddings stay in fp32
+            run.optimizer_bytes += (8 - 2.06) * m.vocab * m.hidden / m.params_total
+    elif run.training_precision == "deepspeed_bf16":
+        run.optimizer_bytes = 12
+    else:
+        run.optimizer_bytes = 2 * run.gradient_bytes
+    if run.optimizer.startswith("paged") and run.memory_metric != "smi":
+        run.optimizer_bytes = 0
+    run.step_copy_bytes = 4 if keeps_master else 0
+    if run.optimizer == "adamw" and run.stack in FOREACH_BY_DEFAULT:
+        run.step_copy_bytes += run.k.foreach_copy * (4 if keeps_master else run.gradient_bytes)
+
+
+def remember_activations(run: SimpleNamespace) -> None:
+    """Set the bytes of activations, logits and whole layers: arXiv 2205.05198."""
+    m, k, tokens = run.m, run.k, run.micro_step_tokens
+    is_eager, is_whole = run.flash_attention == 0, run.checkpointing == "none"
+    run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
+    of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
+    of_method = k.stored_full if run.is_full else k.stored_quantized if run.is_quantized else k.stored_adapter
+    dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
+    layer = run.layer_bytes_per_token * of_kernels.get(run.kernels, 1) * of_method
+    run.stored_bytes_per_token = m.layers * (layer + dropout)
+    scores = m.heads * run.seq_len if is_eager else 0
+    run.stored_score_bytes_per_token = m.layers * scores * k.stored_eager_scores
+    working = "stored" if is_whole else run.working_kernels
+    run.working_bytes_per_token = run.layer_bytes_per_token * getattr(k, f"working_{working}")
+    run.working_bytes_per_token += scores * k.working_eager_scores + (0 if is_whole else dropout)
+    if run.fp32_residual:
+        run.working_bytes_per_token += k.working_fp32_residual * 2 * 8 * m.hidden
+    run.unpacked_bytes = k.working_quantized * 2 * m.hidden * m.intermediate if run.is_quantized else 0
+    # A layer's experts with their adapters added, unless all layers' are stored, and their gradients.
+    run.unpacked_bytes += run.folded_bytes / m.layers * (2 if run.checkpointing == "full" else 1)
+    run.logits_bytes_per_token = m.vocab * run.logit_bytes
+    run.stored_bytes = {
+        "none": run.stored_bytes_per_token + run.stored_score_bytes_per_token,
+        "sac": run.checkpoint_bytes_per_token + k.stored_selective * run.stored_bytes_per_token,
+        "full": run.checkpoint_bytes_per_token * (k.activation_offload_left if "act" in run.offload else 1),
+    }[run.checkpointing] * tokens / run.tensor_parallel  # fmt: skip
+    run.stored_bytes += 0 if run.checkpointing == "full" else run.folded_bytes
+    copies = k.sharded_adapter_copies * run.checkpoint_bytes_per_token if run.doubles_checkpoints else 0
+    run.working_bytes = (run.working_bytes_per_token + copies) * tokens + run.unpacked_bytes
+    run.working_bytes /= run.tensor_parallel
+    run.logits_bytes = run.logits_bytes_per_token * tokens / run.tensor_parallel
+    run.dropout_layer_bytes = run.untraced_dropout * (run.dropout_bytes_per_token if run.has_adapters else 0)
+    if run.autocast == 1:  # which keeps the copy anyway
+        run.dropout_layer_bytes /= 3
+    run.dropout_stored_bytes = m.layers * run.dropout_layer_bytes if is_whole else 0
+    run.dropout_working_bytes = 0 if is_whole else run.dropout_layer_bytes
+    if run.is_traced:
+        for name, dropout in (
+            ("stored", run.dropout_stored_bytes), ("working", run.dropout_working_bytes), ("logits", 0),
+        ):  # fmt: skip
+            size = run.fixed_of[name] + (run.token_of[name] + dropout) * tokens
+            setattr(run, f"{name}_bytes", size)
+    run.root_bytes = run.units_bytes = run.whole = 0.0
+    if run.gathers_weights:
+        run.root_bytes = run.params_unquantized * 2 / run.model_parallel
+        layer = m.params_linear / m.layers * run.linear_width
+        run.units_bytes = k.fsdp_layers * layer / run.tensor_parallel
+    if run.gathers_weights and run.is_full and run.sharding == "fsdp":
+        run.whole = 2 / run.model_parallel  # gradients of a unit before they are scattered
+    run.first_gradient_bytes = run.whole * (m.params_linear / m.layers + m.vocab * m.hidden)
+    run.last_gradient_bytes = run.whole * (m.params_linear / m.layers + run.params_unquantized)
+    run.largest_stage = 1
+    if run.pipeline_parallel > 1:
+        extra = max(0, run.embedding_params - run.params_unquantized / run.pipeline_parallel)
+        run.largest_stage += extra / run.tensor_parallel * run.model_shards / m.params_total
+
+
+def find_peak(run: SimpleNamespace) -> None:
+    """Set the phases of a step, their peak, and what allocator and process add."""
+    k, tokens = run.k, run.micro_step_tokens
+    run.on_gpu = 0 if "cpu" in run.offload else 1
+    stage = run.on_gpu * run.largest_stage
+    weights = stage * (run.weight_bytes_per_gpu + run.optimizer_bytes_per_gpu)
+    run.resident_bytes = weights + run.adapter_bytes_per_gpu
+    kept = stage * run.gradient_bytes_per_gpu if run.grad_accum > 1 else 0
+    run.kept_gradient_bytes = kept
+    base = run.resident_bytes + run.working_bytes + run.root_bytes + run.units_bytes
+    run.loss_phase_bytes = run.resident_bytes + run.stored_bytes / run.pipeline_parallel
+    run.loss_phase_bytes += run.logits_bytes + run.root_bytes + kept
+    run.backward_start_bytes = base + run.stored_bytes + kept + run.first_gradient_bytes
+    run.backward_end_bytes = base + run.stored_bytes / run.layers + run.last_gradient_bytes
+    run.backward_end_bytes += stage * run.gradient_bytes_per_gpu
+    step = stage * (run.gradient_bytes_per_gpu + run.step_copy_bytes_per_gpu)
+    run.optimizer_phase_bytes = run.resident_bytes + step
+    if run.is_traced:
+        stored, working = run.dropout_stored_bytes, run.dropout_working_bytes
+
+        def at(moment: str, dropout: float) -> float:
+            peaks = (run.fixed_of[name] + run.token_of[name] * tokens for name in (moment, f"{moment}_2"))
+            return max(peaks) + dropout * tokens
+
+        gradients = (run.recipe_grad_accum - 1) * run.gradient_bytes_per_gpu
+        states = run.optimizer_bytes_per_gpu + kept - gradients
+        forward, loss = at("forward_layers", stored + working), at("loss", stored)
+        run.loss_phase_bytes = max(forward, loss) + states
+        after_loss, last = at("loss_backward", stored), at("last_layer_backward", stored + working)
+        run.backward_start_bytes = max(after_loss, last) + states
+        first = at("first_layer_backward", run.dropout_layer_bytes)
+        run.backward_end_bytes = first + run.optimizer_bytes_per_gpu
+        run.optimizer_phase_bytes += run.fixed_of["workspace"]
+    phases = {
+        "loss": run.loss_phase_bytes, "start of backward": run.backward_start_bytes,
+        "end of backward": run.backward_end_bytes, "optimizer step": run.optimizer_phase_bytes,
+    }  # fmt: skip
+    run.peak_bytes = max(phases.values())
+    run.peak_phase = max(phases, key=phases.__getitem__)
+    run.process_gib = run.context_gib + (k.context_multi_gpu_gib if run.gpu_count > 1 else 0)
+    run.transient_bytes = run.logits_bytes + run.working_bytes
+    stored = run.stored_bytes if run.data_parallel > 1 else 0
+    run.sharded_bytes = run.root_bytes + run.units_bytes + stored
+    run.allocated_gib = run.peak_bytes / GIB + (0 if run.is_traced else k.allocated_base_gib)
+    lost = (k.reserved_transient * run.transient_bytes + k.reserved_sharded * run.sharded_bytes) / GIB
+    left = run.g.usable_memory_gib - run.process_gib
+    run.reserved_gib = min(run.allocated_gib * k.reserved_ratio + lost, max(left, run.allocated_gib))
+    whole = {"alloc": run.allocated_gib, "reserved": run.reserved_gib}
+    run.memory_gib = whole.get(run.memory_metric, run.reserved_gib + run.process_gib)
+    run.is_proven = run.has_proven_recipe and run.is_traced
+    before_step = max(value for name, value in phases.items() if name != "optimizer step")
+    needed = max(run.optimizer_phase_bytes, before_step + k.fit_transient * run.transient_bytes)
+    run.needed_gib = needed / GIB * k.fit_reserved_ratio + run.process_gib + k.fit_margin_gib
+
+
+def rate(run: SimpleNamespace) -> None:
+    """Set the rates of the card for this run: products, attention, memory and links."""
+    g, k = run.g, run.k
+    peak = g.bf16_dense_tflops or g.fp16_dense_tflops
+    measured = g.gemm_bf16_measured_tflops
+    if measured is None and g.bf16_dense_tflops is None:
+        measured = g.gemm_fp16_measured_tflops
+    expected = peak * min(1.05, gemm_share(g, peak, k) * math.exp(family_offset(run.tables, g)))
+    run.gemm_flops = (measured or expected) * 1e12
+    is_tuned, over_a100 = run.kernels in ("engine", "mosaic"), run.gemm_flops / 271e12
+    run.matmul_flops_per_second = run.gemm_flops * k.gemm_efficiency
+    if not is_tuned:
+        run.matmul_flops_per_second *= max(1, over_a100) ** k.gemm_exponent
+        run.matmul_flops_per_second *= 1 if g.vendor == "nvidia" else k.default_other_vendor
+    if g.bf16_dense_tflops is None and run.training_precision != "fp16":
+        run.matmul_flops_per_second *= k.emulated_bf16_rate
+    run.attention = "eager" if run.flash_attention == 0 else "flash"
+    if run.attention == "flash" and g.architecture in BEFORE_AMPERE:
+        run.attention = "efficient"
+    kernels = "engine" if run.flash_attention == 2 else run.kernels
+    share = k.attention_efficient if run.attention == "efficient" else k.attention_flash
+    share *= {"engine": k.attention_engine, "mosaic": k.attention_mosaic}.get(kernels, 1)
+    share *= k.attention_ultra if g.architecture == "Blackwell Ultra" else 1
+    share *= over_a100 ** (k.attention_exponent * {"engine": 0, "mosaic": 2}.get(kernels, 1))
+    if kernels != "engine":
+        share *= min(1, 795e12 / run.gemm_flops) ** (1 + k.attention_exponent)
+    head = run.query_width / run.m.heads
+    run.attention_share = share * 1.25 * head / (head + 32)
+    run.attention_flops_per_second = run.matmul_flops_per_second * run.attention_share
+    run.attention_length = run.attended_length + k.attention_half_length * run.attention_share
+    run.fp32_flops_per_second = (g.fp32_tflops or peak / 16) * 1e12 * k.fp32_efficiency
+    run.fp8_speedup = narrow_speedup(run, peak)
+    run.host_factor = k.host_before_2020 if g.year < 2020 else 1
+    pcie = 4e9 * 2 ** (g.pcie_gen - 1)
+    run.host_bytes_per_second = pcie * k.offload_efficiency
+    run.pcie_link_bytes_per_second = pcie * (
+        k.pcie_link_efficiency if g.peer_to_peer else k.staged_link_efficiency
+    )
+    run.nvlink_bytes_per_second = run.pcie_link_bytes_per_second
+    if g.peer_to_peer and g.nvlink_gb_s:
+        run.nvlink_bytes_per_second = g.nvlink_gb_s / 2 * 1e9 * k.link_efficiency
+    run.memory_bytes_per_second = g.bandwidth_gb_s * 1e9
+
+
+def gemm_share(gpu: Any, peak: float, k: SimpleNamespace) -> float:
+    """Return the share of the datasheet's peak that a card with these watts is expected to reach."""
+    return float(k.gemm_ratio_at_one_watt * (gpu.tdp_w / peak) ** k.gemm_ratio_watt_exponent)
+
+
+def family_offset(tables: Tables, gpu: Any) -> float:
+    """Return by how much a card's measured relatives exceed what is expected, with one card that does not."""
+    offsets = []
+    for row in tables.gpus.values():
+        other = SimpleNamespace(**row)
+        alike = str(other.architecture).split()[0] == gpu.architecture.split()[0]
+        counts = other.has_full_specs and other.derived_from is None and other.gemm_bf16_measured_tflops
+        if alike and other.segment == gpu.segment and counts and other.bf16_dense_tflops and other.tdp_w:
+            reached = other.gemm_bf16_measured_tflops / other.bf16_dense_tflops
+            offsets.append(math.log(reached / gemm_share(other, other.bf16_dense_tflops, tables.constants)))
+    return sum(offsets) / (len(offsets) + 1)
+
+
+def narrow_speedup(run: SimpleNamespace, peak: float) -> float:
+    """Return how much faster products are in fp8 or fp4: at most 95% of that format's peak."""
+    fp8, fp4, k = run.g.fp8_dense_tflops, run.g.fp4_dense_tflops, run.k
+    if not run.fp8 or fp8 is None:
+        return 1.0
+    gain = 1 + (fp8 / peak - 1) * (k.fp8_gain if run.kernels == "engine" else k.fp8_gain_compiled)
+    limit = fp8
+    if run.fp8 == 2 and fp4 is not None:
+        gain, limit = gain * (1 + (fp4 / fp8 - 1) * k.fp4_gain), fp4
+    return float(min(gain, 0.95e12 * limit / run.matmul_flops_per_second))
+
+
+def counted_work(run: SimpleNamespace) -> dict[str, float] | None:
+    """Return the work counted on traces, in a micro-step and per token; None if the code was not traced."""
+    m = run.m
+    if run.kernels != "eager":
+        return None
+    if run.is_full:
+        recipe = "full-fp32" if run.training_precision == "fp32" else "full"
+        if not run.shards_weights and run.training_precision in ("amp", "fp16"):
+            recipe = "full-amp"
+    else:
+        recipe = "qlora" if run.is_quantized else "lora"
+        recipe += "-upcast" if run.is_quantized and run.kbit_upcast == 1 and not run.shards_weights else ""
+        if run.shards_weights:
+            recipe += "-16bit-adapters"
+        elif run.autocast == 1 or run.training_precision == "fp16":
+            recipe += "-autocast"
+        elif run.adapter_bytes < 4 and run.kbit_upcast == 0:
+            recipe += "-16bit-adapters"
+    mlp_width = run.active_intermediate * (1 if m.gated_mlp else 0.5)
+    grouped = run.key_value_width < run.query_width
+    unadapted = run.is_full or "down_proj" not in run.lora_targets
+    down_weights = m.layers * m.hidden * mlp_width * unadapted
+    per_token = {
+        "layer_token_hidden": m.layers * m.hidden, "layer_token_query": m.layers * run.query_width,
+        "layer_token_key_value": m.layers * run.key_value_width,
+        "layer_token_intermediate": m.layers * mlp_width,
+        "layer_token_adapted_in": m.layers * run.adapted_in,
+        "layer_token_adapted_out": m.layers * run.adapted_out,
+        "layer_token_adapter_rank": m.layers * run.adapters * run.lora_rank,
+        "layer_token_scores": m.layers * m.heads * run.seq_len,
+        "layer_token_grouped_query": m.layers * run.query_width * grouped,
+        "layer_token_unadapted_down": m.layers * m.hidden * unadapted, "token_hidden": m.hidden,
+        "token_layer_weights": run.linear_active, "token_unadapted_down_weights": down_weights,
+        "token_head_weights": m.vocab * m.hidden,
+        "token_adapter_weights": run.adapter_params * run.experts_active / m.experts,
+        "layer_token_attention": m.layers * run.attended_length * run.query_width,
+    }  # fmt: skip
+    per_step = {
+        "layer_weights": m.params_linear, "unadapted_down_weights": down_weights,
+        "head_weights": m.vocab * m.hidden, "tied_head_weights": m.vocab * m.hidden * m.tied_embeddings,
+        "adapter_weights": run.adapter_params, "layers": m.layers, "layer_adapters": m.layers * run.adapters,
+        "grouped_layers": m.layers * grouped, "unadapted_down_layers": m.layers * unadapted, "once": 1,
+    }  # fmt: skip
+    step, again = (run.tables.work_of[recipe, run.attention, part] for part in ("step", "recompute"))
+
+    def work(quantity: str, amounts: dict[str, float]) -> float:
+        def of(part: dict[str, Row]) -> float:
+            return (
+                sum(part[quantity][name] * size for name, size in amounts.items()) if quantity in part else 0
+            )
+
+        return of(step) + run.recompute_passes * of(again)
+
+    if not step:
+        return None
+    return {
+        "moved_bytes_per_token": work("moved_bytes", per_token),
+        "logit_bytes_per_token": m.vocab * step["moved_bytes"]["token_vocab"],
+        "moved_weight_bytes": work("moved_bytes", per_step),
+        "dequantized_traffic_bytes": work("dequantized_bytes", per_step),
+        "flops_16bit_per_token": work("flops_16bit", per_token),
+        "flops_fp32_per_token": work("flops_fp32", per_token),
+        "attention_16bit_per_token": work("attention_flops_16bit", per_token),
+        "attention_fp32_per_token": work("attention_flops_fp32", per_token),
+        "kernel_launches": work("kernels", per_step),
+        "python_operations": work("python_operations", per_step),
+        "autograd_operations": work("autograd_operations", per_step),
+    }
+
+
+def time_tokens(run: SimpleNamespace) -> None:
+    """Set the seconds per token: products (arXiv 2001.08361), attention (2307.08691), traffic and logits."""
+    m, k, memory = run.m, run.k, run.memory_bytes_per_second
+    run.recompute_passes = {"full": 1, "sac": k.recompute_selective, "none": 0}[run.checkpointing]
+    run.product_passes = 3 if run.is_full else 2
+    run.expert_flop_share = min(1, run.expert_params * run.experts_active / m.experts / run.linear_active)
+    work = counted_work(run)
+    run.is_counted, run.work = work is not None, work or defaultdict(float)
+    run.__dict__.update(work or {})
+    again, products = run.recompute_passes, run.matmul_flops_per_second
+    effective = memory * k.bandwidth_efficiency
+    sorting = run.expert_flop_share * k.expert_half_width / m.intermediate
+    run.matmul_seconds_per_token = (
+        run.folds_adapters * 2 * run.linear_active * run.expert_flop_share / products
+    )
+    if work:
+        run.matmul_seconds_per_token += work["flops_16bit_per_token"] * (1 + sorting) / products
+        run.matmul_seconds_per_token += work["flops_fp32_per_token"] / run.fp32_flops_per_second
+        run.logits_seconds_per_token = work["logit_bytes_per_token"] / effective
+        halved = work["attention_16bit_per_token"] / 2 * run.attention_length / run.attended_length
+        in_fp32 = work["attention_fp32_per_token"] / 2 / (run.fp32_flops_per_second * k.attention_fp32)
+        run.attention_seconds_per_token = halved / run.attention_flops_per_second + in_fp32
+        run.elementwise_seconds_per_token = work["moved_bytes_per_token"] / effective
+        return
+    weights = 2 * run.linear_active * (run.product_passes + again) * (1 / run.fp8_speedup + sorting)
+    adapters = 2 * run.adapter_params / m.experts * (3 + again)
+    run.matmul_seconds_per_token += (weights + adapters) / products
+    head = 2 * m.vocab * m.hidden * run.product_passes / products
+    logits = m.vocab * k.traffic_logits * (k.traffic_logits_fixed + run.logit_bytes)
+    run.logits_seconds_per_token = head + logits / memory
+    if run.flash_attention == 0:
+        pairs = run.seq_len * m.layers * (3 + again)
+        run.attention_seconds_per_token = 4 * run.query_width * pairs / products
+        run.attention_seconds_per_token += m.heads * pairs * k.traffic_quadratic_attention / memory
+    else:
+        # Two products forward and five backward, of which the causal mask leaves half.
+        flops = (2 + 5 + 2 * again) * 2 * run.attention_length / 2 * run.query_width * m.layers
+        run.attention_seconds_per_token = flops / run.attention_flops_per_second
+    traffic = k.traffic_fused * (1 + run.fp32_residual * k.traffic_fp32_residual)
+    traffic += 0 if run.is_full else k.adapter_traffic
+    run.elementwise_seconds_per_token = m.layers * run.layer_bytes_per_token * traffic * (3 + again) / memory
+
+
+def time_micro_step(run: SimpleNamespace) -> None:
+    """Set the seconds per micro-step that do not grow with its tokens, and the bytes that are sent."""
+    m, k, again, memory = run.m, run.k, run.recompute_passes, run.memory_bytes_per_second
+    passes, work = run.product_passes + again, run.work
+    apart = run.expert_params / run.expert_parallel
+    run.weight_read_seconds = 2 * run.expert_params * passes / run.matmul_flops_per_second
+    run.weight_read_seconds *= k.expert_half_tokens / run.expert_parallel
+    held = m.params_linear - run.expert_params + apart
+    run.weight_read_seconds += 2 * held * passes * k.weight_reads / memory
+    folding = run.folded_bytes * (5 + 2 * again)
+    run.fixed_traffic_seconds = (work["moved_weight_bytes"] + folding) / (memory * k.bandwidth_efficiency)
+    run.fixed_traffic_seconds += work["kernel_launches"] * k.kernel_seconds
+    run.dequantization_seconds = 0.0
+    if run.is_counted and run.quantization != "gptq":
+        rate = memory * k.dequantization_efficiency
+        run.dequantization_seconds = work["dequantized_traffic_bytes"] / rate
+        run.dequantization_seconds *= (1 + 2) / (0.5625 + 2) if run.quantization == "int8" else 1
+    elif run.is_quantized:
+        times = k.dequantization_gptq if run.quantization == "gptq" else k.dequantization_nf4
+        layer_bytes = m.params_linear * (1 - run.unquantized_share) * (run.quantized_bytes + 2)
+        run.dequantization_seconds = layer_bytes * (2 + again) * times / memory
+    hooks = 0.0
+    if run.sharding == "zero3" and run.is_trainer:
+        hooks = m.layers * k.zero3_hook_seconds
+    elif run.sharding == "fsdp" and run.gpu_count > 1:
+        hooks = m.layers * k.fsdp_hook_seconds * run.host_factor
+    if run.is_counted:
+        host = work["python_operations"] * k.python_operation_seconds
+        host += work["autograd_operations"] * k.autograd_operation_seconds
+    else:
+        grouped = run.stack != "hf" and run.expert_params > 0
+        host = m.layers * (2 + again) * (k.host_seconds_layer + (k.host_seconds_experts if grouped else 0))
+        host *= 1 if run.is_full else k.host_adapter_factor
+        host *= 1 + k.host_quantized if run.is_quantized else 1
+    loops = run.stack == "hf" and run.expert_params > 0
+    loop = m.layers * m.experts * (2 + again) * k.expert_loop_seconds if loops else 0
+    run.host_floor_seconds = hooks + run.host_factor * host + loop
+    moved = 28 * run.adapter_params  # AdamW reads or writes seven numbers of 4 bytes
+    if run.is_full:
+        moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
+        moved = m.params_total * (3 * run.full_weight_bytes + moments)
+    run.optimizer_seconds_unsharded = moved * k.optimizer_traffic / memory
+    run.gathered_bytes = m.params_linear * run.linear_width + run.params_unquantized * 2
+    run.gather_passes = 2 + (again if run.sharding == "zero3" else 0)
+    away = 1 - 1 / run.expert_parallel
+    exchanged = 4 * 2 * m.layers * m.hidden * run.experts_active * k.expert_exchange * away
+    run.exchanged_bytes_per_token = exchanged if run.expert_params else 0
+    keys_and_values = 2 * m.layers * run.key_value_width * 2
+    run.context_bytes_per_token = keys_and_values * (3 + again) * (run.context_parallel - 1)
+    run.reduced_bytes = m.params_total * 2 if run.is_full else run.adapter_params * run.adapter_bytes
+
+
+def time_links(run: SimpleNamespace) -> None:
+    """Set how fast the groups of GPUs exchange bytes, and how many of each micro-step."""
+    g, k = run.g, run.k
+    run.gpus_per_node = per_node = run.gpu_count / run.node_count
+    is_rack_node = g.nvlink_topology == "switched" and g.max_gpus_per_node == 4
+    joined = 2 if g.nvlink_topology == "bridge" else 72 if is_rack_node else per_node
+    whole_nodes = is_rack_node and per_node >= 4
+    run.linked_gpus = joined if whole_nodes else min(joined, per_node)
+    run.local_gpus = max(per_node, run.linked_gpus)
+    run.network_bytes_per_second = run.node_network_gbps * 1e9 / 8 * k.network_efficiency
+    run.host_share = 1 if g.peer_to_peer else min(1, 2 / per_node)
+    pcie, nvlink = (
+        speed * run.host_share for speed in (run.pcie_link_bytes_per_second, run.nvlink_bytes_per_second)
+    )
+    run.link_bytes_per_second = pcie if per_node > run.linked_gpus else nvlink
+    in_node = min(run.tensor_parallel, per_node)
+    run.tensor_link_bytes_per_second = pcie if in_node > run.linked_gpus else nvlink
+    if run.shards_weights:
+        sent = run.gather_passes * run.gathered_bytes + run.reduced_bytes
+    else:
+        sent = 0 if run.sharding == "none" else 2 * run.reduced_bytes / run.grad_accum
+    run.collective_bytes = sent / run.model_shards
+
+
+def time_step(run: SimpleNamespace) -> None:
+    """Set the terms of a micro-step, what of them shows, and the tokens per second."""
+    m, k, tokens = run.m, run.k, run.micro_step_tokens
+    stages, ranks, network = run.pipeline_parallel, run.data_parallel, run.network_bytes_per_second
+    run.matmul_seconds = run.matmul_seconds_per_token * tokens + run.weight_read_seconds
+    run.matmul_seconds /= run.model_parallel
+    run.attention_seconds = run.attention_seconds_per_token * tokens / run.model_parallel
+    traffic = run.elementwise_seconds_per_token * tokens + run.fixed_traffic_seconds
+    run.traffic_seconds = traffic / run.model_parallel
+    waits = 1 / stages + k.head_imbalance * (1 - 1 / stages)
+    run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits
+    run.dequantize_seconds = run.dequantization_seconds / run.model_parallel
+    run.host_seconds = run.host_floor_seconds / stages
+    run.host_per_step_seconds = k.host_step_seconds * run.host_factor / run.grad_accum
+    run.optimizer_seconds = run.optimizer_seconds_unsharded / run.optimizer_shards
+    run.offload_seconds = 0.0
+    if "cpu" in run.offload:
+        moved = run.optimizer_seconds_unsharded * run.memory_bytes_per_second
+        run.optimizer_seconds = moved / (k.host_memory_gb_s * 1e9) / run.node_count
+        loaded = (run.gathered_bytes * 2 + run.reduced_bytes) / ranks
+        run.offload_seconds = loaded / run.host_bytes_per_second
+    run.optimizer_seconds /= run.grad_accum
+    if "act" in run.offload:
+        run.offload_seconds += 2 * m.layers * m.hidden * 2 * tokens / run.host_bytes_per_second
+    run.collective_seconds = 0.0
+    if ranks > 1:
+        nodes = run.node_count
+        inside = run.collective_bytes * (ranks - 1) / ranks / run.link_bytes_per_second
+        run.collective_seconds = max(inside, run.collective_bytes * (nodes - 1) / nodes / network)
+        if run.shards_weights:
+            calls = 3 * m.layers / stages
+            run.collective_seconds += calls * k.collective_latency_seconds * math.log2(ranks)
+    run.tensor_parallel_seconds = 0.0
+    if run.tensor_parallel > 1:  # four all-reduces of a layer's activations, each in two passes
+        reduced = 4 * 2 * m.layers / stages * m.hidden * 2 * tokens
+        inside = (1 - 1 / run.tensor_parallel) / run.tensor_link_bytes_per_second
+        across = max(0, 1 - run.local_gpus / run.tensor_parallel) / network
+        run.tensor_parallel_seconds = reduced * max(inside, across)
+    share_away = max(0, 1 - run.local_gpus / (run.expert_parallel * run.tensor_parallel))
+    slowest = max(1 / run.link_bytes_per_second, share_away * run.gpus_per_node / network)
+    run.tensor_parallel_seconds += run.exchanged_bytes_per_token * tokens / run.model_parallel * slowest
+    spans = run.context_parallel * run.tensor_parallel > run.local_gpus
+    slowest = max(1 / run.link_bytes_per_second, run.gpus_per_node / network if spans else 0)
+    sent = run.context_bytes_per_token * tokens / run.model_parallel * slowest
+    run.context_parallel_seconds = max(0, sent - k.communication_overlap * run.attention_seconds)
+    run.gpu_seconds = run.matmul_seconds + run.attention_seconds + run.traffic_seconds
+    run.gpu_seconds += run.logits_seconds + run.dequantize_seconds
+    hidden = run.collective_seconds - k.communication_overlap * run.gpu_seconds
+    run.communication_seconds = max(hidden, k.communication_floor * run.collective_seconds)
+    run.communication_seconds += run.tensor_parallel_seconds + run.context_parallel_seconds
+    behind = k.host_overlap * run.gpu_seconds + run.communication_seconds
+    run.host_exposed_seconds = max(0, run.host_seconds - behind)
+    busy = run.gpu_seconds + run.host_exposed_seconds + run.communication_seconds + run.offload_seconds
+    busy *= 1 + k.waiting_per_doubling * math.log2(run.gpu_count) + (
+        k.waiting_per_node_doubling * math.log2(run.node_count)
+    )  # fmt: skip
+    busy *= 1 + k.bubble_share * (stages - 1) / run.grad_accum
+    run.step_seconds = busy + run.optimizer_seconds + run.host_per_step_seconds
+    run.tokens_per_second_per_gpu = tokens / run.step_seconds / run.model_parallel
+    terms = {
+        "matrix products": run.matmul_seconds, "attention": run.attention_seconds,
+        "memory traffic": run.traffic_seconds, "logits": run.logits_seconds,
+        "dequantization": run.dequantize_seconds, "host": run.host_exposed_seconds,
+        "communication": run.communication_seconds, "offload": run.offload_seconds,
+        "optimizer": run.optimizer_seconds,
+    }  # fmt: skip
+    run.bottleneck = max(terms, key=terms.__getitem__)
