@@ -43,7 +43,8 @@ def test_all_that_is_kept_of_a_held_price() -> None:
         source="acme",
         reason=RejectReason.PRICE_JUMP,
         detail="'H100 SXM' went from 2.00 to 8.00 USD; held until the market moves with it, until it has "
-        "been read for 5 days, or until a person confirms it under reviewed_prices in catalog/sources/acme.yaml",
+        "been read for 5 days, or until a person confirms it under reviewed_prices in "
+        "catalog/sources/acme.yaml",
         raw={
             "price_key": ["H100 SXM", None, 1, "on_demand", None, "eu", None, "gpu_hour", None],
             "native_price": "8.00",
