@@ -131,7 +131,5 @@ def test_every_machine_that_can_be_ranked_is_one_that_its_provider_sells(
 def test_no_captured_card_is_ranked_on_several_machines_without_a_known_network(
     captured: duckdb.DuckDBPyConnection,
 ) -> None:
-    joined = captured.execute(
-        "SELECT source, gpu_id FROM main.rentals WHERE node_count > 1 AND node_network_gbps IS NULL"
-    ).fetchall()
-    assert joined == []
+    query = "SELECT source, gpu_id FROM main.rentals WHERE node_count > 1 AND node_network_gbps IS NULL"
+    assert captured.execute(query).fetchall() == []
