@@ -18,6 +18,7 @@ from pipeline.contracts.offer import Continent, Offer
 from pipeline.home import paths
 from pipeline.home.paths import CATALOG_DIR
 from pipeline.refresh.ingest import read_answers
+from tests.offers.test_captured_sizes import CAPTURES, FILES
 from tests.sources.test_sources import PRICE_SOURCES, read_sample
 
 NAMES_NO_COUNTRY = {
@@ -32,22 +33,8 @@ NAMES_NO_COUNTRY = {
 }
 """Regions on pages that say no country."""
 
-CAPTURES = {
-    "aws_awsstatic_ondemand_us-east-1_2026-10.json": "aws",
-    "azure_retail_items_trimmedfields_2026-10.json": "azure",
-    "coreweave_pricing_gpu_section_2026-08-22.html": "coreweave",
-    "cudo_machine_types.json": "cudo",
-    "digitalocean_v2_sizes.json": "digitalocean",
-    "jarvislabs_server_meta.json": "jarvislabs",
-    "seeweb_plans_2026-08-19.json": "seeweb",
-    "vultr_plans_metal.json": "vultr",
-    "vultr_plans_vcg.json": "vultr",
-}
-"""Captured answers whose offers name regions, and their source."""
-
-CAPTURED = next(
-    (folder for parent in Path(__file__).parents if (folder := parent / "shared" / "captures").is_dir()), None
-)
+NAMING_REGIONS = ("aws", "azure", "coreweave", "cudo", "digitalocean", "jarvislabs", "seeweb", "vultr")
+"""Sources whose captured offers name regions."""
 
 ZONES = files("tzdata").joinpath("zoneinfo")
 OF_ZONES = {"Africa": "africa", "Asia": "asia", "Europe": "europe", "Australia": "oceania"}
@@ -164,18 +151,19 @@ def test_every_region_of_the_sample_pages_is_understood() -> None:
     assert {name: regions for name, regions in found.items() if regions} == {}
 
 
-@pytest.mark.skipif(CAPTURED is None, reason="no captured answers beside the project")
+@pytest.mark.skipif(CAPTURES is None, reason="no captured answers beside the project")
 def test_every_region_of_the_captures_is_understood() -> None:
-    assert CAPTURED is not None
+    assert CAPTURES is not None
     wrong = []
-    for name, source in CAPTURES.items():
-        facts = source_config(source)
+    for source in NAMING_REGIONS:
+        facts, at = source_config(source), datetime(2026, 10, 1, tzinfo=UTC)
         url = next(iter([request.url for request in facts.requests] or [facts.homepage]))
-        answer = Answer(url, (CAPTURED / name).read_bytes(), datetime(2026, 10, 1, tzinfo=UTC), "0" * 64)
-        offers = read_answers([answer], facts, {}).offers
-        if not any(offer.region for offer in offers) or unresolved(offers) - NAMES_NO_COUNTRY:
-            wrong.append((name, unresolved(offers)))
-    for location in json.loads((CAPTURED / "verda_locations.json").read_text(encoding="utf-8")):
+        for name in FILES[source]:
+            answer = Answer(url, (CAPTURES / name).read_bytes(), at, "0" * 64)
+            offers = read_answers([answer], facts, {}).offers
+            if not any(offer.region for offer in offers) or unresolved(offers) - NAMES_NO_COUNTRY:
+                wrong.append((name, unresolved(offers)))
+    for location in json.loads((CAPTURES / "verda_locations.json").read_text(encoding="utf-8")):
         if place_of("verda", location["code"]).country != location["country_code"]:
             wrong.append(location)
     assert wrong == []

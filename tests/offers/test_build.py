@@ -68,8 +68,8 @@ def test_listings_are_the_offers_and_rejects_of_the_table() -> None:
         for row in csv.DictReader(file):
             built = build_offers([listing(**facts_of(row["listing"]))], SOURCES[row["source"]])
             found = [
-                f"{each.gpu_id or each.match_status} {each.gpu_count:g} {each.size_evidence} {each.tier_class}"
-                for each in built.offers
+                f"{o.gpu_id or o.match_status} {o.gpu_count:g} {o.size_evidence} {o.tier_class}"
+                for o in built.offers
             ]
             found += [f"{each.reason.value}: {each.detail}" for each in built.rejects]
             wrong += [] if found == [row["answer"]] else [(row, found)]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.incidents import Incident
 from pipeline.contracts.outcome import Outcome
 from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
@@ -53,8 +53,9 @@ def offers_of(home: Home, source: str = "acme", name: str = "2026-08", table: st
     return file_of(home, Month(table, source, name))
 
 
-def told(incidents: list[Incident]) -> list[tuple[str, str | None, date | None, str | None, str, str]]:
-    return [(i.kind.value, i.source, i.day, i.path, i.reason, i.remedy) for i in incidents]
+def told(incidents: list[Incident]) -> list[tuple[str, str | None, date | None, str]]:
+    """Return the kind, the source, the day and the line of each incident."""
+    return [(i.kind.value, i.source, i.day, i.line()) for i in incidents]
 
 
 def contents(home: Home) -> list[object]:
@@ -79,17 +80,13 @@ def test_months_are_read_again_older_days_first(home: Home) -> None:
     read_again = ReadAgain(home)
     incidents = mend(home, found, read_again)
     assert read_again.asked == [(source, day) for day in (FIRST, SECOND) for source in ("acme", "other")]
-    names = [f"record/{place}/2026-08.parquet" for place in ("offers/acme", "rejects/other")]
+    paths = {
+        source: path.relative_to(home.root) for source, path in zip(("acme", "other"), spoilt, strict=True)
+    }
+    again = "2 days were read again from the archive"
     assert told(incidents) == [
-        (
-            "damaged_file",
-            name.split("/")[2],
-            None,
-            name,
-            REWRITTEN,
-            f"moved to damaged/{name}; 2 days were read again from the archive",
-        )
-        for name in names
+        ("damaged_file", source, None, f"{path}: {REWRITTEN}; moved to damaged/{path}; {again}")
+        for source, path in paths.items()
     ]
     assert sorted(told(kept_incidents(home))) == sorted(told(incidents))
     assert (contents(home), damages(home)) == (before, [])
@@ -142,20 +139,20 @@ def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
     missing = [
         Damage(offers_of(home), "offers", "acme", "it is gone", day=FIRST),
         Damage(offers_of(home), "offers", "acme", "it is gone", day=SECOND),
-        Damage(path, "exchange_rates", "", "they are gone", day=SECOND),
+        Damage(path, "exchange_rates", "", "it is gone", day=SECOND),
         Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=LATER),
     ]
     read_again = ReadAgain(home)
     incidents = mend(home, missing, read_again)
     assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("acme", SECOND), ("other", LATER)]
-    again, gone = "1 days were read again from the archive", "there was nothing to set aside"
+    again, gone = "1 days were read again from the archive", "it is gone; there was nothing to set aside"
     lost = "lost, as the archive gives nothing for them: 2026-09-01"
-    offers = "record/offers/{}/2026-08.parquet"
+    acme, other = (offers_of(home, source).relative_to(home.root) for source in ("acme", "other"))
     assert told(incidents) == [
-        ("missing_file", "acme", FIRST, offers.format("acme"), "it is gone", f"{gone}; {again}"),
-        ("missing_file", "acme", SECOND, offers.format("acme"), "it is gone", f"{gone}; {again}"),
-        ("missing_file", None, SECOND, "record/journal.sqlite", "they are gone", f"{gone}; {again}"),
-        ("missing_file", "other", LATER, offers.format("other"), "it is gone", f"{gone}; {lost}"),
+        ("missing_file", "acme", FIRST, f"{acme}: {gone}; {again}"),
+        ("missing_file", "acme", SECOND, f"{acme}: {gone}; {again}"),
+        ("missing_file", None, SECOND, f"record/journal.sqlite: {gone}; {again}"),
+        ("missing_file", "other", LATER, f"{other}: {gone}; {lost}"),
     ]
     assert contents(home) == before
     assert mend(home, missing, read_again) == []  # each is reported once
@@ -219,16 +216,8 @@ def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> N
     read_again = ReadAgain(home)
     (incident,) = mend(home, damages(home), read_again)
     kept = "kept in damaged/record/journal.sqlite; 8 of its entries could still be read"
-    assert told([incident]) == [
-        (
-            "damaged_file",
-            None,
-            None,
-            "record/journal.sqlite",
-            "an entry is not JSON",
-            f"{kept}; 3 days were read again from the archive; {LOST}",
-        )
-    ]
+    line = f"an entry is not JSON; {kept}; 3 days were read again from the archive; {LOST}"
+    assert told([incident]) == [("damaged_file", None, None, f"record/journal.sqlite: {line}")]
     assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("third", FIRST)]
     assert contents(home) == before
     assert (records.outcome("third", FIRST) or {})["attempt"] == unfinished
@@ -284,8 +273,8 @@ def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
         (home.root / stray).parent.mkdir(exist_ok=True)
         (home.root / stray).write_bytes(b"whatever")
     reported = report_strays(home)
-    words = ("it is not a file of the record", "ignored: move it elsewhere or remove it")
-    assert told(reported) == [(IncidentKind.STRAY_FILE.value, None, None, path, *words) for path in strays]
+    line = "{}: it is not a file of the record; ignored: move it elsewhere or remove it"
+    assert told(reported) == [("stray_file", None, None, line.format(path)) for path in strays]
     assert (report_strays(home), len(kept_incidents(home))) == ([], len(strays))
     assert all((home.root / stray).exists() for stray in strays)
     assert (contents(home), damages(home)) == (before, [])
