@@ -57,10 +57,7 @@ def test_the_completeness_of_a_reading() -> None:
 
 
 def test_a_reading_without_offers_names_the_commonest_reject() -> None:
-    rejects = [
-        *outside_bounds(1, detail="too dear"),
-        *outside_bounds(2, "missing_field", "without a price"),
-    ]
+    rejects = [*outside_bounds(1, detail="too dear"), *outside_bounds(2, "missing_field", "without a price")]
     assert check_reading([], config(), None, rejects) == Acceptance(
         False, "no offers were read; rejects: 3, missing_field: 2, for example: without a price"
     )

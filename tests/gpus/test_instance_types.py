@@ -43,8 +43,7 @@ def test_the_count_of_a_family() -> None:
 
 
 @pytest.mark.parametrize(
-    ("column", "value"),
-    [("pattern", "a("), ("sizes", "xlarge"), ("sizes", "xlarge:two"), ("sizes", "a:1:2")],
+    ("column", "value"), [("pattern", "a("), ("sizes", "xlarge"), ("sizes", "xlarge:two"), ("sizes", "a:1:2")]
 )
 def test_a_malformed_row_is_reported(
     column: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
