@@ -1,6 +1,5 @@
 """The journal: entries of many processes, one after the other, and a file of this layout or none."""
 
-import multiprocessing
 import sqlite3
 from contextlib import closing
 from datetime import date, timedelta
@@ -62,21 +61,6 @@ def test_the_hash_of_a_day_changes_with_its_entries_alone(home: Home) -> None:
     assert journal.digests("outcome", DAY) == {acme: seen[-1]}
     assert (len(set(seen)), {len(each) for each in seen}) == (3, {16})
     assert journal.digests("outcome", TOMORROW).keys() == {acme, SourceDay("acme", TOMORROW)}
-
-
-def _write(root: Path, source: str) -> None:
-    for number in range(50):
-        Journal(Home(root)).write("outcome", source, DAY, f"{number}", "{}")
-
-
-def test_processes_that_write_at_once_lose_nothing(home: Home) -> None:
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(home.root, source)) for source in "ab"]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert len(Journal(home).entries("outcome")) == 100
 
 
 def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
+from pipeline.record.journal import Journal
 from pipeline.record.months import (
     SCHEMAS,
     Day,
@@ -130,9 +131,11 @@ def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(
 def _write(root: Path, days: list[int]) -> None:
     for day in days:
         write_day(Home(root), "acme", date(2026, 8, day), frame(f"{day}"))
+        for number in range(4):
+            Journal(Home(root)).write("outcome", "acme", date(2026, 8, day), f"{number}", "{}")
 
 
-def test_processes_that_write_one_month_lose_no_day(home: Home) -> None:
+def test_processes_that_write_one_month_and_the_journal_lose_nothing(home: Home) -> None:
     context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_write, args=(home.root, list(range(s, 20, 2)))) for s in (1, 2)]
     for writer in writers:
@@ -140,6 +143,7 @@ def test_processes_that_write_one_month_lose_no_day(home: Home) -> None:
     for writer in writers:
         writer.join()
     assert prices(home) == {date(2026, 8, day): [f"{day:.2f}"] for day in range(1, 20)}
+    assert len(Journal(home).entries("outcome")) == 4 * 19
 
 
 def test_strays_are_named_and_ignored(home: Home) -> None:
