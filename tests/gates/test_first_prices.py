@@ -70,6 +70,8 @@ SEEN = seen(
     prices("h100-80gb", "on_demand", "3.70", source="lambda"),
     prices(A100, "on_demand", "2.20", source="lambda"),
     prices(A100, "serverless", "3.30", source="lambda"),
+    prices(H100, "serverless", "3.20", source="lambda"),
+    prices("l40s", "on_demand", "1.00", source="lambda"),
     prices("unlisted", "on_demand", "3.45", source="lambda"),
     prices(A100, "spot", "2.60", source="vultr"),
 )

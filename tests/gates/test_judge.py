@@ -37,9 +37,10 @@ def judged(
     expect: SourceConfig | None = None,
     day: date = DAY,
     answers: Sequence[Answer] = (),
+    outside: int = 1,
     **more: Any,
 ) -> tuple[Built, Acceptance]:
-    built = Built(list(offers), outside_bounds(1), ["a warning of the reader"])
+    built = Built(list(offers), outside_bounds(outside), ["a warning of the reader"])
     return judge(built, answers, expect or config(), day, records, **more)
 
 
@@ -78,6 +79,7 @@ def test_why_a_reading_is_refused(records: Records) -> None:
         "foreign": judged(records, many, answers=euros)[1].reason,
         "grown": judged(records, many)[1].reason,
         "usual": judged(records, many[:54])[1].reason,
+        "outside": judged(records, OTHERS, outside=2)[1].reason,
         "too few": judged(records, many[:8], config(rows_min=9))[1].reason,
     }
     assert reasons == {
@@ -85,6 +87,7 @@ def test_why_a_reading_is_refused(records: Records) -> None:
         "foreign": "https://acme.example/prices shows 3 amounts in EUR and 0 in USD, the currency of acme",
         "grown": "55 offers where the last 1 accepted readings had 4",
         "usual": None,
+        "outside": "2 of 5 prices are not between 0.01 and 40 USD per GPU-hour, as expected of this source",
         "too few": "8 offers, fewer than the 9 expected",
     }
     built, acceptance = judged(records, [offer("9.00", region=f"{n}") for n in range(4)])

@@ -60,6 +60,8 @@ def test_all_that_is_kept_of_a_held_price() -> None:
         source_url=CAPTURED.url,
         capture_sha256=CAPTURED.sha256,
     )
+    (mixed_up,) = screened(offers_in("2.860"), offers_in("3.290 | 2.860 price_kind=spot")).rejects
+    assert mixed_up.raw["before"]["native_price"] == "3.290"
     # Only a jump of a known offer may be released by the market.
     for now in ("2.00 native_currency=EUR", "9.00 raw_label=new"):
         (reject,) = screened(offers_in(now), [offer("2.00")]).rejects
@@ -80,6 +82,19 @@ def test_a_source_fails_when_more_than_half_of_its_prices_are_held() -> None:
         found[compared, jumped] = result.failure
     text = "{1} of {0} compared prices are not believed (price_jump): The price moved too far at once."
     assert found == {case: text.format(*case) if failing else None for case, failing in fails.items()}
+
+
+def test_new_offers_that_can_be_compared_count_for_that() -> None:
+    """With vanished offers, or with prices that are still held."""
+    now = offers_in("1.00 raw_label=a | 2.00 raw_label=b")
+    spot = [each.model_copy(update={"price_kind": "spot", "raw_label": f"{n}"}) for n, each in enumerate(now)]
+    held = {
+        price_key(each): HeldPrice(RejectReason.CURRENCY_CHANGED, each.native_price, YESTERDAY, 1)
+        for each in now
+    }
+    for history in (History(spot, YESTERDAY), History((), YESTERDAY, held)):
+        failure = screen(now, history, config(), DAY).failure
+        assert (failure or "").startswith("2 of 2 compared prices are not believed")
 
 
 def moved(*factors: str, kind: str = "on_demand", **changes: Any) -> Screened:

@@ -110,6 +110,10 @@ def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
     assert why_in_another_currency([dollars, euros], config()) == expected["€2,00 €3,00 €4,00"]
     mixed = replace(CAPTURED, body="$1 $2 and €1 €2 €3".encode())
     assert " shows 3 amounts in EUR and 2 in USD," in (why_in_another_currency([mixed], config()) or "")
+    american = replace(asked["€2,00 €3,00 €4,00"], url="https://api.us.ovhcloud.com/list")
+    assert " shows 3 amounts in EUR and 0 in USD," in (
+        why_in_another_currency([american], source_config("ovh")) or ""
+    )
     saved = replace(CAPTURED, body="₹2 ₹3 ₹4".encode(), url="https://saved.example/list")
     assert "0 in EUR or USD, the currency of ovh" in (
         why_in_another_currency([saved], source_config("ovh")) or ""

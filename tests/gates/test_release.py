@@ -184,6 +184,7 @@ def test_held_prices_are_looked_up_in_the_latest_readings_only(records: Records)
     jump = screened([offer("8.00")], [offer("2.00")]).rejects
     for age in range(1, THRESHOLDS.history_readings + 1):
         records.write_rejects(DAY - timedelta(days=age), "acme", jump if age == 30 else [])
+        records.write_rejects(DAY - timedelta(days=age), "other", [])
     assert read_history(records, "acme", DAY).held.keys() == {price_key(offer())}
     records.write_rejects(DAY, "acme", [])
     assert read_history(records, "acme", DAY + timedelta(days=1)).held == {}

@@ -24,6 +24,7 @@ from pipeline.record.months import (
     strays,
     write_days,
 )
+from pipeline.record.records import Records
 from tests.offers.builders import offer
 from tests.record.builders import REWRITTEN, rewritten
 
@@ -130,7 +131,7 @@ def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(
 
 def _write(root: Path, days: list[int]) -> None:
     for day in days:
-        write_day(Home(root), "acme", date(2026, 8, day), frame(f"{day}"))
+        Records(Home(root)).write_accepted(date(2026, 8, day), "acme", [offer(f"{day}")])
         for number in range(4):
             Journal(Home(root)).write("outcome", "acme", date(2026, 8, day), f"{number}", "{}")
 
