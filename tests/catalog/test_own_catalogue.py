@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,8 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.refresh import refresh
-from pipeline.warehouse.build import build
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load import load_own
-from pipeline.warehouse.plan_cache import kept_file
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
 from tests.nightly.stress.homes import small_catalogue
@@ -32,10 +30,10 @@ LABEL = "vbm-96c-1024gb-8-zz9-gpu"
 JOBS = "workload,model,method,tokens\n"
 
 
-def gpu(gpu_id: str = "mine-48gb", like: str = "l40s", **changes: object) -> str:
-    """A line of gpus.csv: the specifications of a card of the catalogue under another name."""
-    (found,) = (row for row in catalog_rows("gpus.csv") if row["gpu_id"] == like)
-    cells = {**found, "gpu_id": gpu_id, "labels": ""} | changes
+def gpu(name: str = "mine-48gb", **changes: object) -> str:
+    """Return a line of gpus.csv: the specifications of an L40S under another name."""
+    (found,) = (row for row in catalog_rows("gpus.csv") if row["gpu_id"] == "l40s")
+    cells = {**found, "gpu_id": name, "labels": ""} | changes
     cells |= {"source": "", "notes": ""}
     return ",".join(str(cells[column]) for column in COLUMNS)
 
@@ -49,49 +47,51 @@ def home(tmp_path: Path) -> Home:
 # ------------------------------------------------------------------ what a file may say
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"gpu_id": "h200-sxm-141gb"}, "is the name of a GPU of the catalogue, which is used"),
-        ({"gpu_id": "My GPU"}, "gpu_id: 'My GPU' is not a name"),
-        ({"memory_gb": "-1"}, "memory_gb: Input should be greater than 0"),
-        ({"memory_gb": "nan"}, "memory_gb: Input should be"),
-        ({"bandwidth_gb_s": ""}, "bandwidth_gb_s: Field required"),
-        ({"vendor": "acme"}, "vendor: Input should be 'nvidia', 'amd' or 'intel'"),
-        ({"nvlink_gb_s": "600"}, "nvlink_gb_s and nvlink_topology belong together"),
-        ({"usable_memory_gib": "90"}, "usable_memory_gib is 90, of 48 GB"),
-    ],
-)
-def test_a_gpu_that_cannot_be_is_named_and_the_others_are_read(
-    home: Home, changes: dict[str, object], words: str
-) -> None:
-    home.gpus.write_text("\n".join([GPUS, gpu(**{"gpu_id": "bad"} | changes), gpu("good"), ""]))  # type: ignore[arg-type]
+def test_gpus_that_cannot_be_are_named_and_the_others_are_read(home: Home) -> None:
+    wrong: dict[str, dict[str, object]] = {
+        "'l40s' is the name of a GPU of the catalogue, which is used": {"gpu_id": "l40s"},
+        "'good' is the name of another row, which is used": {"gpu_id": "good"},
+        "gpu_id: 'My GPU' is not a name: up to 80 lower-case letters, digits, dots, dashes and underscores, "
+        "a letter or digit first": {"gpu_id": "My GPU"},
+        "memory_gb: Input should be greater than 0": {"memory_gb": "-1"},
+        "bandwidth_gb_s: Field required": {"bandwidth_gb_s": ""},
+        "vendor: Input should be 'nvidia', 'amd' or 'intel'": {"vendor": "acme"},
+        "nvlink_gb_s and nvlink_topology belong together: give both or neither": {"nvlink_gb_s": "600"},
+        "usable_memory_gib is 90, of 48 GB": {"usable_memory_gib": "90"},
+        "gemm_bf16_measured_tflops is 900, above bf16_dense_tflops": {"gemm_bf16_measured_tflops": "900"},
+        "tdp_w: Input should be a finite number": {"tdp_w": "inf"},
+    }
+    lines = [gpu(f"bad-{n}", **change) for n, change in enumerate(wrong.values())]
+    home.gpus.write_text("\n".join([GPUS, gpu("good"), *lines, ""]))
     found = read_own_catalogue(home)
     assert [each.gpu_id for each in found.gpus] == ["good"]
-    ((file, problem),) = found.problems
-    assert file == home.gpus
-    assert problem.startswith(f"{home.gpus}, line 2: skipped: ")
-    assert words in problem
+    assert found.problems == [
+        (home.gpus, f"{home.gpus}, line {line}: skipped: {problem}")
+        for line, problem in enumerate(wrong, start=3)
+    ]
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("llama-3.1-8b-lora-100m,llama-3.1-8b,lora,1M", "is the name of a workload of the catalogue"),
-        ("bad,llama-3.1-8b,sft,1M", "method: Input should be"),
-        ("bad,llama-3.1-8b,lora,many", "'many' is not a number such as 100M"),
-        ("bad,llama-3.1-8b,lora,", "tokens: Field required"),
-        ("bad,lama-3.1-8b,lora,1M", "model 'lama-3.1-8b' is not known: did you mean 'llama-3.1-8b'?"),
-    ],
-)
-def test_a_workload_that_cannot_be_is_named_and_the_others_are_read(
-    home: Home, line: str, words: str
-) -> None:
-    home.workloads.write_text(f"{JOBS}{line}\ngood,llama-3.1-8b,qlora,40M\n")
+def test_workloads_that_cannot_be_are_named_and_the_others_are_read(home: Home) -> None:
+    wrong = [
+        "llama-3.1-8b-lora-100m,llama-3.1-8b,lora,1M",
+        "sft,llama-3.1-8b,sft,1M",
+        "many,llama-3.1-8b,lora,many",
+        "none,llama-3.1-8b,lora,",
+        "llama,lama-3.1-8b,lora,1M",
+        "other,nothing,lora,1M",
+    ]
+    problems = [
+        "line 2: skipped: 'llama-3.1-8b-lora-100m' is the name of a workload of the catalogue, which is used",
+        "line 3: skipped: method: Input should be 'full', 'lora', 'qlora' or 'pretrain'",
+        "line 4: skipped: tokens: Value error, 'many' is not a number such as 100M",
+        "line 5: skipped: tokens: Field required",
+        "llama: skipped: model 'lama-3.1-8b' is not known: did you mean 'llama-3.1-8b'?",
+        "other: skipped: model 'nothing' is not known",
+    ]
+    home.workloads.write_text("\n".join([JOBS.strip(), *wrong, "good,llama-3.1-8b,qlora,40M", ""]))
     found = read_own_catalogue(home)
     assert [job.workload for job in found.workloads] == ["good"]
-    ((_, problem),) = found.problems
-    assert words in problem
+    assert found.problems == [(home.workloads, f"{home.workloads}, {problem}") for problem in problems]
 
 
 def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) -> None:
@@ -149,20 +149,6 @@ def test_a_workload_is_read_as_the_table_workloads_has_it(home: Home) -> None:
     assert "line 3: skipped: tokens is 1.21e+08, but its examples and epochs give" in problem
 
 
-def test_a_row_of_the_table_gpus_is_one_of_your_own_under_another_name(home: Home, sample_home: Home) -> None:
-    """As docs/how-to/own-catalogue.md copies it, with columns that are not the user's to say."""
-    query = (
-        "SELECT * REPLACE ('mine-96gb' AS gpu_id, 96 AS memory_gb, 94 AS usable_memory_gib),"
-        " 'L40S 96GB|L40S-X2' AS labels FROM gpus WHERE gpu_id = 'l40s'"
-    )
-    home.gpus.write_text(gpufare("sql", query, "--format", "csv", home=sample_home).stdout)
-    found = read_own_catalogue(home)
-    assert not found.problems
-    (mine,) = found.gpus
-    assert (mine.gpu_id, mine.memory_gb, mine.usable_memory_gib) == ("mine-96gb", 96, 94)
-    assert found.labels() == {"l40s 96gb": "mine-96gb", "l40s-x2": "mine-96gb"}
-
-
 def test_the_doctor_names_the_rows_that_cannot_be_used(home: Home) -> None:
     home.gpus.write_text(f"{GPUS}\n{gpu()}\n{gpu('bad', vendor='acme')}\n")
     said = gpufare("doctor", home=home).stdout
@@ -197,68 +183,27 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, 
         yield home, report
 
 
-def test_own_workloads_are_ranked_with_the_others(published: tuple[Home, Any]) -> None:
-    home, _ = published
-    with reader(home.published) as connection:
-        ranked = ask(
-            connection,
-            "SELECT DISTINCT workload FROM cheapest_gpu_per_workload"
-            " WHERE workload IN ('support-bot', 'long-bot') ORDER BY 1",
-        ).rows
-        recorded = ask(
-            connection, "SELECT count(*) > 0 FROM ranking_history WHERE workload = 'support-bot'"
-        ).rows
-        why_not = ask(
-            connection, "SELECT count(*) > 0 FROM why_not WHERE model = 'phi-4' AND method = 'lora'"
-        ).rows
-    assert (ranked, recorded, why_not) == ([("long-bot",), ("support-bot",)], [(True,)], [(True,)])
-
-
-def test_own_gpus_are_planned_and_marked(published: tuple[Home, Any]) -> None:
-    home, _ = published
-    with reader(home.published) as connection:
-        ((confidence, plans),) = ask(
-            connection,
-            "SELECT any_value(g.confidence), count(*) FROM gpus AS g JOIN plans AS p USING (gpu_id)"
-            " WHERE gpu_id = 'zz9' AND p.verdict = 'fits'",
-        ).rows
-    assert confidence == "own"
-    assert plans > 0
-
-
 OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
 
 
-def test_offers_of_own_labels_are_of_own_gpus(published: tuple[Home, Any]) -> None:
-    home, _ = published
-    with reader(home.published) as connection:
-        assert ask(connection, OF_LABEL, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
-        (priced,) = ask(connection, "SELECT on_demand_provider FROM gpu_compare WHERE gpu_id = 'zz9'").rows
-    assert priced == ("Vultr",)
-
-
-@pytest.mark.slow
-def test_rows_that_would_stop_a_publication_are_skipped(
-    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_own_workloads_and_gpus_are_ranked_planned_and_priced_with_the_others(
+    published: tuple[Home, Any],
 ) -> None:
-    """Here by a check that forbids one of them. What the record said of its offers is then said again."""
     home, _ = published
-    monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
-    monkeypatch.setattr(paths, "SQL_DIR", Path(shutil.copytree(paths.SQL_DIR, tmp_path / "sql")))
-    check = "-- fail: there is a bot\nFROM main.workloads WHERE workload = 'support-bot'\n"
-    (tmp_path / "sql" / "checks" / "no_bots.sql").write_text(check)
-    later = Home(Path(shutil.copytree(home.root, tmp_path / "later")))
-    report = build(tmp_path / "without.duckdb", later, DAY, NOW)
-    said = [incident.line() for incident in report.incidents]
-    assert any(
-        line.startswith("models.csv, gpus.csv, workloads.csv: nothing of it can be used:")
-        and "there is a bot" in line
-        for line in said
-    ), said
-    with reader(tmp_path / "without.duckdb") as connection:
-        assert ask(connection, "FROM workloads WHERE workload = 'support-bot'").rows == []
-        ((gpu_id, status, _),) = ask(connection, OF_LABEL, [LABEL]).rows
-    assert (gpu_id, status) == (None, "unknown")
+    answers: dict[str, list[tuple[Any, ...]]] = {
+        "SELECT DISTINCT workload FROM cheapest_gpu_per_workload WHERE workload LIKE '%-bot' ORDER BY 1": [
+            ("long-bot",),
+            ("support-bot",),
+        ],
+        "SELECT count(*) > 0 FROM ranking_history WHERE workload = 'support-bot'": [(True,)],
+        "SELECT count(*) > 0 FROM why_not WHERE model = 'phi-4' AND method = 'lora'": [(True,)],
+        "SELECT confidence FROM gpus WHERE gpu_id = 'zz9'": [("own",)],
+        "SELECT count(*) > 0 FROM plans WHERE gpu_id = 'zz9' AND verdict = 'fits'": [(True,)],
+        "SELECT on_demand_provider FROM gpu_compare WHERE gpu_id = 'zz9'": [("Vultr",)],
+    }
+    with reader(home.published) as connection:
+        assert {query: ask(connection, query).rows for query in answers} == answers
+        assert ask(connection, OF_LABEL, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
 
 
 def test_refresh_reports_unusable_rows(published: tuple[Home, Any]) -> None:
@@ -270,13 +215,17 @@ def test_refresh_reports_unusable_rows(published: tuple[Home, Any]) -> None:
     assert kinds == {"own_catalogue"}
 
 
-def test_a_next_build_begins_where_this_one_ended(
-    published: tuple[Home, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_row_of_the_table_gpus_is_one_of_your_own_under_another_name(
+    home: Home, published: tuple[Home, Any]
 ) -> None:
-    home, _ = published
-    monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
-    kept = kept_file(home, read_own_catalogue(home))
-    assert kept is not None
-    assert kept_file(home, OwnCatalogue()) is None
-    build(tmp_path / "again.duckdb", home, DAY, NOW + timedelta(hours=1))
-    assert kept_file(home, read_own_catalogue(home)) == kept
+    """As docs/how-to/own-catalogue.md copies it, with columns that are not the user's to say."""
+    query = (
+        "SELECT * REPLACE ('mine-96gb' AS gpu_id, 96 AS memory_gb, 94 AS usable_memory_gib),"
+        " 'L40S 96GB|L40S-X2' AS labels FROM gpus WHERE gpu_id = 'l40s'"
+    )
+    home.gpus.write_text(gpufare("sql", query, "--format", "csv", home=published[0]).stdout)
+    found = read_own_catalogue(home)
+    assert not found.problems
+    (mine,) = found.gpus
+    assert (mine.gpu_id, mine.memory_gb, mine.usable_memory_gib) == ("mine-96gb", 96, 94)
+    assert found.labels() == {"l40s 96gb": "mine-96gb", "l40s-x2": "mine-96gb"}

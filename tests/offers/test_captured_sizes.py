@@ -3,6 +3,8 @@
 The captures lie beside the checkout and are no part of the project: without them there is nothing to test.
 """
 
+import csv
+from collections import defaultdict
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -28,50 +30,20 @@ CAPTURES = next(
 )
 DAY = date(2026, 10, 1)
 
-FILES = {
-    "runpod": ["runpod_gpuTypes_2026-09-29.json"],
-    "lambda": ["lambda_1cc_tabs_2026-08-22.html"],
-    "coreweave": ["coreweave_pricing_gpu_section_2026-08-22.html"],
-    "aws": ["aws_awsstatic_ondemand_us-east-1_2026-10.json"],
-    "azure": ["azure_retail_items_trimmedfields_2026-10.json"],
-    "oci": ["oracle_products_2026-10-01.json", "oci_cloudestimator_shapes.json"],
-    "vast": ["vast_offers_trimmedfields_2026-10.json"],
-    "scaleway": ["scaleway_products_servers_2026-08-22.json"],
-    "nebius": ["nebius_highlight_table_block_2026-08-22.json"],
-    "verda": ["verda_pricing_jsonld_2026-08-22.html"],
-    "vultr": ["vultr_plans_vcg.json", "vultr_plans_metal.json"],
-    "cudo": ["cudo_machine_types.json"],
-    "digitalocean": ["digitalocean_v2_sizes.json"],
-    "jarvislabs": ["jarvislabs_server_meta.json"],
-    "civo": ["civo_l40s_table_2026-08-22.html"],
-    "hotaisle": ["hotaisle_pricing_2026-08-22.html"],
-    "massedcompute": ["massedcompute_pricing_rsc_2026-08-22.txt"],
-    "seeweb": ["seeweb_plans_2026-08-19.json"],
-}
 
-BARE_METAL = {"h100-sxm-80gb", "h200-sxm-141gb", "b200-sxm-180gb", "b300-sxm-288gb", "mi300x", "mi355x"}
-SOLD: dict[tuple[str, str], set[int]] = {
-    # Names of Oracle's shapes: BM.GPU.H100.8, BM.GPU.L40S.4, VM.GPU.A10.1 and so on.
-    **{("oci", card): {8} for card in (*BARE_METAL, "a100-sxm-40gb", "a100-sxm-80gb", "rtx-pro-6000")},
-    **{("oci", card): {4} for card in ("l40s", "gb200", "gb300")},
-    ("oci", "a10"): {1, 2, 4},
-    ("oci", "v100-sxm-16gb"): {1, 2, 4, 8},
-    ("oci", "p100-16gb"): {1, 2},
-    # Nebius's presets: 1gpu-16vcpu-200gb and 8gpu-128vcpu-1600gb; L40S also with two and four.
-    **{("nebius", card): {1, 8} for card in BARE_METAL},
-    ("nebius", "l40s"): {1, 2, 4},
-    ("nebius", "rtx-pro-6000"): {1, 2, 4, 8},
-    # Lambda's 1-Click Clusters are made of its largest machines.
-    ("lambda", "b200-sxm-180gb"): {8},
-    # RunPod's maxGpuCount of these cards.
-    **{("runpod", card): set(range(1, 9)) for card in BARE_METAL},
-    ("runpod", "rtx-a4500"): {1, 2, 3, 4},
-    ("cudo", "rtx-3080-10gb"): set(range(1, 6)),
-    ("cudo", "rtx-a5000"): set(range(1, 5)),
-    ("jarvislabs", "a100-80gb"): set(range(1, 9)),
-    ("jarvislabs", "h100-80gb"): set(range(1, 9)),
-    ("jarvislabs", "l4"): set(range(1, 9)),
-    ("jarvislabs", "rtx-pro-6000"): set(range(1, 9)),
+def table(name: str) -> list[dict[str, str]]:
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+FILES: dict[str, list[str]] = defaultdict(list)
+for _row in table("captured_files.csv"):
+    FILES[_row["source"]].append(_row["file"])
+
+SOLD = {
+    (row["source"], gpu_id): set(map(int, row["gpu_counts"].split()))
+    for row in table("sold_machines.csv")
+    for gpu_id in row["gpu_ids"].split()
 }
 """Where prices are per GPU, what the providers' own names of machines and documentation say; elsewhere each
 offer is a machine."""
@@ -131,7 +103,5 @@ def test_every_machine_that_can_be_ranked_is_one_that_its_provider_sells(
 def test_no_captured_card_is_ranked_on_several_machines_without_a_known_network(
     captured: duckdb.DuckDBPyConnection,
 ) -> None:
-    joined = captured.execute(
-        "SELECT source, gpu_id FROM main.rentals WHERE node_count > 1 AND node_network_gbps IS NULL"
-    ).fetchall()
-    assert joined == []
+    query = "SELECT source, gpu_id FROM main.rentals WHERE node_count > 1 AND node_network_gbps IS NULL"
+    assert captured.execute(query).fetchall() == []

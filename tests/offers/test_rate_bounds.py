@@ -1,4 +1,4 @@
-"""The bounds of a jump and of the age of exchange rates, through the daily job."""
+"""The bounds of exchange rates, through a refresh."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -18,37 +18,37 @@ PAGE = """<gesmes:Envelope xmlns:gesmes="http://www.gesmes.org/xml/2002-08-01"
 <Cube currency="USD" rate="{usd}"/></Cube></Cube></gesmes:Envelope>"""
 
 
-def read_rates(tmp_path: Path, day: date, usd: str, rate_date: date | None = None) -> dict[str, Any]:
-    """Let the daily job read one page of the ECB and return the outcome."""
-    pages = tmp_path / f"pages-{day}"
-    (pages / "ecb").mkdir(parents=True)
-    (pages / "ecb" / "eurofxref-daily.xml").write_text(PAGE.format(day=rate_date or day, usd=usd))
-    home = Home(tmp_path / "home")
-    refresh(home, day=day, sources=["ecb"], pages=str(pages), environment={})
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def read_rates(home: Home, usd: str, day: date = DAY, rate_date: date | None = None) -> dict[str, Any]:
+    """Refresh one page of the ECB and return the outcome."""
+    page = home.root.parent / f"pages-{day}" / "ecb" / "eurofxref-daily.xml"
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(PAGE.format(day=rate_date or day, usd=usd))
+    refresh(home, day=day, sources=["ecb"], pages=str(page.parents[1]), environment={})
     return Records(home).outcome("ecb", day) or {}
 
 
-@pytest.mark.parametrize(
-    ("now", "accepted"), [("1.5", True), ("1.5001", False), ("0.9", True), ("0.8999", False)]
-)
-def test_a_rate_may_move_by_exactly_a_quarter(tmp_path: Path, now: str, accepted: bool) -> None:
-    assert read_rates(tmp_path, DAY, "1.2")["accepted"]
-    tomorrow = DAY + timedelta(days=1)
-    assert read_rates(tmp_path, tomorrow, now)["accepted"] is accepted
-    euro = Records(Home(tmp_path / "home")).usd_rates(tomorrow)["EUR"]
-    assert euro.usd == Decimal(now if accepted else "1.2")
-
-
-@pytest.mark.parametrize(("days_later", "accepted"), [(8, False), (9, True)])
-def test_rates_older_than_a_week_are_not_compared(tmp_path: Path, days_later: int, accepted: bool) -> None:
-    read_rates(tmp_path, DAY, "0.9")
-    assert read_rates(tmp_path, DAY + timedelta(days=days_later), "1.5")["accepted"] is accepted
+def test_a_rate_may_move_by_exactly_a_quarter(home: Home) -> None:
+    """Up and down, within a week."""
+    read_rates(home, "1.2")
+    moves = {"1.5001": False, "0.8999": False, "1.5": True}
+    found = {}
+    for number, now in enumerate(moves, start=1):
+        day = DAY + timedelta(days=number)
+        found[now] = read_rates(home, now, day)["accepted"]
+        assert Records(home).usd_rates(day)["EUR"].usd == Decimal(now if found[now] else "1.2")
+    assert found == moves
+    assert read_rates(home, "0.9", DAY + timedelta(days=11))["accepted"] is False
+    assert read_rates(home, "0.9", DAY + timedelta(days=12))["accepted"] is True
 
 
 @pytest.mark.parametrize(("age_days", "warned"), [(7, False), (8, True)])
 def test_rates_published_more_than_a_week_ago_are_read_with_a_warning(
-    tmp_path: Path, age_days: int, warned: bool
+    home: Home, age_days: int, warned: bool
 ) -> None:
-    outcome = read_rates(tmp_path, DAY, "1.2", rate_date=DAY - timedelta(days=age_days))
-    assert outcome["accepted"]
-    assert bool(outcome["warnings"]) is warned
+    outcome = read_rates(home, "1.2", rate_date=DAY - timedelta(days=age_days))
+    assert (outcome["accepted"], bool(outcome["warnings"])) == (True, warned)

@@ -2,69 +2,118 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.record.incidents import cause_of, kept_incidents, report_incident
-from pipeline.record.journal import Journal
+from pipeline.record.damage import RecordError
+from pipeline.record.incidents import MAX_TEXT_CHARACTERS, cause_of, kept_incidents, report_incident
+from pipeline.record.journal import Entry, Journal
 
-AT = datetime(2026, 8, 22, 6, tzinfo=UTC)
+AT = datetime(2026, 8, 22, 23, tzinfo=UTC)
 
 
-def incident(kind: IncidentKind = IncidentKind.DAMAGED_FILE, at: datetime = AT) -> Incident:
-    return Incident(
-        at=at,
-        kind=kind,
-        day=date(2026, 8, 21),
-        source="acme",
-        path="offers/acme/2026-08-21.parquet",
-        reason="it is empty\x1b[31m",
-        remedy="read again from the archive",
+def incident(kind: IncidentKind = IncidentKind.DAMAGED_FILE, **changes: Any) -> Incident:
+    facts: dict[str, Any] = {
+        "at": AT,
+        "day": date(2026, 8, 21),
+        "source": "acme",
+        "path": "offers/acme\x1b/2026-08-21.parquet",
+        "reason": "it is empty\x1b[31m",
+        "remedy": "read again\x07 from the archive",
+    }
+    return Incident(kind=kind, **facts | changes)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def entries(home: Home) -> list[Entry]:
+    return Journal(home).entries("incident")
+
+
+def test_an_incident_is_kept_as_plain_text(home: Home) -> None:
+    assert report_incident(home, incident())
+    (entry,) = entries(home)
+    assert (entry.source, entry.day, len(entry.name.split()[0])) == ("acme", date(2026, 8, 22), 12)
+    assert json.loads(entry.content) == {
+        "noticed_at": "2026-08-22 23:00:00+00:00",
+        "at": "2026-08-22 23:00:00+00:00",
+        "kind": "damaged_file",
+        "sentence": IncidentKind.DAMAGED_FILE.sentence,
+        "day": "2026-08-21",
+        "source": "acme",
+        "path": "offers/acme\ufffd/2026-08-21.parquet",
+        "reason": "it is empty\ufffd[31m",
+        "remedy": "read again\ufffd from the archive",
+    }
+    longest = "x" * MAX_TEXT_CHARACTERS
+    report_incident(
+        home, incident(reason=longest + "y", remedy=longest + "y", source=None, path=None, day=None)
+    )
+    kept = json.loads(entries(home)[0].content)
+    assert (kept["reason"], kept["remedy"], kept["path"], entries(home)[0].source) == (
+        longest,
+        longest,
+        None,
+        "",
     )
 
 
-def kept(home: Home) -> list[dict[str, object]]:
-    return [json.loads(entry.content) for entry in Journal(home).entries("incident")]
+def test_incidents_come_back_as_they_were_oldest_first(home: Home) -> None:
+    assert kept_incidents(home) == []
+    plain: dict[str, Any] = {"path": "a", "reason": "it is empty", "remedy": "read again"}
+    later = incident(
+        IncidentKind.UNWRITABLE, at=AT + timedelta(hours=2), **plain | {"day": None, "source": None}
+    )
+    first = incident(**plain | {"source": "zebra"})
+    for each in (later, first):
+        report_incident(home, each)
+    assert kept_incidents(home) == [first, later]
+    Journal(home).write("incident", "", AT.date(), "x", '{"kind": "none"}')
+    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged"):
+        kept_incidents(home)
 
 
-def test_an_incident_is_kept_as_plain_text(tmp_path: Path) -> None:
-    report_incident(Home(tmp_path), incident())
-    (row,) = kept(Home(tmp_path))
-    assert (row["kind"], row["source"], row["day"]) == ("damaged_file", "acme", "2026-08-21")
-    assert row["sentence"] == IncidentKind.DAMAGED_FILE.sentence
-    assert row["reason"] == "it is empty\ufffd[31m"
-
-
-def test_incidents_come_back_as_they_were(tmp_path: Path) -> None:
-    home = Home(tmp_path)
+def test_a_cause_is_the_same_as_kept_and_another_for_each_of_its_facts(home: Home) -> None:
     report_incident(home, incident())
-    later = incident(IncidentKind.UNWRITABLE, AT.replace(hour=7))
-    report_incident(home, later)
-    assert [each.at for each in kept_incidents(home)] == [AT, later.at]
-    kept_later = kept_incidents(home)[-1]
-    assert (kept_later.kind, kept_later.day, kept_later.path) == (later.kind, later.day, later.path)
-
-
-def test_a_cause_is_the_same_as_kept_and_another_for_another_reason(tmp_path: Path) -> None:
-    report_incident(Home(tmp_path), incident())
-    (found,) = kept_incidents(Home(tmp_path))
+    (found,) = kept_incidents(home)
     assert cause_of(found) == cause_of(incident())
-    assert cause_of(replace(incident(), reason="line 7: no number")) != cause_of(found)
+    changes: list[dict[str, Any]] = [
+        {"kind": IncidentKind.STRAY_FILE},
+        {"path": None},
+        {"source": "other"},
+        {"day": None},
+        {"reason": "line 7: no number"},
+    ]
+    others = {cause_of(replace(incident(), **change)) for change in changes}
+    assert len({cause_of(found), *others}) == len(changes) + 1
+    assert cause_of(replace(incident(), remedy="another", at=AT + timedelta(days=1))) == cause_of(found)
+    long = "x" * MAX_TEXT_CHARACTERS
+    assert cause_of(incident(reason=long + "y")) == cause_of(incident(reason=long))
 
 
-@pytest.mark.parametrize(("kind", "times"), [(IncidentKind.DAMAGED_FILE, 2), (IncidentKind.STRAY_FILE, 1)])
-def test_a_cause_that_stays_in_place_is_reported_once(kind: IncidentKind, times: int, tmp_path: Path) -> None:
-    for at in (AT, AT.replace(day=23)):
-        report_incident(Home(tmp_path), incident(kind, at))
-    assert len(kept(Home(tmp_path))) == times
+def test_a_cause_that_stays_in_place_is_kept_once(home: Home) -> None:
+    later = {"at": AT + timedelta(days=1)}
+    lasting = IncidentKind.STRAY_FILE
+    assert [report_incident(home, incident(lasting, **each)) for each in ({}, later)] == [True, False]
+    assert report_incident(home, incident(lasting, reason="another"))
+    assert [report_incident(home, incident(**each)) for each in ({}, later)] == [True, True]
+    assert len(entries(home)) == 4
 
 
-def test_an_incident_that_cannot_be_kept_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "record").write_text("a file where the folder belongs")
-    report_incident(Home(tmp_path), incident())
-    assert "offers/acme/2026-08-21.parquet: it is empty" in caplog.text
-    assert str(tmp_path / "record") in caplog.text
+def test_an_incident_that_cannot_be_kept_is_logged(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    (home.root / "record").write_text("a file where the folder belongs")
+    assert report_incident(home, incident())
+    (line,) = caplog.messages
+    assert line.startswith(
+        "offers/acme\ufffd/2026-08-21.parquet: it is empty\ufffd[31m; read again\ufffd from the archive "
+        "(not kept: "
+    )
+    assert str(home.root / "record") in line

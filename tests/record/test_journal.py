@@ -1,22 +1,22 @@
 """The journal: entries of many processes, one after the other, and a file of this layout or none."""
 
-import multiprocessing
 import sqlite3
 from contextlib import closing
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from pipeline.home.disk import UnwritableError
+from pipeline.home.disk import UnwritableError, stamp_of
 from pipeline.home.paths import Home
-from pipeline.record.damage import RecordError
+from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import LAYOUT, Entry, HomeLayoutError, Journal, read_each
-from pipeline.record.months import months
+from pipeline.record.months import SourceDay, months
 from pipeline.record.records import Records
 from tests.offers.builders import offer
 
 DAY = date(2026, 8, 22)
+TOMORROW = DAY + timedelta(days=1)
 
 
 @pytest.fixture
@@ -24,36 +24,43 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-def test_an_entry_that_is_written_again_replaces_the_one_before(home: Home) -> None:
+def test_entries_are_kept_by_kind_source_day_and_name(home: Home) -> None:
     journal = Journal(home)
+    assert (journal.entries("outcome"), journal.days("outcome"), journal.sources()) == ([], [], set())
+    assert (journal.damage(), home.record.exists()) == (None, False)
     journal.write("outcome", "acme", DAY, "1", '{"a": 1}')
     journal.write("outcome", "other", DAY, "1", "{}")
+    journal.write("outcome", "acme", TOMORROW, "1", "{}")
+    journal.write("outcome", "acme", DAY, "0", "{}")
+    journal.write("incident", "third", DAY, "1", "{}")
     journal.write("outcome", "acme", DAY, "1", '{"a": 2}')
-    assert [entry.content for entry in journal.entries("outcome")] == ['{"a": 2}', "{}"]
-    assert [entry.source for entry in journal.entries("outcome")] == ["acme", "other"]
-    assert journal.entries("outcome", "acme", date(2026, 8, 21)) == []
-    assert (journal.days("outcome"), journal.days("outcome", "third")) == ([DAY], [])
+    acme = [
+        Entry("outcome", "acme", DAY, "0", "{}"),
+        Entry("outcome", "acme", DAY, "1", '{"a": 2}'),
+        Entry("outcome", "acme", TOMORROW, "1", "{}"),
+    ]
+    assert journal.entries("outcome") == [*acme, Entry("outcome", "other", DAY, "1", "{}")]
+    assert journal.entries("outcome", "acme") == acme
+    assert journal.entries("outcome", "acme", DAY) == acme[:2]
+    assert [entry.source for entry in journal.entries("outcome", day=DAY)] == ["acme", "acme", "other"]
+    assert (journal.days("outcome"), journal.days("outcome", "other")) == ([DAY, TOMORROW], [DAY])
+    assert (journal.days("outcome", "third"), journal.sources()) == ([], {"acme", "other"})
+    journal.remove("acme")
+    assert [entry.source for entry in journal.entries("outcome")] == ["other"]
+    assert journal.damage() is None
 
 
-def _write(root: Path, source: str) -> None:
-    for number in range(50):
-        Journal(Home(root)).write("outcome", source, DAY, f"{number}", "{}")
-
-
-def test_processes_that_write_at_once_lose_nothing(home: Home) -> None:
-    context = multiprocessing.get_context("spawn")
-    writers = [context.Process(target=_write, args=(home.root, source)) for source in "abcd"]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert len(Journal(home).entries("outcome")) == 200
-
-
-def test_a_home_without_a_journal_has_no_entries_and_gets_none_by_reading(home: Home) -> None:
-    journal = Journal(home)
-    assert (journal.entries("outcome"), journal.damage()) == ([], None)
-    assert not home.record.exists()
+def test_the_hash_of_a_day_changes_with_its_entries_alone(home: Home) -> None:
+    journal, acme = Journal(home), SourceDay("acme", DAY)
+    seen = []
+    for name, content in (("1", "{}"), ("2", "{}"), ("2", "[]")):
+        journal.write("outcome", "acme", DAY, name, content)
+        seen.append(journal.digests("outcome", DAY)[acme])
+    journal.write("incident", "acme", DAY, "1", "{}")
+    journal.write("outcome", "acme", TOMORROW, "1", "{}")
+    assert journal.digests("outcome", DAY) == {acme: seen[-1]}
+    assert (len(set(seen)), {len(each) for each in seen}) == (3, {16})
+    assert journal.digests("outcome", TOMORROW).keys() == {acme, SourceDay("acme", TOMORROW)}
 
 
 def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> None:
@@ -61,26 +68,52 @@ def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> Non
     with closing(sqlite3.connect(Journal(home).path)) as connection:
         connection.execute(f"PRAGMA user_version = {LAYOUT + 1}")
     for attempt in (lambda: Journal(home).write("x", "", DAY, "", "{}"), Records(home).outcome_days):
-        with pytest.raises(HomeLayoutError, match=r"filled by another version .*set GPUFARE_HOME"):
+        with pytest.raises(HomeLayoutError) as refused:
             attempt()
+        assert str(refused.value) == (
+            f"{home.root} was filled by another version of gpufare and cannot be read: set GPUFARE_HOME to "
+            "another folder, or move it away"
+        )
 
 
-@pytest.mark.parametrize("how", ["gone", "empty", "text", "cut"])
+def filled(home: Home) -> Journal:
+    """A journal of many pages."""
+    journal = Journal(home)
+    journal.write_all(
+        Entry("outcome", "acme", DAY, f"{number:03}", '"' + "x" * 500 + '"') for number in range(500)
+    )
+    return journal
+
+
+REASONS = {
+    "gone": "it is gone",
+    "empty": "it is empty",
+    "text": "file is not a database",
+    "cut": "database disk image is malformed",
+    "a folder": "a folder is where a file belongs",
+}
+
+
+@pytest.mark.parametrize("how", REASONS)
 def test_a_journal_that_cannot_have_been_written_so_is_damaged(how: str, home: Home) -> None:
     Records(home).write_accepted(DAY, "acme", [offer("2")])
-    journal = Journal(home)
-    for number in range(500):
-        journal.write("outcome", "acme", DAY, f"{number}", '"' + "x" * 500 + '"')
+    journal = filled(home)
     content = journal.path.read_bytes()
     journal.path.unlink()
-    if how != "gone":
-        spoilt = {"empty": b"", "text": b"whatever" * 100, "cut": content[: len(content) // 2]}
+    spoilt = {"empty": b"", "text": b"whatever" * 100, "cut": content[: len(content) // 2]}
+    if how == "a folder":
+        journal.path.mkdir()
+    elif how != "gone":
         journal.path.write_bytes(spoilt[how])
-    damage = journal.damage()
-    assert damage is not None
-    assert (damage.path, damage.table) == (journal.path, "journal")
-    with pytest.raises(RecordError):
-        journal.entries("outcome")
+    assert journal.damage() == Damage(journal.path, "journal", "", REASONS[how], stamp_of(journal.path))
+    message = (
+        f"{journal.path} is damaged ({REASONS[how]}); `gpufare refresh` sets it aside and reads its days "
+        "again from the archive"
+    )
+    for attempt in (lambda: journal.entries("outcome"), lambda: journal.write("x", "", DAY, "", "{}")):
+        with pytest.raises(RecordError) as raised:
+            attempt()
+        assert str(raised.value) == message
     assert months(home, "offers")
 
 
@@ -89,21 +122,38 @@ def test_without_any_month_an_empty_journal_is_a_new_one(home: Home) -> None:
     Journal(home).path.write_bytes(b"")
     assert Journal(home).damage() is None
     Journal(home).write("outcome", "acme", DAY, "1", "{}")
+    Journal(home).begin()
     assert len(Journal(home).entries("outcome")) == 1
 
 
-def test_an_entry_that_is_not_json_is_damage(home: Home) -> None:
-    Journal(home).write("outcome", "acme", DAY, "1", "{")
-    damage = Journal(home).damage()
-    assert damage is not None
-    assert damage.reason == "an entry is not JSON"
+def test_a_file_in_the_place_of_the_folder_is_named(home: Home) -> None:
+    home.root.mkdir()
+    home.record.write_text("in the way")
+    with pytest.raises(RecordError, match=rf"\({home.record} is a file: move it away\)"):
+        Journal(home).entries("outcome")
+
+
+@pytest.mark.parametrize(
+    ("content", "day", "reason"),
+    [("{", f"{DAY}", "an entry is not JSON"), ("{}", "noday", "Invalid isoformat string: 'noday'")],
+)
+def test_an_entry_that_is_not_one_is_damage(content: str, day: str, reason: str, home: Home) -> None:
+    journal = Journal(home)
+    journal.begin()
+    with closing(sqlite3.connect(journal.path)) as connection, connection:
+        connection.execute("INSERT INTO entries VALUES ('outcome', 'acme', ?, '1', ?)", [day, content])
+    if content == "{":
+        assert (journal.damage() or Damage(journal.path, "", "", "")).reason == reason
+        return
+    for attempt in (lambda: journal.entries("outcome"), lambda: journal.days("outcome")):
+        with pytest.raises(RecordError) as raised:
+            attempt()
+        assert raised.value.damage == Damage(journal.path, "journal", "", reason, stamp_of(journal.path))
 
 
 def test_undamaged_entries_of_a_damaged_journal_can_be_read(home: Home) -> None:
-    journal = Journal(home)
-    for number in range(500):
-        journal.write("outcome", "acme", DAY, f"{number:03}", '"' + "x" * 500 + '"')
-    assert len(read_each(journal.path)) == 500
+    journal = filled(home)
+    assert read_each(journal.path) == journal.entries("outcome")
     content = bytearray(journal.path.read_bytes())
     page = content.index(b"x" * 400, len(content) // 4) // 4096 * 4096
     content[page : page + 4096] = b"\xff" * 4096
@@ -117,15 +167,7 @@ def test_entries_that_were_written_often_can_still_be_read_of_a_damaged_journal(
     entries = [Entry("outcome", "acme", DAY, f"{number}", "{}") for number in range(20)]
     for _ in range(100):
         Journal(home).write_all(entries)
-    assert len(read_each(Journal(home).path)) == 20
-
-
-def test_a_folder_in_its_place_is_damage(home: Home) -> None:
-    home.record.mkdir(parents=True)
-    Journal(home).path.mkdir()
-    assert Journal(home).damage() is not None
-    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged \(a folder is where a file belongs\)"):
-        Journal(home).write("outcome", "acme", DAY, "1", "{}")
+    assert sorted(read_each(Journal(home).path)) == sorted(entries)
 
 
 def test_a_full_disk_is_named_and_keeps_the_old_file(small_disk: Path) -> None:

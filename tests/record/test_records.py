@@ -1,64 +1,165 @@
 """The record on disk: what is written is read again, byte for byte and by the day that is asked for."""
 
+import json
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-import duckdb
 import pytest
 
-from pipeline.contracts.offer import RejectedRow
-from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.rates import Rate
+from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
-from pipeline.offers.build import build_offers
+from pipeline.record.damage import RecordError
+from pipeline.record.journal import Journal
 from pipeline.record.months import SourceDay
-from pipeline.record.records import Records
-from pipeline.warehouse.database import prepare
+from pipeline.record.records import MAX_RATE_AGE_DAYS, Records, outcome_row, rate_rows
+from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.load_record import load_days
-from tests.offers.builders import CAPTURED, config, listing, offer
+from tests.offers.builders import offer
+from tests.record.builders import outcome, recorded, reject
 
 DAY = date(2026, 8, 22)
+BEFORE, AFTER = DAY - timedelta(days=1), DAY + timedelta(days=1)
 
 
 @pytest.fixture
-def records(tmp_path: Path) -> Records:
-    return Records(Home(tmp_path))
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def records(home: Home) -> Records:
+    return Records(home)
 
 
 def test_offers_come_back_as_they_were(records: Records) -> None:
     kept = [
-        offer("2.00"),
+        offer("2.00", gpu_counts=(1, 2, 4)),
         offer("1.5", region="Zürich", term_days=30, effective_from=DAY, fx_rate=Decimal("1.17"), fx_date=DAY),
     ]
-    records.write_accepted(DAY, "acme", kept)
-    assert records.offers("acme", DAY) == kept
-    records.write_accepted(DAY, "acme", kept[:1])
-    assert records.offers("acme", DAY) == kept[:1]
+    for each in (kept, kept[:1]):
+        records.write_accepted(DAY, "acme", each)
+        assert records.offers("acme", DAY) == each
+    assert (records.is_accepted("acme", DAY), records.is_accepted("acme", AFTER)) == (True, False)
+    with pytest.raises(FileNotFoundError, match=r"offers/acme/2026-08\.parquet has no 2026-08-23"):
+        records.offers("acme", AFTER)
 
 
-def test_kept_rankings_load_as_far_as_they_are_published(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    row = (
-        "x",
-        "on_demand",
-        "cost",
-        1,
-        "rtx-4090",
-        1,
-        1,
-        "lambda",
-        "Lambda",
-        None,
-        None,
-        Decimal(2),
-        Decimal(1),
-    )
-    kept = [("llama-3.1-8b-lora-100m", *row[1:3], rank, *row[4:]) for rank in range(1, 8)]
+def test_rows_that_are_no_offers_and_rejects_are_damage(home: Home, records: Records) -> None:
+    records.write_accepted(DAY, "acme", [offer().model_copy(update={"gpu_count": -1})])
+    records.write_rejects(DAY, "acme", [])
+    with pytest.raises(RecordError, match=r"offers/acme/2026-08\.parquet is damaged \(1 validation error"):
+        records.offers("acme", DAY)
+    assert records.rejects("acme", DAY) == []
+
+
+def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
+    for age, price in ((0, "1.00"), (1, "2.00"), (40, "3.00")):
+        records.write_accepted(DAY - timedelta(days=age), "acme", [offer(price)])
+    days = {day: records.last_accepted("acme", before=day) for day in (DAY, BEFORE)}
+    assert days == {DAY: (BEFORE, [offer("2.00")]), BEFORE: (DAY - timedelta(days=40), [offer("3.00")])}
+    assert records.last_accepted("acme", before=DAY - timedelta(days=40)) is None
+    assert records.last_accepted("other", before=DAY) is None
+
+
+def test_the_days_with_anything_but_incidents(home: Home, records: Records) -> None:
+    for source, day in (("acme", BEFORE), ("other", DAY), ("ecb", AFTER)):
+        recorded(home, source, day)
+    Journal(home).write("incident", "", date(2026, 1, 1), "x", "{}")
+    assert records.recorded_days() == {BEFORE, DAY, AFTER}
+    assert (records.outcome_days(), records.rate_days()) == ([BEFORE, DAY, AFTER], [AFTER])
+    assert (records.days_with_offers(), records.days_with_offers("acme")) == ({BEFORE, DAY}, {BEFORE})
+    rewritten_month = home.record / "offers" / "other" / "2026-08.parquet"
+    rewritten_month.write_bytes(b"")
+    assert records.days_with_offers() == {BEFORE}
+    records.remove("acme")
+    gone = [records.accepted_days("acme"), records.rejected_days("acme"), records.outcomes("acme")]
+    assert gone == [[], [], []]
+    assert records.outcome_days("other") == [DAY]
+
+
+def test_rejects_keep_their_row(records: Records) -> None:
+    raw = {"label": "H100 für 2 €", "price": Decimal("0.5"), "day": DAY, "cells": [1, None]}
+    row = reject(raw=raw)
+    records.write_rejects(DAY, "acme", [row])
+    kept = raw | {"price": "0.5", "day": "2026-08-22"}
+    assert records.rejects("acme", DAY) == [row.model_dump() | {"raw": kept}]
+    assert (records.rejected_days("acme"), records.rejects("acme", AFTER)) == ([DAY], [])
+
+
+def test_an_outcome_keeps_its_warnings_in_one_text(home: Home, records: Records) -> None:
+    first = outcome(DAY, rows=3, warnings=("one – ä", "two"))
+    later = replace(outcome(DAY, hour=12, accepted=False), error="none")
+    for each in (first, later):
+        records.write_outcome(each)
+    stored, newest = records.outcomes("acme", DAY)
+    assert stored == {
+        **{name: getattr(first, name) for name in stored},
+        "day": "2026-08-22",
+        "warnings": "one – ä; two",
+    }
+    assert (newest["attempt"], newest["warnings"]) == (later.attempt, None)
+    assert records.outcome("acme", DAY) == newest
+    assert records.outcome("acme", AFTER) is None
+    assert records.outcomes("acme") == [stored, newest]
+    assert (records.outcome_days("acme"), records.outcome_days("other")) == ([DAY], [])
+
+
+def test_an_outcome_or_rates_of_another_entry_are_refused(home: Home, records: Records) -> None:
+    records.write_outcome(outcome(DAY))
+    records.write_exchange_rates(DAY, [rate()])
+    (entry,), (rates,) = Journal(home).entries("outcome"), Journal(home).entries("exchange_rates")
+    assert outcome_row(entry)["attempt"] == entry.name
+    for change in ({"source": "other"}, {"day": AFTER}, {"name": "later"}):
+        moved = entry._replace(**change)
+        with pytest.raises(ValueError, match="is another attempt's") as refused:
+            outcome_row(moved)
+        assert str(refused.value) == f"the outcome of {moved.source}, {moved.name} is another attempt's"
+    content = json.loads(entry.content)
+    for change in ({"rows": "many"}, {"warnings": 1}):
+        with pytest.raises(ValueError, match="validation error"):
+            outcome_row(entry._replace(content=json.dumps(content | change)))
+    assert [row["currency"] for row in rate_rows(rates)] == ["EUR"]
+    with pytest.raises(ValueError, match="the exchange rates of 2026-08-23 are of 2026-08-22"):
+        rate_rows(rates._replace(day=AFTER))
+    with pytest.raises(ValueError, match="the exchange rates of 2026-08-22 give a currency two rates"):
+        rate_rows(rates._replace(content=json.dumps(json.loads(rates.content) * 2)))
+    Journal(home).write_all([entry._replace(name="later"), rates._replace(day=AFTER)])
+    for read in (lambda: records.outcomes("acme"), lambda: records.exchange_rates(AFTER)):
+        with pytest.raises(RecordError, match=r"journal\.sqlite is damaged \(the "):
+            read()
+
+
+def rate(currency: str = "EUR", usd: str = "1.17") -> dict[str, Any]:
+    return {"day": DAY, "currency": currency, "usd_per_unit": Decimal(usd), "rate_date": BEFORE}
+
+
+def test_exchange_rates_come_back_as_they_were_and_are_used_for_a_week(records: Records) -> None:
+    assert records.usd_rates(DAY) == {}
+    records.write_exchange_rates(DAY, [rate(), rate("GBP", "1.3")])
+    assert records.exchange_rates(DAY)[0] == {
+        "day": "2026-08-22",
+        "currency": "EUR",
+        "usd_per_unit": "1.17",
+        "rate_date": "2026-08-21",
+    }
+    assert records.exchange_rates(BEFORE) == []
+    rates = {"EUR": Rate(Decimal("1.17"), BEFORE), "GBP": Rate(Decimal("1.3"), BEFORE)}
+    used = {-1: {}, 0: rates, 7: rates, 8: {}}
+    assert {age: records.usd_rates(DAY + timedelta(days=age)) for age in used} == used
+    assert MAX_RATE_AGE_DAYS == 7
+    records.write_exchange_rates(AFTER, [rate() | {"day": AFTER, "usd_per_unit": "1.2"}])
+    assert records.usd_rates(AFTER) == {"EUR": Rate(Decimal("1.2"), BEFORE)}
+
+
+def test_kept_rankings_load_as_far_as_they_are_published(home: Home) -> None:
+    row = ("on_demand", "cost", 1, "rtx-4090", 1, 1, "lambda", "Lambda", None, None, Decimal(2), Decimal(1))
+    kept = [("llama-3.1-8b-lora-100m", *row[:2], rank, *row[3:]) for rank in range(1, 8)]
     Records(home).write_ranking(DAY, kept)
-    with duckdb.connect() as connection:
-        prepare(connection, "ranking_history", "workloads")
+    with in_memory("ranking_history", "workloads") as connection:
         for scenario, ranks in ((True, 5), (False, 1)):
             connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
             connection.execute("DELETE FROM main.ranking_history")
@@ -67,76 +168,10 @@ def test_kept_rankings_load_as_far_as_they_are_published(tmp_path: Path) -> None
             assert loaded == [(DAY, rank) for rank in range(1, ranks + 1)]
 
 
-def test_exchange_rates_come_back_as_they_were(records: Records) -> None:
-    rows = [{"day": DAY, "currency": "EUR", "usd_per_unit": Decimal("1.17"), "rate_date": DAY}]
-    records.write_exchange_rates(DAY, rows)
-    assert records.exchange_rates(DAY) == [
-        {"day": f"{DAY}", "currency": "EUR", "usd_per_unit": "1.17", "rate_date": f"{DAY}"}
-    ]
-    assert records.exchange_rates(DAY - timedelta(days=1)) == []
-    assert (records.rate_days(), records.usd_rates(DAY)["EUR"].usd) == ([DAY], Decimal("1.17"))
-
-
-def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
-    assert records.last_accepted("acme", before=DAY) is None
-    for age, price in ((0, "1.00"), (1, "2.00"), (5, "3.00"), (9, "4.00")):
-        records.write_accepted(DAY - timedelta(days=age), "acme", [offer(price)])
-    assert records.last_accepted("acme", before=DAY) == (DAY - timedelta(days=1), [offer("2.00")])
-    assert records.last_accepted("acme", before=DAY - timedelta(days=1)) == (
-        DAY - timedelta(days=5),
-        [offer("3.00")],
-    )
-    assert records.last_accepted("acme", before=DAY - timedelta(days=9)) is None
-    assert records.last_accepted("other", before=DAY) is None
-
-
-def test_rejects_keep_their_row(records: Records) -> None:
-    raw = {"label": "H100 für 2 €", "price": Decimal("0.5"), "day": DAY, "cells": [1, None]}
-    rejects = [
-        RejectedRow(
-            source="acme",
-            reason=RejectReason.ZERO_PRICE,
-            detail="0 €",
-            raw=raw,
-            observed_at=CAPTURED.observed_at,
-            source_url=CAPTURED.url,
-            capture_sha256=CAPTURED.sha256,
-        )
-    ]
-    records.write_rejects(DAY, "acme", rejects)
-    (row,) = records.rejects("acme", DAY)
-    assert row["raw"] == {"label": "H100 für 2 €", "price": "0.5", "day": "2026-08-22", "cells": [1, None]}
-    assert (row["reason"], row["detail"], row["source"]) == ("zero_price", "0 €", "acme")
-    assert records.rejected_days("acme") == [DAY]
-    assert records.rejects("acme", DAY + timedelta(days=1)) == []
-
-
-def test_an_outcome_keeps_its_warnings_in_one_text(records: Records) -> None:
-    morning, noon = "20260822T060000.000000Z", "20260822T120000.000000Z"
-    outcome = Outcome(
-        day=DAY,
-        source="acme",
-        attempt=morning,
-        status="captured",
-        result=SourceResult.FRESH,
-        accepted=True,
-        reason=None,
-        warnings=("one – ä", "two"),
-    )
-    records.write_outcome(outcome)
-    (stored,) = records.outcomes("acme", DAY)
-    assert (stored["warnings"], stored["day"], stored["accepted"]) == ("one – ä; two", "2026-08-22", True)
-    later = replace(outcome, attempt=noon, status="failed", accepted=False, reason="none")
-    records.write_outcome(later)
-    assert [row["attempt"] for row in records.outcomes("acme", DAY)] == [morning, noon]
-    assert (records.outcome("acme", DAY) or {})["attempt"] == noon
-    assert records.outcome("acme", DAY + timedelta(days=1)) is None
-    assert records.outcome_days("acme") == records.outcome_days() == [DAY]
-    assert records.outcome_days("other") == []
-
-
-def test_a_listing_that_becomes_no_offer_is_kept_with_its_price() -> None:
-    (reject,) = build_offers([listing("2.00", gpu_count=0)], config()).rejects
-    assert reject.raw["native_price"] == "2.00"
-    assert reject.raw["native_currency"] == "USD"
-    assert reject.raw["raw_label"] == "H100 SXM"
+def test_a_full_disk_is_named_with_a_remedy(small_disk: Path) -> None:
+    records = Records(Home(small_disk))
+    with pytest.raises(UnwritableError) as full:  # noqa: PT012
+        for number in range(200):
+            records.write_accepted(DAY, f"acme{number}", [offer("2.00", source=f"acme{number}")])
+    for words in (str(small_disk / "record"), "No space left on device", "free some space", "GPUFARE_HOME"):
+        assert words in str(full.value)

@@ -1,0 +1,96 @@
+"""Machines of a made-up provider in catalog/machine_sizes.csv, the same in Python and in SQL."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.catalog.machine_sizes import machine_size, machine_size_rows, machine_sizes
+from pipeline.catalog.source_config import CatalogError
+from pipeline.home import paths
+from pipeline.offers.build import build_offers
+from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import create
+from pipeline.warehouse.load import load_catalog
+from tests.offers.builders import config, listing
+
+HEADER = (
+    "source,gpu_id,tier,gpu_counts,node_network_gbps,max_nodes,network_attached,"
+    "evidence,evidence_url,read_on,note\n"
+)
+ROWS = (
+    "acme,,,8,,,,documented,,2026-08-22,\n"
+    "acme,,shared,1,,,yes,documented,,2026-08-22,\n"
+    "acme,h100-sxm-80gb,,1;2;8,3200,16,no,documented,,2026-08-22,\n"
+    "acme,h100-sxm-80gb,shared,1;2,,,yes,documented,,2026-08-22,\n"
+)
+
+
+@pytest.fixture
+def with_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Puts rows in the place of the catalogue's machine sizes."""
+    folder = tmp_path / "catalog"
+    folder.mkdir()
+    for file in paths.CATALOG_DIR.iterdir():
+        (folder / file.name).symlink_to(file)
+    monkeypatch.setattr(paths, "CATALOG_DIR", folder)
+    monkeypatch.setattr("pipeline.catalog.machine_sizes.machine_sizes", machine_sizes.__wrapped__)
+
+    def put(rows: str) -> None:
+        (folder / "machine_sizes.csv").unlink()
+        (folder / "machine_sizes.csv").write_text(HEADER + rows)
+
+    return put
+
+
+def test_the_row_of_the_card_counts_first_and_then_that_of_the_tier(with_rows: Callable[[str], None]) -> None:
+    with_rows(ROWS)
+    expected = {
+        ("h100-sxm-80gb", "shared"): (1, 2),
+        ("h100-sxm-80gb", "secure"): (1, 2, 8),
+        ("h100-sxm-80gb", None): (1, 2, 8),
+        ("l40s", "shared"): (1,),
+        ("l40s", None): (8,),
+        (None, None): (8,),
+    }
+    found = {asked: machine_size("acme", *asked) for asked in expected}
+    assert {asked: row and row.gpu_counts for asked, row in found.items()} == expected
+    assert machine_size("other", "l40s", None) is None
+    assert [row["gpu_counts"] for row in machine_size_rows()] == [[8], [1], [1, 2, 8], [1, 2]]
+    asked = ", ".join(f"({n}, {g!r}, {t!r})" for n, (g, t) in enumerate(expected)).replace("None", "NULL")
+    with connect() as connection:
+        create(connection, "machine_sizes", "catalogued_sizes")
+        load_catalog(connection)
+        query = f"""WITH asked AS (
+            SELECT 'acme' AS source, place, gpu_id::VARCHAR AS gpu_id, tier::VARCHAR AS tier
+            FROM (VALUES {asked}) AS t(place, gpu_id, tier)
+        ) SELECT gpu_id, tier, size.gpu_counts, size.network_attached FROM catalogued_sizes('asked')"""
+        in_sql = {(gpu_id, tier): (tuple(counts), attached) for gpu_id, tier, counts, attached
+                  in connection.execute(query).fetchall()}  # fmt: skip
+    assert in_sql == {asked: (row.gpu_counts, row.network_attached) for asked, row in found.items() if row}
+
+
+def test_a_price_per_gpu_is_catalogued_where_the_catalogue_has_its_machines(
+    with_rows: Callable[[str], None],
+) -> None:
+    with_rows(ROWS)
+    offers = build_offers([listing(), listing("2.5", gpu_count=8, instance_type="h100.8")], config()).offers
+    assert [offer.size_evidence for offer in offers] == ["catalogued", "offered"]
+
+
+def test_a_row_that_cannot_be_meant_is_refused(with_rows: Callable[[str], None]) -> None:
+    complaints = {
+        "acme,,,2;1,,,,documented,,2026-08-22,\n": r"gpu_counts \(2, 1\) are not ascending, each once",
+        "acme,,,1;1,,,,documented,,2026-08-22,\n": "not ascending",
+        "acme,,,,,,,documented,,2026-08-22,\n": "line 2: gpu_counts",
+        "acme,,,0;1,,,,documented,,2026-08-22,\n": "greater than 0",
+        "acme,,,8,,4,,documented,,2026-08-22,\n": "max_nodes needs node_network_gbps: jobs need a known",
+        "acme,,,8,100,1,,documented,,2026-08-22,\n": "line 2: max_nodes",
+        "acme,,,8,,,,hearsay,,2026-08-22,\n": "line 2: evidence",
+        "acme,,,8,,,,documented,,yesterday,\n": "line 2: read_on",
+        "acme,,,8,,,,documented,,2026-08-22,\n" * 2: "two rows for acme any any",
+    }
+    for rows, complaint in complaints.items():
+        with_rows(rows)
+        with pytest.raises(CatalogError, match=complaint):
+            machine_sizes.__wrapped__()

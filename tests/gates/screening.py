@@ -1,0 +1,78 @@
+"""Screening of a made-up source's prices, for the tests of the gates."""
+
+import csv
+from collections.abc import Iterable, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
+from pipeline.contracts.offer import Offer
+from pipeline.gates.held import HeldPrice, Moves
+from pipeline.gates.history import History
+from pipeline.gates.judge import Screened, screen
+from pipeline.gates.prices import PriceKey
+from tests.offers.builders import config, offer
+
+DAY = date(2026, 8, 22)
+YESTERDAY = DAY - timedelta(days=1)
+H100, H100_PCIE, A100 = "h100-sxm-80gb", "h100-pcie-80gb", "a100-sxm-80gb"
+
+STEADY = [offer(f"{number + 5}.00", raw_label=f"card {number}", gpu_id=None) for number in range(3)]
+"""Prices of cards that are not compared by their GPU."""
+
+
+def screened(
+    now: Iterable[Offer],
+    before: Iterable[Offer] = (),
+    expect: SourceConfig | None = None,
+    held: Mapping[PriceKey, HeldPrice] | None = None,
+    moves: Moves = lambda *_: (),
+) -> Screened:
+    """Screen a day's prices, beside steady ones, after those of the day before."""
+    history = History([*STEADY, *before], YESTERDAY, held or {})
+    return screen([*STEADY, *now], history, expect or config(), DAY, moves)
+
+
+def doubts(result: Screened) -> list[tuple[str, str]]:
+    """Return the reason and the detail of each held price, without the words on its release."""
+    return [(row.reason.value, row.detail.partition("; held ")[0]) for row in result.rejects]
+
+
+def reasons(now: Iterable[Offer], before: Iterable[Offer] = (), **more: Any) -> list[str]:
+    """Return why prices are held."""
+    return [reason for reason, _ in doubts(screened(now, before, **more))]
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table in this folder."""
+    with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def offers_in(cell: str) -> list[Offer]:
+    """Return the offers in a cell of such a table, divided by |: each has its price, and the columns in which
+    it differs from an H100 on demand. ``gpu`` is a card and its label, and a dash stands for nothing."""
+    return [_offer(*text.split()) for text in cell.split("|") if text.strip()]
+
+
+def _offer(price: str, *changes: str) -> Offer:
+    facts: dict[str, Any] = {}
+    for name, value in (change.split("=") for change in changes):
+        columns = {"gpu": ("gpu_id", "raw_label"), "usd": ("usd_per_hour", "usd_per_gpu_hour")}.get(
+            name, (name,)
+        )
+        facts |= dict.fromkeys(columns, None if value == "-" else value)
+    return offer(price, **facts)
+
+
+def reviewed(**changes: Any) -> ReviewedPrice:
+    """Return a price of 8 dollars that a person confirmed."""
+    facts: dict[str, Any] = {
+        "offer": {"raw_label": "H100 SXM", "price_kind": "on_demand"},
+        "price": "8.00",
+        "by": "A. Person",
+        "on": "2026-08-22",
+        "why": "the page announces the price",
+    }
+    return ReviewedPrice.model_validate(facts | changes)

@@ -1,0 +1,76 @@
+"""How the gates compare prices, and the one table of their thresholds."""
+
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from pipeline.catalog.tables import catalog_rows
+from pipeline.gates.prices import (
+    bounds_of,
+    is_same_figure,
+    is_same_price,
+    price_key,
+    relative_change,
+    usd_of,
+    usd_text,
+)
+from pipeline.gates.thresholds import Thresholds
+from tests.gates.screening import offers_in
+from tests.offers.builders import config, offer
+
+
+def test_the_parts_of_the_key_that_tells_offers_apart() -> None:
+    changes: dict[str, Any] = {
+        "raw_label": "H100",
+        "instance_type": "h100.1",
+        "gpu_count": 2,
+        "price_kind": "spot",
+        "term_days": 365,
+        "region": "eu",
+        "tier": "secure",
+        "native_unit": "instance_hour",
+        "effective_from": date(2026, 9, 1),
+    }
+    assert price_key(offer(**changes)) == (*list(changes.values())[:-1], "2026-09-01")
+    same = ("H100 SXM", None, 1, "on_demand", None, None, None, "gpu_hour", None)
+    others = offers_in("3 | 2 gpu_id=- | 2 flag_reason=coming_soon | 2 native_currency=EUR usd=-")
+    assert {price_key(each) for each in others} == {same}
+    owned = [offer(source="lambda", provider=name) for name in ("Lambda", "Another")]
+    assert [price_key(each) for each in owned] == [same, (*same, "Another")]
+
+
+def test_how_far_apart_prices_are_the_same_up_and_down() -> None:
+    asked = {
+        ("2.00", "2.10"): (True, False),
+        ("2.00", "2.11"): (False, False),
+        ("2.000", "2.002"): (True, True),
+        ("2.000", "2.003"): (True, False),
+    }
+    for (low, high), same in asked.items():
+        for one, other in ((Decimal(low), Decimal(high)), (Decimal(high), Decimal(low))):
+            assert (is_same_price(one, other), is_same_figure(one, other)) == same, (one, other)
+    assert (
+        relative_change(Decimal(2), Decimal(3)) == relative_change(Decimal(3), Decimal(2)) == Decimal("0.5")
+    )
+
+
+def test_dollars_and_their_bounds() -> None:
+    assert (usd_of(offer("2.50")), usd_text(Decimal("2.50")), usd_text(Decimal(100))) == (
+        Decimal("2.50"),
+        "2.5 USD",
+        "100 USD",
+    )
+    assert usd_text(None) == "unknown USD"
+    with pytest.raises(ValueError, match="'H100 SXM' has no price in dollars"):
+        usd_of(offer(usd_per_gpu_hour=None))
+    own = (Decimal("0.5"), Decimal(8))
+    assert bounds_of(config(usd_per_gpu_hour=own)) == own
+    assert bounds_of(config()) == (Decimal("0.01"), Decimal(40))
+
+
+def test_every_threshold_is_explained() -> None:
+    rows = {row["name"]: row for row in catalog_rows("gate_thresholds.csv")}
+    assert list(rows) == list(Thresholds.model_fields)
+    assert [n for n, row in rows.items() if not (row["unit"] and row["meaning"] and row["reason"])] == []

@@ -1,0 +1,280 @@
+"""A damaged file is set aside and reported, and its days are read again: with days of made-up sources, each
+with an archived capture."""
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.contracts.incidents import Incident
+from pipeline.contracts.outcome import Outcome
+from pipeline.home.disk import stamp_of
+from pipeline.home.paths import Home
+from pipeline.record.damage import Damage
+from pipeline.record.incidents import kept_incidents
+from pipeline.record.journal import Journal
+from pipeline.record.mending import damages, mend, report_strays
+from pipeline.record.months import Month, file_of
+from pipeline.record.records import Records
+from tests.record.builders import REWRITTEN, archived, outcome, recorded, rewritten
+
+FIRST, SECOND, LATER = date(2026, 8, 21), date(2026, 8, 22), date(2026, 9, 1)
+
+
+@dataclass
+class ReadAgain:
+    """Reads days again from the archive, and notes which."""
+
+    home: Home
+    asked: list[tuple[str, date]] = field(default_factory=list)
+
+    def __call__(self, source: str, day: date) -> Outcome | None:
+        self.asked.append((source, day))
+        captures = Archive(self.home.archive).captures(source, day)
+        return recorded(self.home, source, day, captures[-1].capture_id) if captures else None
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home")
+    for source in ("acme", "other", "ecb"):
+        for day in (FIRST, SECOND):
+            recorded(home, source, day)
+    recorded(home, "acme", LATER)
+    return home
+
+
+def offers_of(home: Home, source: str = "acme", name: str = "2026-08", table: str = "offers") -> Path:
+    return file_of(home, Month(table, source, name))
+
+
+def told(incidents: list[Incident]) -> list[tuple[str, str | None, date | None, str]]:
+    """Return the kind, the source, the day and the line of each incident."""
+    return [(i.kind.value, i.source, i.day, i.line()) for i in incidents]
+
+
+def contents(home: Home) -> list[object]:
+    records = Records(home)
+    return [
+        (source, day, records.offers(source, day), records.rejects(source, day), records.outcome(source, day))
+        for source in ("acme", "other")
+        for day in records.accepted_days(source)
+    ] + [records.exchange_rates(day) for day in records.rate_days()]
+
+
+def test_months_are_read_again_older_days_first(home: Home) -> None:
+    before = contents(home)
+    spoilt = [offers_of(home), offers_of(home, "other", table="rejects")]
+    for path in spoilt:
+        rewritten(path)
+    found = damages(home)
+    assert found == [
+        Damage(spoilt[0], "offers", "acme", REWRITTEN, stamp_of(spoilt[0])),
+        Damage(spoilt[1], "rejects", "other", REWRITTEN, stamp_of(spoilt[1])),
+    ]
+    read_again = ReadAgain(home)
+    incidents = mend(home, found, read_again)
+    assert read_again.asked == [(source, day) for day in (FIRST, SECOND) for source in ("acme", "other")]
+    paths = {
+        source: path.relative_to(home.root) for source, path in zip(("acme", "other"), spoilt, strict=True)
+    }
+    again = "2 days were read again from the archive"
+    assert told(incidents) == [
+        ("damaged_file", source, None, f"{path}: {REWRITTEN}; moved to damaged/{path}; {again}")
+        for source, path in paths.items()
+    ]
+    assert sorted(told(kept_incidents(home))) == sorted(told(incidents))
+    assert (contents(home), damages(home)) == (before, [])
+
+
+def test_days_that_the_archive_lacks_are_named(home: Home) -> None:
+    shutil.rmtree(home.archive / "acme" / f"{FIRST}")
+    shutil.rmtree(home.archive / "other")
+    for source in ("acme", "other"):
+        rewritten(offers_of(home, source))
+    remedies = [incident.remedy for incident in mend(home, damages(home), ReadAgain(home))]
+    lost = "lost, as the archive gives nothing for them: 2026-08-21"
+    assert [text.partition("; ")[2] for text in remedies] == [
+        f"1 days were read again from the archive; {lost}",
+        f"{lost}, 2026-08-22",
+    ]
+
+
+def test_a_month_without_rows_and_rankings_have_no_days_to_read(home: Home) -> None:
+    records = Records(home)
+    for day in (FIRST, SECOND):
+        records.write_outcome(replace(outcome(day), source="acme", rejects=0))
+    shutil.rmtree(home.archive)
+    with closing(sqlite3.connect(Journal(home).path)) as connection, connection:
+        connection.execute(
+            "DELETE FROM entries WHERE kind = 'outcome' AND content NOT LIKE '%\"rejects\": 0%'"
+        )
+    records.write_ranking(FIRST, [])
+    for table, source in (("rejects", "acme"), ("rankings", "")):
+        offers_of(home, source, table=table).write_bytes(b"")
+    read_again = ReadAgain(home)
+    incidents = mend(home, damages(home), read_again)
+    place = "moved to damaged/record"
+    assert [(incident.source, incident.remedy) for incident in incidents] == [
+        ("acme", f"{place}/rejects/acme/2026-08.parquet; it had no day with rows"),
+        (
+            None,
+            f"{place}/rankings/2026-08.parquet; lost: the rankings kept in 2026-08, as those of past days "
+            "are not computed again",
+        ),
+    ]
+    assert read_again.asked == []
+
+
+def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
+    before, path = contents(home), Journal(home).path
+    offers_of(home).unlink()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM entries WHERE kind = 'exchange_rates' AND day = ?", [f"{SECOND}"])
+    missing = [
+        Damage(offers_of(home), "offers", "acme", "it is gone", day=FIRST),
+        Damage(offers_of(home), "offers", "acme", "it is gone", day=SECOND),
+        Damage(path, "exchange_rates", "", "it is gone", day=SECOND),
+        Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=LATER),
+    ]
+    read_again = ReadAgain(home)
+    incidents = mend(home, missing, read_again)
+    assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("acme", SECOND), ("other", LATER)]
+    again, gone = "1 days were read again from the archive", "it is gone; there was nothing to set aside"
+    lost = "lost, as the archive gives nothing for them: 2026-09-01"
+    acme, other = (offers_of(home, source).relative_to(home.root) for source in ("acme", "other"))
+    assert told(incidents) == [
+        ("missing_file", "acme", FIRST, f"{acme}: {gone}; {again}"),
+        ("missing_file", "acme", SECOND, f"{acme}: {gone}; {again}"),
+        ("missing_file", None, SECOND, f"record/journal.sqlite: {gone}; {again}"),
+        ("missing_file", "other", LATER, f"{other}: {gone}; {lost}"),
+    ]
+    assert contents(home) == before
+    assert mend(home, missing, read_again) == []  # each is reported once
+
+
+def test_a_file_that_is_not_moved_is_left_alone(home: Home) -> None:
+    """It was replaced meanwhile, or cannot be moved; one that is gone is read again."""
+    path, read_again = offers_of(home), ReadAgain(home)
+    rewritten(path)
+    (damage,) = damages(home)
+    rewritten(path)
+    assert mend(home, [damage], read_again) == []
+    home.damaged.write_text("in the way")
+    assert mend(home, damages(home), read_again) == []
+    assert (path.exists(), read_again.asked) == (True, [])
+    for each in (path, home.damaged):
+        each.unlink()
+    gone = Damage(path, "offers", "acme", "it is gone", None)
+    (incident,) = mend(home, [gone], read_again)
+    assert incident.remedy == "it was gone; 2 days were read again from the archive"
+
+
+def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
+    for content in (b"first", b"second", b"third"):
+        offers_of(home).write_bytes(content)
+        mend(home, damages(home), ReadAgain(home))
+    kept = sorted((home.damaged / "record" / "offers" / "acme").iterdir())
+    assert [(path.name, path.read_bytes()) for path in kept] == [
+        ("2026-08.parquet", b"first"),
+        ("2026-08.parquet.2", b"second"),
+        ("2026-08.parquet.3", b"third"),
+    ]
+
+
+# ------------------------------------------------------------------ the journal
+
+
+def spoil(home: Home, where: str) -> None:
+    """Cut the content of some entries of the journal."""
+    with closing(sqlite3.connect(Journal(home).path)) as connection, connection:
+        connection.execute(f"UPDATE entries SET content = '{{' WHERE {where}")
+
+
+LOST = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
+
+
+def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> None:
+    """Attempts without an archived answer, too. Entries of unknown kinds or of another day are not whole."""
+    before, records = contents(home), Records(home)
+    for hour in (1, 2):
+        records.write_outcome(outcome(SECOND, hour=hour, accepted=False, source="aws"))
+    unfinished = archived(home, "third", FIRST)
+    Archive(home.archive).start("third", SECOND)  # interrupted, without an answer
+    Journal(home).write("outcome", "acme", SECOND, "another", '{"source": "acme"}')
+    Journal(home).write("unknown", "acme", SECOND, "", "{}")
+    Journal(home).write("incident", "", SECOND, "x", '{"kind": "none"}')
+    spoil(home, f"source = 'acme' AND day = '{FIRST}' OR kind = 'exchange_rates' AND day = '{SECOND}'")
+    spoil(home, "source = 'aws' AND name LIKE '%T02%'")
+    path = Journal(home).path
+    path.with_name("journal.sqlite-journal").write_bytes(b"an unfinished write")
+    read_again = ReadAgain(home)
+    (incident,) = mend(home, damages(home), read_again)
+    kept = "kept in damaged/record/journal.sqlite; 8 of its entries could still be read"
+    line = f"an entry is not JSON; {kept}; 3 days were read again from the archive; {LOST}"
+    assert told([incident]) == [("damaged_file", None, None, f"record/journal.sqlite: {line}")]
+    assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("third", FIRST)]
+    assert contents(home) == before
+    assert (records.outcome("third", FIRST) or {})["attempt"] == unfinished
+    assert [row["attempt"] for row in records.outcomes("aws")] == ["20260822T010000.000000Z"]
+    assert (home.damaged / "record" / "journal.sqlite").is_file()
+    assert not path.with_name("journal.sqlite-journal").exists()
+    assert damages(home) == []
+
+
+@pytest.mark.parametrize("what", ["gone", "a folder"])
+def test_a_journal_without_a_file_is_made_of_the_archive(what: str, home: Home) -> None:
+    before, path = contents(home), Journal(home).path
+    path.unlink()
+    if what == "a folder":
+        path.mkdir()
+    (incident,) = mend(home, damages(home), ReadAgain(home))
+    done, reason = {
+        "gone": ("it was gone", "it is gone"),
+        "a folder": (
+            "kept in damaged/record/journal.sqlite; 0 of its entries could still be read",
+            "a folder is where a file belongs",
+        ),
+    }[what]
+    text = f"{done}; 7 days were read again from the archive; {LOST}"
+    assert (incident.reason, incident.remedy, contents(home)) == (reason, text, before)
+
+
+@pytest.mark.parametrize("after", ["replaced", "read"])
+def test_a_mending_that_was_interrupted_is_finished_by_the_next(after: str, home: Home) -> None:
+    before = contents(home)
+    spoil(home, "source <> ''")
+
+    def killed(source: str, day: date) -> Outcome | None:
+        if after == "read":
+            ReadAgain(home)(source, day)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        mend(home, damages(home), killed)
+    (damage,) = damages(home)
+    assert damage.reason == "its mending was interrupted"
+    mend(home, [damage], ReadAgain(home))
+    assert (damages(home), contents(home)) == ([], before)
+
+
+# ------------------------------------------------------------------ what does not belong there
+
+
+def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
+    before = contents(home)
+    strays = ["record/offers/acme/2026-08 (copy).parquet", "record/rankings/notes.txt"]
+    for stray in strays:
+        (home.root / stray).parent.mkdir(exist_ok=True)
+        (home.root / stray).write_bytes(b"whatever")
+    reported = report_strays(home)
+    line = "{}: it is not a file of the record; ignored: move it elsewhere or remove it"
+    assert told(reported) == [("stray_file", None, None, line.format(path)) for path in strays]
+    assert (report_strays(home), len(kept_incidents(home))) == ([], len(strays))
+    assert all((home.root / stray).exists() for stray in strays)
+    assert (contents(home), damages(home)) == (before, [])
