@@ -32,6 +32,7 @@ from tests.homes import (
     shared_folder,
     small_catalogue,
 )
+from tests.scenario import Scenario, make_scenario
 
 WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
 """The morning after the sample prices: the page is written."""
@@ -117,6 +118,19 @@ def small_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 def small_home(small_homes: Callable[[Path], Home], tmp_path: Path) -> Home:
     """Such a home, for one test."""
     return small_homes(tmp_path / "home")
+
+
+@pytest.fixture(scope="session")
+def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
+    """Three refreshed days, made once for all workers. Read only: a test that writes takes a copy."""
+    return Scenario(made_once(shared_folder(tmp_path_factory) / "scenario", make_scenario))
+
+
+@pytest.fixture
+def copy_of(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[date], Home]:
+    """Copies the home of a day of the scenario, for a test to change and to publish again."""
+    monkeypatch.setattr(paths, "CATALOG_DIR", scenario.catalogue)
+    return lambda day: Home(Path(shutil.copytree(scenario.home(day).root, tmp_path / f"home-{day}")))
 
 
 @contextmanager
