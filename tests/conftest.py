@@ -127,10 +127,14 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Scenario:
 
 
 @pytest.fixture
-def copy_of(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[date], Home]:
+def copy_of(scenario: Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Home]:
     """Copies the home of a day of the scenario, for a test to change and to publish again."""
     monkeypatch.setattr(paths, "CATALOG_DIR", scenario.catalogue)
-    return lambda day: Home(Path(shutil.copytree(scenario.home(day).root, tmp_path / f"home-{day}")))
+
+    def copy(day: date, name: str = "copy") -> Home:
+        return Home(Path(shutil.copytree(scenario.home(day).root, tmp_path / name)))
+
+    return copy
 
 
 @contextmanager
