@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,16 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
-from pipeline.refresh.ingest import record_day
+from pipeline.refresh.ingest import bounded_warnings, record_day
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
-from tests.conftest import PAGES
+from tests.homes import PAGES
 from tests.warehouse.full_load import load_record
 
 DAY = date(2026, 8, 22)
@@ -136,31 +137,34 @@ def test_earlier_captures_of_the_day_are_not_read_again(home: Home, tmp_path: Pa
     assert standing(home) == [(first.attempt, first.rows)]
 
 
-@pytest.mark.parametrize("damage", ["body", "index", "status", "wrong shape"])
-def test_a_damaged_newest_capture_falls_back_to_the_one_before(
-    damage: str, home: Home, tmp_path: Path
-) -> None:
-    morning, noon = attempt(home, tmp_path, SOME), attempt(home, tmp_path, ALL)
-    folder = home.archive / "vast" / str(DAY) / noon.attempt
-    file = folder / ("0001.json.gz" if damage == "body" else "index.json")
-    content = file.read_bytes()
-    file.chmod(0o644)
-    file.unlink()  # bodies may be shared with other captures
-    if damage in ("body", "index"):
-        file.write_bytes(content[: len(content) // 2])
-    elif damage == "status":
-        file.write_text(json.dumps(json.loads(content) | {"status": "splendid"}))
-    else:
-        file.write_text(json.dumps(json.loads(content) | {"duration_seconds": "long"}))
-    kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
-    again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
-    assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed")
-    assert standing(home) == [(morning.attempt, morning.rows)]
-    assert len(record(home)["offers"]) == morning.rows
-    (incident,) = kept_incidents(home)
-    assert incident.kind == "damaged_capture"
-    assert incident.path == str(folder.relative_to(home.root))
-    assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+def test_a_damaged_newest_capture_falls_back_to_the_one_before(tmp_path: Path) -> None:
+    """The archive stays as it is, and nothing of the source is doubted: this machine lost its answer."""
+    damages: dict[str, Callable[[bytes], bytes]] = {
+        "0001.json.gz": lambda content: content[: len(content) // 2],
+        "index.json": lambda content: content[: len(content) // 2],
+        "status": lambda content: json.dumps(json.loads(content) | {"status": "splendid"}).encode(),
+        "shape": lambda content: json.dumps(json.loads(content) | {"duration_seconds": "long"}).encode(),
+    }
+    for name, damaged in damages.items():
+        home, folder = Home(tmp_path / name / "home"), tmp_path / name
+        morning, noon = attempt(home, folder, SOME), attempt(home, folder, ALL)
+        place = home.archive / "vast" / str(DAY) / noon.attempt
+        file = place / (name if "." in name else "index.json")
+        content = file.read_bytes()
+        file.unlink()  # bodies may be shared with other captures
+        file.write_bytes(damaged(content))
+        kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
+        again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
+        assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed"), name
+        assert (again.result, again.code) == (SourceResult.FAILED_HERE, None)
+        assert standing(home) == [(morning.attempt, morning.rows)]
+        assert len(record(home)["offers"]) == morning.rows
+        (incident,) = kept_incidents(home)
+        assert (incident.kind, incident.day, incident.source) == ("damaged_capture", DAY, "vast")
+        assert incident.path == str(place.relative_to(home.root))
+        assert incident.remedy == "left as it is: the day's other captures are used"
+        assert incident.reason == again.error
+        assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
 
 
 def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Home, tmp_path: Path) -> None:
@@ -173,16 +177,29 @@ def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Ho
     assert incident.remedy.endswith("1 days were read again from the archive")
 
 
-def test_the_rule_for_partial_attempts_counts_offers_before_newness() -> None:
-    base = {"day": DAY, "source": "vast", "result": SourceResult.FRESH, "accepted": True, "reason": None}
-    partial = Outcome(**base, attempt="20260822T060000.000000Z", status="partial", rows=9)
-    newer = Outcome(**base, attempt="20260822T070000.000000Z", status="partial", rows=8)
-    whole = Outcome(**base, attempt="20260822T050000.000000Z", status="captured", rows=7)
-    assert sorted([partial, newer, whole], key=lambda each: each.preference) == [newer, partial, whole]
-    morning = Outcome(**base, attempt="20260822T060000.000000Z", status="captured", rows=9, failed_requests=1)
-    noon = Outcome(**base, attempt="20260822T120000.000000Z", status="captured", rows=8, failed_requests=2)
-    again = Outcome(**base, attempt="20260822T130000.000000Z", status="captured", rows=7, failed_requests=1)
-    assert sorted([morning, noon, again], key=lambda each: each.preference) == [noon, morning, again]
+def test_attempts_are_preferred_by_completeness_then_by_what_they_lack_and_then_by_newness() -> None:
+    ranked = [("partial", 8, 0, "b"), ("partial", 9, 1, "a"), ("partial", 9, 0, "b"), ("captured", 8, 2, "b")]
+    ranked += [("captured", 9, 1, "a"), ("captured", 7, 1, "c"), ("captured", 1, 0, "a")]
+    assert sorted(ranked[::2] + ranked[1::2], key=lambda each: attempt_preference(*each)) == ranked
+
+
+def test_the_outcome_says_what_could_not_be_written(home: Home, tmp_path: Path) -> None:
+    """The rows of an attempt, and then the outcome itself."""
+    (home.record / "offers" / "vast").parent.mkdir(parents=True)
+    (home.record / "offers" / "vast").write_text("in the way")
+    unwritten = attempt(home, tmp_path, ALL)
+    assert (unwritten.accepted, unwritten.result, unwritten.code) == (False, SourceResult.FAILED_HERE, None)
+    assert unwritten.reason == unwritten.error == kept_incidents(home)[0].reason
+    assert kept_incidents(home)[0].remedy == (
+        "the last accepted offers stay, and the day can be read again from the archive"
+    )
+
+
+def test_warnings_are_bounded_in_number_and_length() -> None:
+    assert bounded_warnings([]) == ()
+    assert bounded_warnings(["a\x1bb", "x" * 300]) == ("a\ufffdb", "x" * 300)
+    assert bounded_warnings(["x" * 301] * 21) == (*20 * ("x" * 299 + "…",), "and 1 more warnings")
+    assert bounded_warnings(["x"] * 20) == ("x",) * 20
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
@@ -20,9 +18,9 @@ from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
 from pipeline.refresh.import_file import ImportReport, import_file
 from pipeline.refresh.ingest import read_again
-from pipeline.refresh.inputs import chosen_sources
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
+from tests.scenario import MENDED, Scenario
 
 TODAY = date(2026, 11, 1)
 DAY = date(2025, 6, 5)
@@ -164,26 +162,10 @@ def test_a_day_with_most_prices_out_of_bounds_is_refused_and_keeps_its_content(h
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
 
-def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:
-    imported(home, HEADING + line("2.50", DAY - timedelta(days=1)) + line("5.00"))
-    moves = moves_at_other_sources(
-        Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", DAY - timedelta(days=1)
-    )
-    assert list(moves) == []
-
-
 def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
     imported(home, HEADING + line("2.50") + line("2.60", provider="Other"))
     one, other = Records(home).offers("imported", DAY)
     assert price_key(one) != price_key(other)
-
-
-def test_a_refresh_does_not_request_imported_prices() -> None:
-    assert "imported" not in {config.name for config in chosen_sources([], None)}
-    for pages in (None, "http://127.0.0.1:8000"):
-        with pytest.raises(GpufareError, match=r"imported has no pages to ask: gpufare import FILE.csv"):
-            chosen_sources(["imported"], pages)
-    assert chosen_sources(["imported"], "archive") == [source_config("imported")]
 
 
 def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
@@ -192,21 +174,17 @@ def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
         _require_prices(home, DAY, TODAY)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_file_that_is_none_of_prices_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MAX_ROWS", 2)
+    assert len(imported(home, HEADING + line("2", TODAY) * 2).skipped) == 2
+    for text, words in (
         ("", "lacks the columns day, provider"),
         ("day,as_of\n", "more than one column for day"),
         (HEADING + line("2") * 3, "has more than 2 rows: divide it"),
-    ],
-)
-def test_a_file_that_is_none_of_prices_is_refused(
-    home: Home, monkeypatch: pytest.MonkeyPatch, text: str, words: str
-) -> None:
-    monkeypatch.setattr(importing, "MAX_ROWS", 2)
-    with pytest.raises(GpufareError, match=words):
-        imported(home, text)
-    assert not home.root.exists()
+    ):
+        with pytest.raises(GpufareError, match=words):
+            imported(home, text)
+    assert not home.archive.exists()
 
 
 def test_command_reports_skipped_rows(home: Home) -> None:
@@ -222,8 +200,10 @@ def test_command_reports_skipped_rows(home: Home) -> None:
     assert "2024-01-01: refused: no offers were read" in nothing.stderr
 
 
-def test_the_query_of_the_page_answers(sample_home: Home) -> None:
+def test_the_query_of_the_page_answers(scenario: Scenario) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
-    with reader(sample_home.published) as connection:
-        assert len(ask(connection, query).rows) > 10
+    with reader(scenario.home(MENDED).published) as connection:
+        imported, *captured = ask(connection, query).rows
+    assert imported == (DAY, "imported", "AWS", None, Decimal("6.88000000"))
+    assert len(captured) > 10

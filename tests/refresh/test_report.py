@@ -25,6 +25,7 @@ REFUSED: dict[str, Any] = {
     "reason": "http_403: no",
     "error": "http_403: no",
 }
+STEP = " -> try from another network: hosts refuse VPNs and data centres"
 
 
 def outcome(source: str, **facts: Any) -> Outcome:
@@ -43,14 +44,13 @@ def test_a_source_is_one_line_with_what_was_read_and_what_it_took() -> None:
     read = {"rows": 39, "rejects": 2, "ambiguous": 3, "unknown": 4, "warnings": ("odd", "new")}
     partial = FRESH | {"status": "partial", "result": SourceResult.PARTIAL, "error": "http_404: x"}
     assert line_of("modal", **partial, **read) == (
-        "modal  accepted  39 offers, 2 rejected, 7 with an open GPU  PARTIAL http_404: x  warning: odd; new -> "
-        "refresh again later today; if it stays so, report it with the answer, which a refresh keeps in the "
-        "home: archive/modal"
+        "modal  accepted  39 offers, 2 rejected, 7 with an open GPU  PARTIAL http_404: x  warning: odd; new "
+        "-> refresh again later today; if it stays so, report it with the answer, which a refresh keeps in "
+        "the home: archive/modal"
     )
-    step = " -> try from another network: hosts refuse VPNs and data centres"
-    assert line_of("modal", **REFUSED) == f"modal  NOT ACCEPTED  http_403: no{step}"
+    assert line_of("modal", **REFUSED) == f"modal  NOT ACCEPTED  http_403: no{STEP}"
     unread = {"reason": "unread", "error": "no row"}
-    assert line_of("modal", **REFUSED | unread) == f"modal  NOT ACCEPTED  unread (no row){step}"
+    assert line_of("modal", **REFUSED | unread) == f"modal  NOT ACCEPTED  unread (no row){STEP}"
     measured = {"bytes": 2_500, "duration_seconds": 1.26}
     assert line_of("gcp", False, **FRESH, rows=1, **measured) == (
         "gcp  accepted  1 offers; 1 request, 2.5 kB in 1.3 s"
@@ -84,7 +84,7 @@ def test_sources_stand_under_their_result_fresh_ones_first_and_without_those_tha
         "modal      accepted  2 offers",
         "gcp        accepted  1 offers",
         "refused by the host: 1 of 4 sources",
-        "coreweave  NOT ACCEPTED  http_403: no -> try from another network: hosts refuse VPNs and data centres",
+        f"coreweave  NOT ACCEPTED  http_403: no{STEP}",
     ]
     assert report.lines() == [
         *expected,
