@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
@@ -12,14 +13,17 @@ from pipeline.capture.archive import Archive
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.contracts.progress import no_progress
 from pipeline.contracts.request import Entry
-from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, Finding, examine
+from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, data, examine
+from pipeline.health.doctor.finding import Examination, Finding
 from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from tests.conftest import gpufare
+from tests.scenario import MENDED, Scenario, noon
 
 TODAY = datetime.now(UTC).date()
 YESTERDAY = TODAY - timedelta(days=1)
@@ -56,6 +60,10 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
+def examination(home: Home, now: datetime) -> Examination:
+    return Examination(home, now, every=False, progress=no_progress)
+
+
 def look(home: Home, *, now: datetime | None = None, **options: bool) -> dict[str, list[Finding]]:
     """The findings by check."""
     found: dict[str, list[Finding]] = {name: [] for name in CHECKS}
@@ -86,12 +94,13 @@ def test_a_sound_home(home: Home) -> None:
     assert found["published"][0].remedy == "run `gpufare refresh`"
 
 
-def test_the_published_file_is_opened_and_its_age_said(sample_home: Home) -> None:
-    (fresh,) = look(sample_home, now=datetime(2026, 8, 23, 6, tzinfo=UTC))["published"]
-    assert fresh.level == "ok"
-    assert fresh.what.startswith("opens; as of 2026-08-22, published ")
-    (old,) = look(sample_home, now=datetime(2026, 8, 24, 6, tzinfo=UTC))["published"]
-    assert (old.level, "2 days old" in old.what) == ("warn", True)
+def test_the_published_file_is_opened_and_its_age_said(scenario: Scenario) -> None:
+    opens = f"opens; as of {MENDED}, published {MENDED} 12:00 UTC, 10 sources ranked"
+    (fresh,) = data.published(examination(scenario.home(MENDED), noon(MENDED) + timedelta(days=1)))
+    assert fresh == Finding("ok", opens)
+    (old,) = data.published(examination(scenario.home(MENDED), noon(MENDED) + timedelta(days=2)))
+    remedy = "run `gpufare refresh`, and find out why it has not run"
+    assert old == Finding("warn", f"{opens}: 2 days old", remedy=remedy)
 
 
 def test_a_published_file_that_does_not_open(home: Home) -> None:
@@ -170,13 +179,13 @@ def test_a_damaged_body_is_left_for_a_person(home: Home) -> None:
     assert path.read_bytes() == b"\x1f\x8b damaged"
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"answers": [{"method": 1}]}'])
-def test_a_damaged_index(home: Home, content: bytes) -> None:
+def test_a_damaged_index(home: Home) -> None:
     capture = Archive(home.archive).captures("runpod", TODAY)[0]
-    damage(Archive(home.archive).folder(capture) / "index.json", content)
-    (finding,) = look(home)["archive"]
-    assert finding.level == "fail"
-    assert "index.json" in finding.what
+    for content in (b"", b"{", b'{"answers": [{"method": 1}]}'):
+        damage(Archive(home.archive).folder(capture) / "index.json", content)
+        (finding,) = look(home)["archive"]
+        assert (finding.level, "index.json" in finding.what) == ("fail", True)
+        assert finding.remedy == "copy it back from a backup; without it the capture cannot be read again"
 
 
 def test_an_interrupted_capture_is_not_a_failure(home: Home) -> None:
@@ -199,15 +208,16 @@ def test_sample_is_reported_as_one_and_all_finds_everything(home: Home) -> None:
 # --- the record ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("table", ["offers", "rejects", "rankings", "journal"])
-def test_a_damaged_file_of_the_record(home: Home, table: str) -> None:
-    Records(home).write_ranking(TODAY, [])
-    source = "" if table == "rankings" else "runpod"
-    path = Journal(home).path if table == "journal" else file_of(home, Month.of(table, source, TODAY))
-    damage(path, path.read_bytes()[: path.stat().st_size // 2])
-    (finding,) = look(home)["record"]
-    assert (finding.level, finding.where) == ("fail", str(path.relative_to(home.root)))
-    assert "the next `gpufare refresh`" in finding.remedy
+def test_a_damaged_file_of_the_record(home: Home) -> None:
+    offers = file_of(home, Month.of("offers", "runpod", TODAY))
+    for path in (offers, Journal(home).path):
+        damage(path, path.read_bytes()[: path.stat().st_size // 2])
+    found = look(home)["record"]
+    assert {finding.where for finding in found} == {
+        str(path.relative_to(home.root)) for path in (offers, Journal(home).path)
+    }
+    remedy = "the next `gpufare refresh` sets it aside and reads its days again from the archive"
+    assert {(finding.level, finding.remedy) for finding in found} == {("fail", remedy)}
 
 
 def test_many_damaged_files_are_counted(home: Home) -> None:
@@ -297,11 +307,14 @@ def test_the_command_prints_a_line_per_check_and_fails_when_something_does(home:
     assert "1 check failed" in run.stderr
 
 
-def test_the_command_gives_json(sample_home: Home, tmp_path: Path) -> None:
-    home = Home(tmp_path / "copy")
-    shutil.copytree(sample_home.root, home.root)
+def test_the_command_gives_json(copy_of: Callable[..., Home]) -> None:
+    home = copy_of(MENDED)
     run = gpufare("doctor", "--all", "--format", "jsonl", home=home)
     rows = [json.loads(line) for line in run.stdout.splitlines()]
-    assert run.returncode == 0, [row for row in rows if row["level"] == "fail"]
-    assert {row["check"] for row in rows} == set(CHECKS)
+    assert (run.returncode, [row["check"] for row in rows]) == (0, list(CHECKS))
+    found = {row["check"]: (row["level"], row["what"]) for row in rows}
+    assert found["archive"][1] == "97 bodies of 40 captures have the hashes of their index: every body"
+    assert found["record"] == ("ok", "every file can be read")
+    assert found["own"] == ("ok", "every row of your own GPUs, models and workloads can be used")
+    assert found["incidents"][1].endswith("future_day: the home has data of this future date")
     assert rows[0].keys() == {"level", "check", "where", "what", "remedy"}

@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.errors import GpufareError
+from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
 from pipeline.home.paths import Home
 from pipeline.questions.job import JobError
@@ -160,6 +161,13 @@ def test_a_day_with_most_prices_out_of_bounds_is_refused_and_keeps_its_content(h
         "3 of 4 prices are not between 0.001 and 1000 USD per GPU-hour, as expected of this source"
     ]
     assert prices(home) == [("Acme", Decimal("2.50"))]
+
+
+def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:
+    before = DAY - timedelta(days=1)
+    imported(home, HEADING + line("2.50", before) + line("5.00"))
+    moves = moves_at_other_sources(Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", before)
+    assert list(moves) == []
 
 
 def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
