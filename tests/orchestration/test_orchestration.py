@@ -308,13 +308,17 @@ def test_an_error_in_one_source_s_reading_stops_no_other(
     assert [incident.source for incident in kept_incidents(home)] == ["modal"]
 
 
-def test_a_source_that_cannot_even_be_archived_has_an_outcome(home: Home, dagster: Dagster) -> None:
+def test_a_source_that_cannot_even_be_archived_has_one_outcome(home: Home, dagster: Dagster) -> None:
+    """And no second one by the sensor of failed runs."""
+
     def last_error() -> str:
         return str(Records(home).outcomes("modal", TODAY)[-1]["error"])
 
     address = dagster.sources("modal", home, "not an address")
     assert "not an address" in address.failures[0]
     assert "not an address" in last_error()
+    address.notice_failure(home)
+    assert (len(Records(home).outcomes("modal", TODAY)), kept_incidents(home)) == (1, [])
     shutil.rmtree(home.archive / "modal")
     (home.archive / "modal").write_text("a file where the source's folder belongs")
     blocked = dagster.sources("modal", home, NOTHING_LISTENS)
@@ -358,22 +362,6 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
         assert (incident.kind, incident.source, incident.day) == ("run_failed", "modal", TODAY)
         assert incident.reason == f"the run of capture (modal) failed: {what}"
         assert incident.remedy == f"look at the run {run.run_id} in Dagster, and start it again"
-
-
-def test_a_run_that_left_its_outcome_leaves_no_second_one(home: Home, dagster: Dagster) -> None:
-    run = dagster.sources("runpod", home, NOTHING_LISTENS)
-    before = Records(home).outcomes("runpod", TODAY)
-    run.notice_failure(home)
-    assert (len(before), Records(home).outcomes("runpod", TODAY)) == (1, before)
-    assert kept_incidents(home) == []
-
-
-def test_text_of_a_page_is_not_markup_in_a_check() -> None:
-    from pipeline.orchestration.source_assets import markdown_of
-
-    told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price" + "x" * 2_000)
-    assert told.startswith("price '!(x)(http:∕∕evil.example/x.png) &lt;b&gt;1&lt;/b&gt;' is no pricex")
-    assert told.count("x") > 900
 
 
 # Days other than today, and sources that are off.

@@ -26,62 +26,34 @@ from tests.refresh.faulty_server import FaultyServer, refusing
 DAY = date(2026, 8, 22)
 LIMITS = Limits(backoff_seconds=0.01, backoff_max_seconds=0.02)
 NOT_YET_VALID = Path(__file__).parents[1] / "capture" / "not_yet_valid.pem"
-REPORT = "report it with the answer, which a refresh keeps in the home: archive/modal"
-LATER = "refresh again later today"
-DOCUMENT = "docs/how-to/networks.md"
-
-STEPS: dict[SourceResult | OutcomeCode, str | None] = {
-    SourceResult.FRESH: None,
-    SourceResult.PARTIAL: f"refresh again later today; if it stays so, {REPORT}",
-    SourceResult.DOUBTED: "compare with https://modal.com/pricing; where the page says what was refused, "
-    "confirm it in catalog/sources/modal.yaml (reviewed_prices, or expect)",
-    SourceResult.CHANGED: f"its reader has to be adapted: {REPORT}",
-    SourceResult.REFUSED_BY_HOST: REPORT,
-    SourceResult.REFUSED_BY_US: REPORT,
-    SourceResult.UNREACHABLE: LATER,
-    SourceResult.FAILED_HERE: "`gpufare doctor` examines this machine and its data",
-    SourceResult.NEEDS_KEY: "set ",
-    SourceResult.NEEDS_PERMISSION: None,
-    SourceResult.RETIRED: None,
-    OutcomeCode.HTTP_403: "try from another network: hosts refuse VPNs and data centres",
-    OutcomeCode.HTTP_404: "look for its new address, from https://modal.com/pricing, and report it",
-    OutcomeCode.HTTP_429: "wait an hour before you refresh again",
-    OutcomeCode.HTTP_4XX: f"the request has to change: {REPORT}",
-    OutcomeCode.ROBOTS_DISALLOWED: "save the page in a browser and read it with `gpufare read modal FILE`: "
-    "robots.txt is respected",
-    OutcomeCode.ADDRESS_REFUSED: "log in to the network if it asks for that, or choose another resolver; in "
-    f"a VPN with fake addresses set GPUFARE_PROXY to its HTTP proxy ({DOCUMENT})",
-    OutcomeCode.TLS_ERROR: "check this machine's clock; behind a proxy that opens TLS, set SSL_CERT_FILE to "
-    f"a file with its certificate ({DOCUMENT})",
-    OutcomeCode.PROXY_FAILED: "check the proxy's address, and whether the proxy runs",
-    OutcomeCode.PROXY_REFUSED: f"put the proxy's name and password in its address ({DOCUMENT}), or ask "
-    "whoever runs it to allow the hosts",
-    OutcomeCode.DNS_ERROR: "check this machine's network and resolver, and refresh again",
-    OutcomeCode.REQUEST_LIMIT: f"its list has grown beyond the limit: {REPORT}",
-    OutcomeCode.SOURCE_TIMEOUT: "refresh again at another hour; time_limit_seconds in "
-    "catalog/sources/modal.yaml is the limit",
-}
-"""The next step for Modal by result, and for the codes that have their own; other codes have that of their
-result."""
+WITHOUT_STEP = {SourceResult.FRESH, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED}
+ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
 
 
-def test_each_result_and_code_has_its_next_step() -> None:
+def test_each_result_that_needs_something_has_its_next_step_and_some_codes_have_their_own() -> None:
     modal = source_config("modal")
-    wrong = [
-        (result, found)
-        for result in SourceResult
-        if (found := next_step(result, None, modal)) != STEPS[result]
-    ]
-    for code in OutcomeCode:
-        found, expected = next_step(code.result, code, modal), STEPS.get(code, STEPS[code.result])
-        wrong += [(code, found)] if found != expected else []
-    assert wrong == []
+    steps = {result: next_step(result, None, modal) for result in SourceResult}
+    assert {result for result, step in steps.items() if step is None} == WITHOUT_STEP
+    assert steps[SourceResult.DOUBTED] == (
+        "compare with https://modal.com/pricing; where the page says what was refused, confirm it in "
+        "catalog/sources/modal.yaml (reviewed_prices, or expect)"
+    )
+    own = {code for code in OutcomeCode if next_step(code.result, code, modal) != steps[code.result]}
+    assert own == {
+        *(OutcomeCode.HTTP_403, OutcomeCode.HTTP_404, OutcomeCode.HTTP_429, OutcomeCode.HTTP_4XX),
+        *(OutcomeCode.ROBOTS_DISALLOWED, OutcomeCode.ADDRESS_REFUSED, OutcomeCode.TLS_ERROR),
+        *(OutcomeCode.PROXY_FAILED, OutcomeCode.PROXY_REFUSED, OutcomeCode.DNS_ERROR),
+        *(OutcomeCode.REQUEST_LIMIT, OutcomeCode.SOURCE_TIMEOUT),
+    }
+    templates = [next_step(code.result, code, modal) or "" for code in OutcomeCode] + list(steps.values())
+    assert [step for step in templates if step and "{" in step] == []
 
 
 def test_a_code_that_did_not_decide_the_result_gives_no_step() -> None:
     modal = source_config("modal")
     assert next_step(SourceResult.FRESH, OutcomeCode.HTTP_403, modal) is None
-    assert next_step(SourceResult.PARTIAL, OutcomeCode.HTTP_403, modal) == STEPS[SourceResult.PARTIAL]
+    partial = next_step(SourceResult.PARTIAL, None, modal)
+    assert next_step(SourceResult.PARTIAL, OutcomeCode.HTTP_403, modal) == partial
 
 
 def test_the_step_for_a_key_names_its_variables_and_origin() -> None:
@@ -117,36 +89,22 @@ def one_line(outcomes: list[Outcome], replay_url: str | None = None) -> str:
 
 
 def test_a_cause_common_to_all_sources_is_one_line() -> None:
-    first = (
-        "begin with akash: look for its new address, from https://akash.network/pricing/gpus/, and report it"
-    )
-    firewall = "host names are resolved but no connection is made: a firewall blocks all but a proxy -> " + (
-        "set GPUFARE_PROXY to the proxy's address"
-    )
+    """With the step for many, or else for one, which may differ between the sources."""
     expected = {
-        OutcomeCode.CONNECTION_REFUSED: firewall,
-        OutcomeCode.CONNECTION_FAILED: firewall,
-        OutcomeCode.CONNECT_TIMEOUT: firewall,
-        OutcomeCode.HTTP_403: f"the hosts forbid the requests (403) -> {STEPS[OutcomeCode.HTTP_403]}",
-        OutcomeCode.HTTP_404: f"there is nothing at this address (404) -> {first}",
-        OutcomeCode.HTTP_429: f"the host limits the rate of requests (429) -> {STEPS[OutcomeCode.HTTP_429]}",
-        OutcomeCode.WRONG_CONTENT_TYPE: "the answers are not prices but pages of another type, as hosts send "
-        f"to addresses that they block -> {STEPS[OutcomeCode.HTTP_403]}",
-        OutcomeCode.ADDRESS_REFUSED: "host names lead to addresses that are not public: a captive portal, a "
-        f"resolver that blocks them, or a VPN with fake addresses -> {STEPS[OutcomeCode.ADDRESS_REFUSED]}",
-        OutcomeCode.TLS_ERROR: "no host could be verified over TLS: a proxy on the way opens TLS with its "
-        f"own certificate -> {STEPS[OutcomeCode.TLS_ERROR]}",
-        OutcomeCode.PROXY_FAILED: f"the proxy could not be used -> {STEPS[OutcomeCode.PROXY_FAILED]}",
-        OutcomeCode.PROXY_REFUSED: f"the proxy refuses the requests -> {STEPS[OutcomeCode.PROXY_REFUSED]}",
-        OutcomeCode.DNS_ERROR: "no host name could be resolved: no network, or no resolver -> connect this "
-        "machine, check its DNS, and refresh again",
-        OutcomeCode.READ_TIMEOUT: f"the host stopped sending -> {LATER}",
-        OutcomeCode.RESPONSE_TIMEOUT: f"the answer took longer than one answer may take -> {LATER}",
+        OutcomeCode.CONNECT_TIMEOUT: "host names are resolved but no connection is made: a firewall blocks "
+        "all but a proxy -> set GPUFARE_PROXY to the proxy's address",
+        OutcomeCode.HTTP_403: f"the hosts forbid the requests (403) -> {ANOTHER_NETWORK}",
+        OutcomeCode.HTTP_404: "there is nothing at this address (404) -> begin with akash: look for its new "
+        "address, from https://akash.network/pricing/gpus/, and report it",
+        OutcomeCode.PROXY_REFUSED: "the proxy refuses the requests -> put the proxy's name and password in "
+        "its address (docs/how-to/networks.md), or ask whoever runs it to allow the hosts",
+        OutcomeCode.READ_TIMEOUT: "the host stopped sending -> refresh again later today",
     }
-    told = {code: one_line(made_up(code, f"{code}: {{}}")) for code in expected}
+    told = {code: one_line(made_up(code, f"{code}: /{{}}/x")) for code in expected}
     assert [(code, told[code]) for code in expected if told[code] != expected[code]] == []
     here = "the archive cannot be written: /home/{}/x: No space left"
-    assert one_line(made_up(None, here)) == f"{here.format('akash')} -> {STEPS[SourceResult.FAILED_HERE]}"
+    doctor = "`gpufare doctor` examines this machine and its data"
+    assert one_line(made_up(None, here)) == f"{here.format('akash')} -> {doctor}"
     url = "http://127.0.0.1:8000"
     down = f"{url} does not answer (dns_error) -> start the replay server, or correct --pages"
     assert one_line(made_up(OutcomeCode.DNS_ERROR), url) == down
@@ -161,7 +119,7 @@ def test_only_more_than_half_and_at_least_three_share_a_cause() -> None:
     assert found is not None
     assert found.line(5, "look") == (
         "3 of 5 sources asked failed alike: the hosts forbid the requests (403) "
-        f"({', '.join(each.source for each in alike)}) -> {STEPS[OutcomeCode.HTTP_403]}; look"
+        f"({', '.join(each.source for each in alike)}) -> {ANOTHER_NETWORK}; look"
     )
     off = [replace(each, result=SourceResult.NEEDS_KEY, code=OutcomeCode.NEEDS_KEY) for each in others]
     assert getattr(diagnosis([*alike, *off]), "all_asked", None), "the others were not asked"
@@ -178,7 +136,7 @@ def test_a_shared_cause_is_reported_once_before_the_other_sources() -> None:
     assert lines[0].startswith("3 of 4 sources asked failed alike: no host name could be resolved")
     assert lines[1] == "refused by the host: 1 of 4 sources"
     assert [line.split()[0] for line in lines[2:]] == [other[0].source]
-    assert next_step_of(other[0]) == STEPS[OutcomeCode.HTTP_403]
+    assert next_step_of(other[0]) == ANOTHER_NETWORK
 
 
 # ------------------------------------------------------------------ with real errors

@@ -4,7 +4,6 @@ Where a price is wrong in a provider's own answer, the real reader reads a page 
 is made in between, the listing that would carry it is judged.
 """
 
-import json
 import re
 from dataclasses import replace
 from datetime import date, timedelta
@@ -19,7 +18,6 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Listing, SourceChangedError
 from pipeline.contracts.offer import Built
 from pipeline.contracts.outcome import Outcome
-from pipeline.contracts.rates import Rate
 from pipeline.contracts.request import Entry
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
@@ -40,9 +38,9 @@ AT_2_50 = Listing(
 )
 
 
-def built(*changes: dict[str, Any], rates: dict[str, Rate] | None = None, source: str = "crusoe") -> Built:
-    """Listings that differ from an H100 SXM at 2.50 USD an hour by some facts."""
-    return build_offers([replace(AT_2_50, **facts) for facts in changes], source_config(source), rates)
+def built(source: str = "crusoe", **facts: Any) -> Built:
+    """A listing that differs from an H100 SXM at 2.50 USD an hour by some facts."""
+    return build_offers([replace(AT_2_50, **facts)], source_config(source))
 
 
 def reading(source: str, name: str, old: str, new: str) -> Built:
@@ -62,91 +60,24 @@ def recorded(source: str, home: Home, *answers: Answer, day: date = DAY, error: 
     return record_day(source_config(source), day, [writer.finish(error=error)], home)
 
 
-SPOT: dict[str, Any] = {"price_kind": "spot"}
-MACHINE: dict[str, Any] = {"instance_type": "gpu-8x", "available": True}
-DEARER: dict[str, Any] = {"native_price": Decimal("3.50"), "available": False}
-
-
-def test_offers_that_contradict_each_other_are_flagged_and_what_stands_twice_counts_once() -> None:
-    spot, doubled = "spot_not_below_on_demand", "conflicting_prices"
-    cases: list[tuple[list[dict[str, Any]], list[str | None], list[str]]] = [
-        ([{}, SPOT | {"native_price": Decimal("2.49")}], [None, None], []),
-        ([{}, SPOT], [None, spot], []),
-        ([{}, SPOT | {"native_price": Decimal("2.51")}], [None, spot], []),
-        ([{}, {}], [None], ["duplicate"]),
-        ([{}, DEARER, {"region": "eu"}], [doubled, doubled, None], []),
-        ([MACHINE, MACHINE | DEARER, MACHINE | {"region": "eu"}], [doubled, doubled, None], []),
-        ([{"available": None}, {"available": True}], [None, None], []),
-        ([{"available": None}, {"available": True}, SPOT], [None, None, spot], []),
-    ]
-    found = [(facts, built(*facts)) for facts, *_ in cases]
-    assert [
-        (facts, [each.flag_reason for each in made.offers], [str(each.reason) for each in made.rejects])
-        for facts, made in found
-    ] == cases
-
-
-def test_an_impossible_price_is_a_reject_and_spoils_no_other() -> None:
-    impossible: list[tuple[str, dict[str, Any]]] = [
-        ("zero_price", {"native_price": Decimal("0.00"), "price_kind": "spot"}),
-        ("price_out_of_bounds", {"native_price": Decimal("25")}),
-        ("price_out_of_bounds", {"native_price": Decimal("0.2")}),
-        ("zero_price", {"native_price": Decimal("-1")}),
-        ("unexpected_currency", {"native_currency": "$"}),
-        ("unknown_gpu_count", {"gpu_count": 0}),
-        ("unknown_gpu_count", {"gpu_count": float("nan")}),
-        ("unreadable_price", {"native_unit": "instance_term"}),
-        ("unreadable_price", {"native_unit": "gpu_fortnight"}),
-        ("invalid_value", {"term_days": 2**40}),
-        ("invalid_value", {"ram_gib": float("inf")}),
-        ("missing_field", {"raw_label": ""}),
-        ("missing_field", {"raw_label": " \u200b"}),
-    ]
-    found = [(facts, built({"raw_label": "L40S"}, facts)) for _, facts in impossible]
-    assert [
-        ([str(each.reason) for each in made.rejects], [each.raw_label for each in made.offers])
-        for _, made in found
-    ] == [([reason], ["L40S"]) for reason, _ in impossible]
-
-
 def test_a_card_is_open_where_its_memory_count_or_name_fits_no_card() -> None:
     """Of eight cards, the total in the field of one still names the card."""
     found = {
-        "total in the field of one": built(
-            {"raw_label": "A100 SXM4", "gpu_count": 8, "context": {"vram_gb": 320}}
-        ),
-        "times the count squared": built({"gpu_count": 8, "context": {"vram_total_gb": 640 * 8}}),
-        "the same in MiB": built({"gpu_count": 8, "context": {"gpu_total_ram_mib": 81_559 * 8 * 8}}),
-        "GB in a field of MiB": built({"gpu_count": 8, "context": {"gpu_ram_mib": 80}}),
-        "nothing that exists": built({"gpu_count": 8, "context": {"vram_gb": 64_000}}),
-        "a name of several cards": built({"raw_label": "RTX 6000"}),
-        "twelve in a label of eight": built({"raw_label": "8x H100 SXM", "gpu_count": 12}),
+        "total in the field of one": built(raw_label="A100 SXM4", gpu_count=8, context={"vram_gb": 320}),
+        "times the count squared": built(gpu_count=8, context={"vram_total_gb": 640 * 8}),
+        "the same in MiB": built(gpu_count=8, context={"gpu_total_ram_mib": 81_559 * 8 * 8}),
+        "GB in a field of MiB": built(gpu_count=8, context={"gpu_ram_mib": 80}),
+        "nothing that exists": built(gpu_count=8, context={"vram_gb": 64_000}),
+        "a name of several cards": built(raw_label="RTX 6000"),
+        "twelve in a label of eight": built(raw_label="8x H100 SXM", gpu_count=12),
         "twelve in a machine of eight": built(
-            {"raw_label": "p5.48xlarge", "label_kind": "instance_type", "gpu_count": 12}, source="aws"
+            "aws", raw_label="p5.48xlarge", label_kind="instance_type", gpu_count=12
         ),
     }
     assert {name: (made.offers[0].gpu_id, made.offers[0].match_status) for name, made in found.items()} == {
         "total in the field of one": ("a100-sxm-40gb", "matched"),
         **dict.fromkeys(list(found)[1:], (None, "ambiguous")),
     }
-
-
-def test_a_price_is_never_off_by_the_number_of_gpus_or_the_currency() -> None:
-    eight = {"gpu_count": 8}
-    for facts in (
-        eight | {"native_unit": "instance_hour", "native_price": Decimal("20.00")},
-        eight,
-        eight | {"native_unit": "instance_month", "native_price": Decimal("14600")},
-    ):
-        (offer,) = built(facts).offers
-        assert (offer.usd_per_gpu_hour, offer.usd_per_hour) == (Decimal("2.5"), Decimal(20)), facts
-    euro = {"native_currency": "EUR"}
-    (without,) = built(euro, source="scaleway").offers
-    assert (without.usd_per_hour, without.native_price) == (None, Decimal("2.50"))
-    (converted,) = built(euro, rates={"EUR": Rate(Decimal("1.20"), DAY)}, source="scaleway").offers
-    assert (converted.usd_per_hour, converted.fx_rate) == (Decimal("3.00000000"), Decimal("1.20"))
-    blanks = ("", " ", "\u200b", "\n")
-    assert [built({"region": blank}).offers[0].region for blank in blanks] == [None] * len(blanks)
 
 
 def test_a_gap_on_a_page_shifts_no_price() -> None:
@@ -168,21 +99,6 @@ def test_a_gap_on_a_page_shifts_no_price() -> None:
     for term in ("Pay as you go", "7-30 days", "31-90 days", "91-180 days"):
         with pytest.raises(SourceChangedError, match="expected one column"):
             reading("together", "pricing.html", rf"<th(?:(?!</th>).)*{term}(?:(?!</th>).)*</th>", "")
-
-
-def test_what_is_another_product_is_no_offer_of_this_one() -> None:
-    """Windows is not Linux, and flex-start and commitments are not on demand."""
-    content = json.loads(page("azure", "page_1.json"))
-    for item in content["Items"]:
-        item["productName"] = f"{item.get('productName', '')} Windows"
-    listings, rejects = read("azure", answer(content))
-    assert (listings, "not_linux" in {reject.reason for reject in rejects}) == ([], True)
-    rows = """<table><tr><th>GPU</th><th>Machine type</th><th>CUD 3 Year</th><th>DWS Flex-start price</th>
-      <th>Price (USD)*</th><th>Components</th></tr><tr><td>Nvidia H100</td><td>a3-highgpu-8g</td>
-      <td>$38.86 / 1 hour</td><td>$40 / 1 hour</td><td>N/A</td><td>GPUs: 8 vCPUs: 208</td></tr></table>"""
-    listings, rejects = read("gcp", answer(rows))
-    assert [(row.price_kind, row.term_days) for row in listings] == [("reserved", 1095), ("flex_start", None)]
-    assert {reject.reason for reject in rejects} == {"not_offered"}
 
 
 def test_no_old_price_is_stamped_as_fresh(tmp_path: Path) -> None:
