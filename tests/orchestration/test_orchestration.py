@@ -1,36 +1,21 @@
 """Dagster's graph: its shape, its schedules, and the daily job as runs, with sources that fail."""
 
-import json
 import shutil
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import dagster as dg
 import polars as pl
 import pytest
+from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import OutcomeCode
 from pipeline.contracts.request import Entry
-from pipeline.definitions import defs
 from pipeline.health.source_states import source_states
 from pipeline.home.paths import Home
-from pipeline.orchestration.failures import canceled_runs, failed_runs
-from pipeline.orchestration.keys import MORNING, SOURCE_TAG, offers_key, raw_key, table_key
-from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
-from pipeline.orchestration.schedules import schedules
-from pipeline.orchestration.source_assets import (
-    CAPTURE_POOL,
-    EXPECTATIONS,
-    daily_partitions,
-    first_day,
-    markdown_of,
-    source_assets,
-)
-from pipeline.orchestration.tables import morning_digest, published_tables
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, rows_of, write_days
 from pipeline.record.records import Records
@@ -38,155 +23,94 @@ from pipeline.refresh.ingest import record_day
 from pipeline.refresh.permissions import disable, enable
 from pipeline.warehouse.checks import checks
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare_process
+from tests.homes import PAGES
+from tests.orchestration.conftest import TODAY, Dagster
 from tests.pages_server import PagesServer
+from tests.scenario import BAD, GOOD
 
-TODAY = datetime.now(UTC).date()
-PAST = date(2026, 8, 22)
+if TYPE_CHECKING:
+    import dagster as dg
+
 NEVER_CAPTURED = date(2026, 8, 5)
-TOMORROW = TODAY + timedelta(days=1)
-NOTHING_LISTENS = "http://127.0.0.1:9"
-
 MORNING_OF_TODAY = datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC)
-
-DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-"""Partitions from before the sample pages to tomorrow, on any day."""
-
-
-@pytest.fixture
-def instance() -> Iterator[dg.DagsterInstance]:
-    with dg.DagsterInstance.ephemeral() as ephemeral:
-        yield ephemeral
+NOTHING_LISTENS = "http://127.0.0.1:9"
+PAGES_VARIABLE = "GPUFARE_PAGES"
+ENABLED = {name for name, config in configs().items() if config.disabled is None}
 
 
 @pytest.fixture
-def home(small_home: Home) -> Home:
-    return small_home
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PagesServer]:
-    with PagesServer(PAGES) as pages:
-        yield pages
-
-
-def materialize(
-    sources: str, home: Home, url: str, instance: dg.DagsterInstance, day: date = TODAY, *, only: str = ""
-) -> dg.ExecuteInProcessResult:
-    """One run of sources, whose names have spaces between."""
-    names, kinds = sources.split(), [only] if only else ["raw", "offers"]
-    key = {"raw": raw_key, "offers": offers_key}
-    return dg.materialize(
-        [source_assets([configs()[name] for name in names], DAYS)],
-        selection=[key[kind](name) for name in names for kind in kinds],
-        partition_key=day.isoformat(),
-        resources={"home": GpufareHome(root=str(home.root), pages=url)},
-        instance=instance,
-        raise_on_error=False,
-    )
-
-
-def publish(home: Home, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
-    return dg.materialize(
-        [published_tables],
-        resources={"home": GpufareHome(root=str(home.root))},
-        instance=instance,
-        raise_on_error=False,
-    )
-
-
-def failures(result: dg.ExecuteInProcessResult) -> list[str]:
-    return [
-        str(event.step_failure_data.user_failure_data or event.step_failure_data.error)
-        for event in result.all_events
-        if event.is_step_failure
-    ]
-
-
-def metadata(result: dg.ExecuteInProcessResult, key: dg.AssetKey) -> dict[str, object]:
-    (event,) = [
-        event.materialization
-        for event in result.all_events
-        if event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key == key
-    ]
-    return {name: value.value for name, value in event.metadata.items()}
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
 
 
 # The graph.
 
 
-def test_every_source_has_its_two_assets_and_every_table_is_one() -> None:
-    keys = {spec.key for spec in defs.resolve_all_asset_specs()}
-    enabled = {name for name, config in configs().items() if config.disabled is None}
-    assert {key.path[-1] for key in keys if key.path[0] == "raw"} == enabled
-    assert {key.path[-1] for key in keys if key.path[0] in ("offers", "exchange_rates")} == enabled
-    assert {table_key("cheapest_gpu_per_workload"), MORNING, dg.AssetKey(["model", "plans_ahead"])} <= keys
-
-
-def test_the_lineage_runs_from_the_raw_answers_to_the_morning() -> None:
+def test_the_assets_are_two_of_every_source_and_every_table_in_order(defs: "dg.Definitions") -> None:
     graph = defs.resolve_asset_graph()
-    assert graph.get(offers_key("runpod")).parent_keys == {raw_key("runpod")}
-    assert offers_key("runpod") in graph.get(table_key("offers")).parent_keys
-    assert table_key("offers") in graph.get(table_key("offers_latest")).parent_keys
-    ranking = graph.get_ancestor_asset_keys(table_key("cheapest_gpu_per_workload"))
-    assert {table_key("plans"), table_key("offers_latest"), raw_key("runpod")} <= ranking
-    assert raw_key("runpod") in graph.get_ancestor_asset_keys(MORNING)
+    paths = {tuple(key.path): key for key in graph.get_all_asset_keys()}
+    kinds = {kind: {path[-1] for path in paths if path[0] == kind} for kind in {path[0] for path in paths}}
+    assert kinds.pop("raw") == ENABLED
+    assert kinds.pop("offers") | kinds.pop("exchange_rates") == ENABLED
+    assert {"cheapest_gpu_per_workload", "plan_grid"} < kinds.pop("published")
+    assert kinds == {"report": {"report"}, "morning": {"morning"}, "model": {"plans_ahead"}}
+
+    def before(*path: str) -> set[tuple[str, ...]]:
+        return {tuple(key.path) for key in graph.get_ancestor_asset_keys(paths[path])}
+
+    assert graph.get(paths["offers", "runpod"]).parent_keys == {paths["raw", "runpod"]}
+    assert {("offers", "runpod"), ("raw", "runpod")} <= before("published", "offers")
+    assert ("exchange_rates", "ecb") in before("published", "exchange_rates")
+    ranking = {("published", "plans"), ("published", "offers_latest"), ("raw", "runpod")}
+    assert ranking <= before("published", "cheapest_gpu_per_workload")
+    assert ("raw", "runpod") in before("morning")
+    assert ("model", "plans_ahead") not in before("report"), "the report waits for no plan"
 
 
-def test_daily_assets_have_a_code_version() -> None:
-    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
-    daily = {key for key in specs if key.path[0] in ("raw", "offers", "exchange_rates", "published")}
-    assert [key for key in daily if not specs[key].code_version] == []
-    assert specs[raw_key("aws")].code_version != specs[raw_key("gcp")].code_version
-    assert specs[raw_key("aws")].tags[SOURCE_TAG] == "aws"
-
-
-def test_a_source_s_prices_are_fresh_for_as_long_as_its_yaml_says() -> None:
-    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
-    for config in configs().values():
-        if config.disabled is None:
-            policy = specs[offers_key(config.name)].freshness_policy
-            assert policy.fail_window.to_timedelta() == timedelta(days=config.stale_after_days)
-            assert policy.warn_window.to_timedelta() == timedelta(hours=30)
-    tables = [key for key in specs if key.path[0] == "published"]
-    assert [key for key in tables if specs[key].freshness_policy is None] == []
-
-
-def test_the_columns_of_a_table_are_those_of_its_comments() -> None:
-    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
-    schema = specs[table_key("price_changes")].metadata["dagster/column_schema"]
+def test_each_asset_has_its_version_its_freshness_and_its_columns(defs: "dg.Definitions") -> None:
+    specs = {tuple(spec.key.path): spec for spec in defs.resolve_all_asset_specs()}
+    daily = [path for path in specs if path[0] in ("raw", "offers", "exchange_rates", "published")]
+    assert [path for path in daily if not specs[path].code_version] == []
+    assert specs["raw", "aws"].code_version != specs["raw", "gcp"].code_version
+    assert (specs["raw", "aws"].tags["source"], specs["raw", "aws"].group_name) == ("aws", "raw")
+    hours = {
+        path: (policy.fail_window.to_timedelta() / hour, policy.warn_window.to_timedelta() / hour)
+        for hour in [timedelta(hours=1)]
+        for path in daily
+        if (policy := specs[path].freshness_policy) is not None
+    }
+    rates = {"ecb"}
+    kept = {("exchange_rates" if name in rates else "offers", name): configs()[name] for name in ENABLED}
+    assert hours == {path: (config.stale_after_days * 24, 30) for path, config in kept.items()} | {
+        path: (49, 25) for path in daily if path[0] == "published"
+    }
+    schema = specs["published", "price_changes"].metadata["dagster/column_schema"]
     (column,) = [column for column in schema.columns if column.name == "change_share"]
     assert (column.type, column.constraints.nullable) == ("DOUBLE", False)
     assert "-0.1 means ten percent cheaper" in column.description
 
 
-def test_each_file_of_checks_is_a_check_with_its_sentence() -> None:
-    specs = {key.name: (key, spec) for key, spec in _check_specs().items()}
-    for check in checks():
-        key, spec = specs[check.name]
-        assert check.sentence in str(spec.description)
-        assert key.asset_key.path[0] == "published"
-    assert specs["ranks_count_up"][0].asset_key == table_key("cheapest_gpu_per_workload")
-    assert specs["prices_do_not_jump"][0].asset_key == table_key("price_changes")
-
-
-def _check_specs() -> dict[dg.AssetCheckKey, dg.AssetCheckSpec]:
+def test_each_file_of_checks_is_a_check_with_its_sentence(defs: "dg.Definitions") -> None:
     graph = defs.resolve_asset_graph()
-    return {key: graph.get_check_spec(key) for key in graph.asset_check_keys}
-
-
-def test_the_models_error_is_a_check_of_its_table() -> None:
-    checks = {(key.asset_key, key.name) for key in defs.resolve_asset_graph().asset_check_keys}
-    assert (table_key("model_accuracy_summary"), "model_errors_do_not_grow") in checks
+    found = {key.name: (key, graph.get_check_spec(key)) for key in graph.asset_check_keys}
+    consequence = {"fail": "Such rows stop the publishing.", "warn": "Such rows are a warning."}
+    assert {check.name: found[check.name][1].description for check in checks()} == {
+        check.name: f"Looks for: {check.sentence}. {consequence[check.level]}" for check in checks()
+    }
+    tables = {name: key.asset_key.path for name, (key, _) in found.items()}
+    assert {tuple(tables[check.name][:1]) for check in checks()} == {("published",)}
+    assert tables["ranks_count_up"] == ["published", "cheapest_gpu_per_workload"]
+    assert tables["prices_do_not_jump"] == ["published", "price_changes"]
+    assert tables["model_errors_do_not_grow"] == ["published", "model_accuracy_summary"]
 
 
 # The schedules.
 
 
-def test_the_morning_runs_in_order() -> None:
+def test_the_morning_runs_in_order_and_in_few_steps(defs: "dg.Definitions") -> None:
+    """A process starts once for all sources; a run of sources has a pool and is not retried as a whole."""
     repository = defs.get_repository_def()
-    times = {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs}
-    assert times == {
+    assert {schedule.name: schedule.cron_schedule for schedule in repository.schedule_defs} == {
         "capture": "0 6 * * *",
         "capture_again": "30 6 * * *",
         "publish_tables": "0 7 * * *",
@@ -195,83 +119,80 @@ def test_the_morning_runs_in_order() -> None:
     }
     # The slowest visit is over before the next capture, and that one before the publishing.
     assert max(config.time_limit_seconds for config in configs().values()) < 30 * 60
-    assert {schedule.default_status for schedule in repository.schedule_defs} == {
-        dg.DefaultScheduleStatus.RUNNING
+    running = [*repository.schedule_defs, *repository.sensor_defs]
+    assert {each.default_status.value for each in running} == {"RUNNING"}
+    jobs = {
+        name: defs.resolve_job_def(name)
+        for name in ("capture", "publish_tables", "morning_digest", "plan_ahead")
     }
-    assert {sensor.default_status for sensor in repository.sensor_defs} == {dg.DefaultSensorStatus.RUNNING}
+    assert {name: {node.name for node in job.graph.nodes} for name, job in jobs.items()} == {
+        "capture": {"capture_and_read"},
+        "publish_tables": {"publish", "report"},
+        "morning_digest": {"morning"},
+        "plan_ahead": {"model__plans_ahead"},
+    }
+    (node,) = jobs["capture"].graph.nodes
+    assert (node.definition.pool, jobs["capture"].tags["dagster/max_retries"]) == ("capture", "0")
 
 
-def steps_of(job: str) -> set[str]:
-    return {node.name for node in defs.resolve_job_def(job).graph.nodes}
+@pytest.fixture
+def tick(defs: "dg.Definitions", home: Home) -> Callable[..., Any]:
+    import dagster as dg
+
+    from pipeline.orchestration.resources import GpufareHome
+    from pipeline.orchestration.schedules import schedules
+
+    def evaluate(name: str) -> Any:
+        context = dg.build_schedule_context(
+            scheduled_execution_time=MORNING_OF_TODAY,
+            repository_def=defs.get_repository_def(),
+            resources={"home": GpufareHome(root=f"{home.root}")},
+        )
+        return {schedule.name: schedule for schedule in schedules()}[name].evaluate_tick(context)
+
+    return evaluate
 
 
-def test_each_part_of_the_morning_is_a_run_of_few_steps() -> None:
-    """So that a process starts once for all sources, and the report waits for no plan."""
-    assert steps_of("capture") == {"capture_and_read"}
-    assert steps_of("morning_digest") == {"morning"}
-    assert steps_of("publish_tables") == {"publish", "report"}
-    assert steps_of("plan_ahead") == {"model__plans_ahead"}
-    graph = defs.resolve_asset_graph()
-    assert dg.AssetKey(["model", "plans_ahead"]) not in graph.get_ancestor_asset_keys(dg.AssetKey("report"))
-
-
-def test_a_run_of_sources_has_a_pool_and_is_not_retried_as_a_whole() -> None:
-    job = defs.resolve_job_def("capture")
-    (node,) = job.graph.nodes
-    assert node.definition.pool == CAPTURE_POOL
-    assert job.tags["dagster/max_retries"] == "0"
-
-
-def evaluate(name: str, at: datetime = MORNING_OF_TODAY) -> dg.SensorDefinition:
-    repository = defs.get_repository_def()
-    context = dg.build_schedule_context(
-        scheduled_execution_time=at, repository_def=repository, resources={"home": GpufareHome()}
-    )
-    found = {schedule.name: schedule for schedule in schedules()}
-    return found[name].evaluate_tick(context)
-
-
-def asked(tick: dg.SensorDefinition) -> set[str]:
-    """The sources of the tick's one run."""
+def asked(tick: Any) -> set[str]:
+    """The sources of the tick's one run, each with both of its assets."""
     (request,) = tick.run_requests
-    assert request.partition_key == TODAY.isoformat()
-    names = {key.path[-1] for key in request.asset_selection}
-    assert set(request.asset_selection) == {key(name) for name in names for key in (raw_key, offers_key)}
-    return names
+    assert (request.partition_key, request.run_key) == (TODAY.isoformat(), MORNING_OF_TODAY.isoformat())
+    keys = [tuple(key.path) for key in request.asset_selection]
+    raw = {name for kind, name in keys if kind == "raw"}
+    assert sorted(keys) == sorted(
+        (kind if (kind, name) != ("offers", "ecb") else "exchange_rates", name)
+        for name in raw
+        for kind in ("raw", "offers")
+    )
+    return raw
 
 
-def test_at_six_every_source_that_may_be_asked_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("PRIME_API_KEY", raising=False)
-    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
-    enabled = {name for name, config in configs().items() if config.disabled is None}
-    first = asked(evaluate("capture"))
-    assert {"ecb", "modal"} <= first < enabled
+def test_at_six_every_source_that_may_be_asked_is_and_the_tick_says_why_others_are_not(
+    monkeypatch: pytest.MonkeyPatch, home: Home, tick: Callable[..., Any]
+) -> None:
+    for variable in [PAGES_VARIABLE, *(each for name in ENABLED for each in configs()[name].key_variables)]:
+        monkeypatch.delenv(variable, raising=False)
+    first = asked(tick("capture"))
+    assert {"ecb", "modal"} <= first < ENABLED
     assert not {"aws", "primeintellect"} & first  # by its terms, and for want of a key
-    disable(["modal"], Home(tmp_path / "home"), TODAY)
-    assert asked(evaluate("capture")) == first - {"modal"}
-    enable(["modal"], Home(tmp_path / "home"), TODAY, {})
-    assert asked(evaluate("capture")) == first
+    disable(["modal"], home, TODAY)
+    assert asked(tick("capture")) == first - {"modal"}
+    with monkeypatch.context() as patch:
+        three = [source_config(name) for name in ("primeintellect", "modal", "aws")]
+        patch.setattr("pipeline.orchestration.schedules.enabled_sources", lambda: three)
+        none = tick("capture")
+    assert not none.run_requests
+    assert "primeintellect is off: it needs a key: set PRIME_API_KEY" in none.skip_message
+    assert f"modal is off: you disabled it on {TODAY}: gpufare sources enable modal" in none.skip_message
+    assert "aws is off: its terms are reported to forbid" in none.skip_message
+    enable(["modal"], home, TODAY, {})
     monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)
-    for config in configs().values():
-        for variable in config.key_variables:
-            monkeypatch.setenv(variable, "a key")
-    assert asked(evaluate("capture")) == enabled, "a replay needs no permission"
+    for variable in (each for name in ENABLED for each in configs()[name].key_variables):
+        monkeypatch.setenv(variable, "a key")
+    assert asked(tick("capture")) == ENABLED, "a replay needs no permission"
 
 
-def test_tick_names_skipped_sources_and_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("PRIME_API_KEY", raising=False)
-    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
-    three = [source_config(name) for name in ("primeintellect", "modal", "aws")]
-    monkeypatch.setattr("pipeline.orchestration.schedules.enabled_sources", lambda: three)
-    disable(["modal"], Home(tmp_path / "home"), TODAY)
-    tick = evaluate("capture")
-    assert not tick.run_requests
-    assert "needs a key: set PRIME_API_KEY" in tick.skip_message
-    assert f"you disabled it on {TODAY}: gpufare sources enable modal" in tick.skip_message
-    assert "reported to forbid" in tick.skip_message
-
-
-# Sources that fail.
+# A morning on which a source fails.
 
 
 @pytest.fixture
@@ -285,282 +206,220 @@ def two_pages(tmp_path: Path) -> Path:
     return pages
 
 
-def test_one_source_failing_stops_neither_the_others_nor_the_publishing(
-    two_pages: Path, home: Home, instance: dg.DagsterInstance
-) -> None:
-    with PagesServer(two_pages) as server:
-        result = materialize("lambda runpod", home, server.base_url, instance)
-    assert not result.success
-    (failure,) = failures(result)
-    assert "1 of 2 sources failed: lambda: " in failure
-    assert "no pricing row" in failure
-    checked = {check.asset_key.path[-1]: check for check in result.get_asset_check_evaluations()}
-    broken = checked["lambda"]
-    assert (broken.check_name, broken.passed, broken.severity) == (
-        EXPECTATIONS,
-        False,
-        dg.AssetCheckSeverity.ERROR,
-    )
-    assert "no pricing row" in str(broken.description)
-    told = {name: value.value for name, value in broken.metadata.items()}
-    assert (told["last good day"], told["page"]) == ("never", "https://lambda.ai/pricing")
-    folder = Path(str(told["capture"]))
-    assert folder.parent == home.archive / "lambda" / TODAY.isoformat()
-    assert (folder / "index.json").exists()
-    assert checked["runpod"].passed
-    assert checked["runpod"].metadata["last good day"].value == str(TODAY)
-    made = {key for event in result.all_events if (key := event.asset_key) and event.is_step_materialization}
-    assert made == {raw_key("lambda"), raw_key("runpod"), offers_key("runpod")}
-    assert metadata(result, offers_key("runpod"))["dagster/partition_row_count"] > 10
-    published = publish(home, instance)
-    assert published.success
-    assert metadata(published, table_key("offers"))["dagster/row_count"] > 10
-    results = {check.check_name: check for check in published.get_asset_check_evaluations()}
-    assert results.keys() == {check.name for check in checks()}
-    assert not results["every_workload_has_an_answer"].passed or results["prices_do_not_jump"].passed
-    with reader(home.published) as connection:
-        assert ask(connection, "SELECT DISTINCT source FROM main.offers").rows == [("runpod",)]
-        why = ask(connection, "SELECT why FROM main.source_health WHERE source = 'lambda'").rows[0][0]
-    assert "no pricing row" in why
-    digest = dg.materialize(
-        [morning_digest], resources={"home": GpufareHome(root=str(home.root))}, instance=instance
-    )
-    assert "no pricing row" in str(metadata(digest, MORNING)["Broke"])
-
-
-def test_a_source_that_failed_is_asked_once_more_alone(
-    two_pages: Path, home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
+    two_pages: Path, home: Home, dagster: Dagster, tick: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)  # for permission
-    assert not evaluate("capture_again").run_requests  # none was asked today
+    assert tick("capture_again").skip_message == "no source to ask"
     with PagesServer(two_pages) as server:
-        assert not materialize("lambda runpod", home, server.base_url, instance).success
-        assert asked(evaluate("capture_again")) == {"lambda"}
+        run = dagster.sources("lambda runpod", home, server.base_url)
+    unread = "https://lambda.ai/pricing: no pricing row (tr with data-plan) on the page"
+    (failure,) = run.failures
+    assert f"1 of 2 sources failed: lambda: {unread}" in failure
+    broken, well = run.checked["lambda"], run.checked["runpod"]
+    assert (broken.passed, broken.severity.value, well.passed) == (False, "ERROR", True)
+    assert broken.description == unread.replace("://", ":∕∕")
+    told = {name: value.value for name, value in broken.metadata.items()}
+    folder = Path(str(told.pop("capture")))
+    assert told == {"last good day": "never", "page": "https://lambda.ai/pricing"}
+    assert (folder.parent, (folder / "index.json").exists()) == (home.archive / "lambda" / f"{TODAY}", True)
+    assert well.metadata["last good day"].value == str(TODAY)
+    assert run.made == {("raw", "lambda"), ("raw", "runpod"), ("offers", "runpod")}
+    assert run.metadata("offers", "runpod")["dagster/partition_row_count"] == 47
+    raw = run.metadata("raw", "runpod")
+    assert [raw[name] for name in ("status", "requests", "retries", "error")] == ["captured", 1, 0, ""]
+
+    assert asked(tick("capture_again")) == {"lambda"}
     shutil.copytree(PAGES / "lambda", two_pages / "lambda", dirs_exist_ok=True)
     with PagesServer(two_pages) as server:
-        again = materialize("lambda", home, server.base_url, instance)
-    assert again.success
-    assert [check.passed for check in again.get_asset_check_evaluations()] == [True]
-    assert not evaluate("capture_again").run_requests
+        again = dagster.sources("lambda", home, server.base_url)
+    assert (again.success, again.checked["lambda"].passed) == (True, True)
+    assert not tick("capture_again").run_requests
     archive = Archive(home.archive)
     assert [len(archive.captures(name, TODAY)) for name in ("lambda", "runpod")] == [2, 1]
 
 
-def test_an_error_in_one_source_s_reading_stops_no_other(
-    home: Home, server: PagesServer, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+def test_tables_the_report_and_the_digest_are_made_whatever_failed(
+    copy_of: Callable[..., Home], dagster: Dagster
 ) -> None:
-    def record_day_or_break(config, *arguments):
+    from pipeline.orchestration.tables import morning_digest, report
+
+    home = copy_of(BAD)
+    published = dagster.publish(home)
+    assert published.success
+    assert published.metadata("published", "offers_latest") == {"dagster/row_count": 252}
+    assert published.checked.keys() == {check.name for check in checks()}
+    labels = published.checked["labels_are_understood"]
+    assert (labels.passed, labels.severity.value) == (False, "WARN")
+    assert labels.metadata["first rows"].value[0]["source"] == "cudo"
+    assert published.checked["ranks_count_up"].description == "found nothing"
+    with reader(home.published) as connection:
+        assert ask(connection, "SELECT as_of_day FROM main.publication").rows == [(TODAY,)]
+    digest = dagster.run([morning_digest], home).metadata("morning")
+    assert "linode stale: 13 of 13 prices are not between 0.2 and 12 USD" in digest["Broke"]
+    assert digest["Digest"] == "no webhook is set in GPUFARE_WEBHOOK_URL"
+    written = dagster.run([report], home).metadata("report")
+    page = home.report / "index.html"
+    assert written == {"page": page.as_uri(), "size": size_text(page.stat().st_size)}
+
+
+def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
+    copy_of: Callable[..., Home], dagster: Dagster
+) -> None:
+    """And the published file stays; the failure is one incident, whoever notices it first."""
+    home = copy_of(GOOD)
+    before = home.published.read_bytes()
+    month = Month.of("offers", "runpod", GOOD)
+    doubled = rows_of(home, month)[GOOD].with_columns((pl.col("usd_per_hour") * 2).cast(pl.Decimal(18, 8)))
+    write_days(home, month, {GOOD: doubled})
+    run = dagster.publish(home)
+    assert (run.success, home.published.read_bytes() == before) == (False, True)
+    assert run.checked.keys() == {check.name for check in checks()}
+    failed = run.checked["price_per_gpu_is_the_whole_price_shared"]
+    assert (failed.passed, failed.severity.value) == (False, "ERROR")
+    assert failed.asset_key.path == ["published", "offers"]
+    assert failed.metadata["first rows"].value[0]["source"] == "runpod"
+    assert run.checked["ranks_count_up"].passed
+    run.notice_failure(home)
+    (incident,) = kept_incidents(home)
+    assert (incident.kind, incident.day, incident.source) == ("not_published", TODAY, None)
+    assert incident.remedy == "the file published before stays"
+
+
+# Sources and runs that fail otherwise.
+
+
+def test_an_error_in_one_source_s_reading_stops_no_other(
+    home: Home, dagster: Dagster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def record_day_or_break(config: Any, *arguments: Any) -> Any:
         if config.name == "modal":
             raise ZeroDivisionError("a mistake of ours")
         return record_day(config, *arguments)
 
     monkeypatch.setattr("pipeline.orchestration.source_assets.record_day", record_day_or_break)
-    result = materialize("modal runpod", home, server.base_url, instance)
-    assert "modal: ZeroDivisionError: a mistake of ours" in failures(result)[0]
-    assert metadata(result, offers_key("runpod"))["dagster/partition_row_count"] > 10
-    (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
-    context = status_context(result.dagster_run, event, instance).for_run_failure()
-    failed_runs(context, home=GpufareHome(root=str(home.root)))
+    with PagesServer(PAGES) as server:
+        run = dagster.sources("modal runpod", home, server.base_url)
+    assert "modal: ZeroDivisionError: a mistake of ours" in run.failures[0]
+    assert ("offers", "runpod") in run.made
+    run.notice_failure(home)
     why = {row["source"]: row["why"] for row in source_states(home, TODAY).dicts()}
     assert "a mistake of ours" in why["modal"]
-    assert [incident["source"] for incident in incidents(home)] == ["modal"]
+    assert [incident.source for incident in kept_incidents(home)] == ["modal"]
 
 
-def broken_url(home: Home) -> str:
-    return "not an address"
+def test_a_source_that_cannot_even_be_archived_has_one_outcome(home: Home, dagster: Dagster) -> None:
+    """And no second one by the sensor of failed runs."""
 
+    def last_error() -> str:
+        return str(Records(home).outcomes("modal", TODAY)[-1]["error"])
 
-def blocked_archive(home: Home) -> str:
+    address = dagster.sources("modal", home, "not an address")
+    assert "not an address" in address.failures[0]
+    assert "not an address" in last_error()
+    address.notice_failure(home)
+    assert (len(Records(home).outcomes("modal", TODAY)), kept_incidents(home)) == (1, [])
     shutil.rmtree(home.archive / "modal")
     (home.archive / "modal").write_text("a file where the source's folder belongs")
-    return NOTHING_LISTENS
+    blocked = dagster.sources("modal", home, NOTHING_LISTENS)
+    assert "archive/modal" in blocked.failures[0]
+    assert blocked.checked["modal"].metadata["capture"].value == "nothing was archived"
+    assert "archive/modal" in last_error()
 
 
-@pytest.mark.parametrize(
-    ("breakage", "reason"), [(broken_url, "not an address"), (blocked_archive, "archive/modal")]
-)
-def test_a_source_that_cannot_even_be_archived_shows_in_every_face(
-    breakage, reason: str, home: Home, server: PagesServer, instance: dg.DagsterInstance
+def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
+    tmp_path: Path, dagster: Dagster, defs: "dg.Definitions"
 ) -> None:
-    assert materialize("modal", home, server.base_url, instance).success
-    broken = materialize("modal", home, breakage(home), instance)
-    assert not broken.success
-    assert reason in failures(broken)[0]
-    assert publish(home, instance).success
-    with reader(home.published) as connection:
-        health = "SELECT last_error FROM main.source_health WHERE source = 'modal'"
-        assert reason in ask(connection, health).rows[0][0]
-    shown = gpufare_process("sources", "--format", "jsonl", home=home)
-    (row,) = [row for line in shown.stdout.splitlines() if (row := json.loads(line))["source"] == "modal"]
-    assert reason in row["why"]
+    import dagster as dg
+
+    from pipeline.orchestration.failures import canceled_runs, failed_runs
+    from pipeline.orchestration.keys import offers_key, raw_key
+    from pipeline.orchestration.resources import GpufareHome
+
+    keys, instance = {raw_key("modal"), offers_key("modal")}, dagster.instance
+    job = defs.resolve_job_def("capture").get_subset(asset_selection=keys)
+    for kind, what in (
+        ("killed", "Exceeded maximum runtime of 3600 seconds."),
+        ("canceled", "A person ended it."),
+    ):
+        home = Home(tmp_path / kind)
+        tags = {**job.tags, "dagster/partition": TODAY.isoformat()}
+        run = instance.create_run_for_job(job, tags=tags, asset_selection=frozenset(keys))
+        end = instance.report_run_failed if kind == "killed" else instance.report_run_canceled
+        context = dg.build_run_status_sensor_context("sensor", end(run, what), instance, run)
+        resource = GpufareHome(root=f"{home.root}")
+        if kind == "killed":
+            failed_runs(context.for_run_failure(), home=resource)
+            what = f"it was ended from outside, killed, out of memory or too slow ({what})"
+        else:
+            canceled_runs(context, home=resource)
+        (outcome,) = Records(home).outcomes("modal", TODAY)
+        assert (outcome["status"], outcome["error"]) == (
+            "failed",
+            f"the run ended without an outcome: {what}",
+        )
+        (incident,) = kept_incidents(home)
+        assert (incident.kind, incident.source, incident.day) == ("run_failed", "modal", TODAY)
+        assert incident.reason == f"the run of capture (modal) failed: {what}"
+        assert incident.remedy == f"look at the run {run.run_id} in Dagster, and start it again"
 
 
-def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
-    home: Home, server: PagesServer, instance: dg.DagsterInstance
+# Days other than today, and sources that are off.
+
+
+def test_on_a_past_day_captured_sources_are_read_again_and_others_skipped(
+    copy_of: Callable[..., Home], dagster: Dagster
 ) -> None:
-    assert materialize("runpod", home, server.base_url, instance).success
-    month = Month.of("offers", "runpod", TODAY)
-    doubled = rows_of(home, month)[TODAY].with_columns((pl.col("usd_per_hour") * 2).cast(pl.Decimal(18, 8)))
-    write_days(home, month, {TODAY: doubled})
-    result = publish(home, instance)
-    assert not result.success
-    assert not home.published.exists()
-    evaluated = {check.check_name: check for check in result.get_asset_check_evaluations()}
-    assert evaluated.keys() == {check.name for check in checks()}
-    failed = evaluated["price_per_gpu_is_the_whole_price_shared"]
-    assert (failed.passed, failed.severity) == (False, dg.AssetCheckSeverity.ERROR)
-    assert failed.asset_key == table_key("offers")
-    first = failed.metadata["first rows"].value[0]
-    assert first["source"] == "runpod"
-    assert evaluated["ranks_count_up"].passed
-
-
-def status_context(
-    run: dg.DagsterRun, event: dg.DagsterEvent, instance: dg.DagsterInstance
-) -> dg.RunStatusSensorContext:
-    return dg.build_run_status_sensor_context("sensor", event, instance, run)
-
-
-def incidents(home: Home) -> list[dict[str, object]]:
-    return [asdict(incident) for incident in kept_incidents(home)]
-
-
-def unfinished_run(instance: dg.DagsterInstance, day: date) -> dg.DagsterRun:
-    keys = [raw_key("modal"), offers_key("modal")]
-    job = defs.resolve_job_def("capture").get_subset(asset_selection=set(keys))
-    return instance.create_run_for_job(
-        job, tags={**job.tags, "dagster/partition": day.isoformat()}, asset_selection=frozenset(keys)
-    )
-
-
-def test_a_killed_run_leaves_an_outcome_and_an_incident(home: Home, instance: dg.DagsterInstance) -> None:
-    run = unfinished_run(instance, TODAY)
-    event = instance.report_run_failed(run, "Exceeded maximum runtime of 3600 seconds.")
-    context = status_context(run, event, instance).for_run_failure()
-    failed_runs(context, home=GpufareHome(root=str(home.root)))
-    (row,) = [row for row in source_states(home, TODAY).dicts() if row["source"] == "modal"]
-    assert row["state"] == "never_accepted"
-    assert "maximum runtime" in row["why"]
-    (incident,) = incidents(home)
-    assert (incident["kind"], incident["source"], incident["day"]) == ("run_failed", "modal", TODAY)
-    assert "maximum runtime" in incident["reason"]
-    assert run.run_id in incident["remedy"]
-
-
-def test_a_canceled_run_leaves_a_trace_too(home: Home, instance: dg.DagsterInstance) -> None:
-    run = unfinished_run(instance, TODAY)
-    event = instance.report_run_canceled(run, "A person ended it.")
-    canceled_runs(status_context(run, event, instance), home=GpufareHome(root=str(home.root)))
-    assert "A person ended it." in incidents(home)[0]["reason"]
-    assert Records(home).outcomes("modal", TODAY)
-
-
-def test_a_run_that_left_its_outcome_leaves_no_second_one(
-    home: Home, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)
-    job = defs.resolve_job_def("capture")
-    result = job.execute_in_process(
-        partition_key=TODAY.isoformat(),
-        instance=instance,
-        raise_on_error=False,
-        asset_selection=[raw_key("runpod"), offers_key("runpod")],
-    )
-    (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
-    before = Records(home).outcomes("runpod", TODAY)
-    assert len(before) == 1
-    context = status_context(result.dagster_run, event, instance).for_run_failure()
-    failed_runs(context, home=GpufareHome(root=str(home.root)))
-    assert Records(home).outcomes("runpod", TODAY) == before
-    assert incidents(home) == []
-
-
-def test_a_failed_publishing_is_an_incident(home: Home, instance: dg.DagsterInstance) -> None:
-    (home.root / "published").write_text("a file where the folder belongs")
-    result = publish(home, instance)
-    assert not result.success
-    (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
-    context = status_context(result.dagster_run, event, instance).for_run_failure()
-    failed_runs(context, home=GpufareHome(root=str(home.root)))
-    (incident,) = incidents(home)  # kept by publish_day, or by the sensor: once
-    assert incident["kind"] in ("not_published", "run_failed")
-    assert incident["source"] is None
-    assert "published" in incident["reason"]
-
-
-def test_text_of_a_page_is_not_markup_in_a_check() -> None:
-    told = markdown_of("price '![x](http://evil.example/x.png) <b>1</b>' is no price")
-    assert "](" not in told
-    assert "://" not in told
-    assert "<" not in told
-    assert "is no price" in told
-
-
-# Days other than today.
-
-
-def test_an_archived_day_is_read_again_without_a_request(
-    home: Home, server: PagesServer, instance: dg.DagsterInstance
-) -> None:
-    assert materialize("runpod", home, server.base_url, instance, PAST).success
+    """Without a request."""
+    home = copy_of(GOOD)
     shutil.rmtree(home.record / "offers")
-    again = materialize("runpod", home, "", instance, PAST)
-    assert again.success
-    assert "no request was sent" in str(metadata(again, raw_key("runpod"))["read again"])
-    assert metadata(again, offers_key("runpod"))["dagster/partition_row_count"] > 10
-    assert len(Archive(home.archive).captures("runpod", PAST)) == 1
+    run = dagster.sources("modal runpod", home, day=GOOD)
+    assert (run.success, run.made) == (True, {("raw", "runpod"), ("offers", "runpod")})
+    again = f"no request was sent: {GOOD} is past, and its archive is read"
+    assert run.metadata("raw", "runpod")["read again"] == again
+    assert run.metadata("offers", "runpod") == {"dagster/partition_row_count": 47}
+    assert len(Archive(home.archive).captures("runpod", GOOD)) == 1
+    title, day = source_config("modal").title, GOOD
+    why = f"{title} was not captured on {day}: a live page shows today's prices only"
+    assert run.skipped() == {("raw", "modal"): why, ("offers", "modal"): why}
+    only = dagster.sources("runpod", home, day=NEVER_CAPTURED, only="offers")
+    assert (only.success, only.made, list(only.skipped())) == (True, set(), [("offers", "runpod")])
+    assert NEVER_CAPTURED not in Records(home).outcome_days()
 
 
-def test_on_a_past_day_captured_sources_are_read_and_others_skipped(
-    home: Home, server: PagesServer, instance: dg.DagsterInstance
+def test_a_future_day_and_the_demos_home_fail_plainly_without_an_outcome(
+    home: Home, dagster: Dagster
 ) -> None:
-    assert materialize("runpod", home, server.base_url, instance, PAST).success
-    result = materialize("modal runpod", home, "", instance, PAST)
-    assert result.success
-    made = {event.asset_key for event in result.all_events if event.is_step_materialization}
-    assert made == {raw_key("runpod"), offers_key("runpod")}
-    assert instance.get_materialized_partitions(offers_key("runpod")) == {str(PAST)}
-    assert instance.get_materialized_partitions(offers_key("modal")) == set()
-
-
-def test_no_request_is_made_for_the_demos_home(tmp_path: Path, instance: dg.DagsterInstance) -> None:
-    home = Home(tmp_path / "demo")
+    tomorrow = TODAY + timedelta(days=1)
+    run = dagster.sources("runpod", home, day=tomorrow)
+    assert f"{tomorrow} is in the future: today is {TODAY} (UTC)" in run.failures[0]
+    run.notice_failure(home)
+    assert Records(home).outcome_days() == []
+    shutil.rmtree(home.root)
     home.root.mkdir()
     home.demo.write_text("{}")
-    refused = materialize("runpod", home, "", instance, only="raw")
-    assert "Unset GPUFARE_HOME" in failures(refused)[0]
+    refused = dagster.sources("runpod", home, only="raw")
+    assert "Unset GPUFARE_HOME" in refused.failures[0]
     assert list(home.root.iterdir()) == [home.demo]
 
 
-@pytest.mark.parametrize("only", ["", "offers"])
-def test_a_day_that_was_never_captured_is_skipped_with_a_reason(
-    only: str, home: Home, instance: dg.DagsterInstance
+def test_the_asset_of_a_source_that_is_off_is_not_red(
+    home: Home, dagster: Dagster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = materialize("runpod", home, "", instance, NEVER_CAPTURED, only=only)
-    assert result.success
-    assert not [event for event in result.all_events if event.event_type_value == "ASSET_MATERIALIZATION"]
-    seen = [
-        event.asset_observation_data.asset_observation
-        for event in result.all_events
-        if event.event_type_value == "ASSET_OBSERVATION"
-    ]
-    assert [each.asset_key for each in seen] == [raw_key("runpod"), offers_key("runpod")][bool(only) :]
-    assert all(str(NEVER_CAPTURED) in each.metadata["skipped"].value for each in seen)
-    assert Records(home).outcome_days() == []
+    monkeypatch.setenv("GPUFARE_PROXY", NOTHING_LISTENS)
+    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
+    run = dagster.sources("crusoe", home)
+    assert (run.success, run.made) == (True, set())
+    assert run.skipped().keys() == {("raw", "crusoe"), ("offers", "crusoe")}
+    (why,) = set(run.skipped().values())
+    assert why.startswith("its terms are reported to forbid automated reading")
+    (outcome,) = Records(home).outcomes("crusoe", TODAY)
+    assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
 
 
-def test_a_future_day_fails_plainly(home: Home, instance: dg.DagsterInstance) -> None:
-    result = materialize("runpod", home, "", instance, TOMORROW)
-    assert not result.success
-    assert f"{TOMORROW} is in the future" in failures(result)[0]
-    (event,) = [e for e in result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
-    context = status_context(result.dagster_run, event, instance).for_run_failure()
-    failed_runs(context, home=GpufareHome(root=str(home.root)))
-    assert Records(home).outcome_days() == []  # no outcome of a day that has not begun
+def test_the_days_begin_at_the_first_archived_one(home: Home) -> None:
+    from pipeline.orchestration.source_assets import daily_partitions, first_day
 
-
-def test_the_days_begin_at_the_first_archived_one(tmp_path: Path) -> None:
-    home = Home(tmp_path / "nowhere")
     assert first_day(home, TODAY) == TODAY
     for source, day in (("aws", "2026-08-24"), ("runpod", "2026-08-23"), ("gcp", "2962-08-22")):
         (home.archive / source / day).mkdir(parents=True)
@@ -577,29 +436,27 @@ def test_the_days_begin_at_the_first_archived_one(tmp_path: Path) -> None:
 
 
 def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
-    server: PagesServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, instance: dg.DagsterInstance
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dagster: Dagster, defs: "dg.Definitions"
 ) -> None:
     """With the variable, and with the address in the run's configuration."""
+    from pipeline.orchestration.keys import offers_key, raw_key
+
     job = defs.resolve_job_def("capture")
-    modal = {"asset_selection": [raw_key("modal"), offers_key("modal")], "instance": instance}
-    by_configuration = {"resources": {"home": {"config": {"pages": server.base_url}}}}
-    (request,) = evaluate("capture").run_requests
-    first = job.execute_in_process(run_config=by_configuration, partition_key=request.partition_key, **modal)
-    assert first.success
-    monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
-    second = job.execute_in_process(partition_key=request.partition_key, **modal)
-    assert second.success
-    captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)
-    assert [capture.replayed_from for capture in captures] == [server.base_url] * 2
+    options: dict[str, Any] = {"asset_selection": [raw_key("modal"), offers_key("modal")]}
+    options |= {"instance": dagster.instance, "partition_key": TODAY.isoformat()}
+    with PagesServer(PAGES) as server:
+        configured = {"resources": {"home": {"config": {"pages": server.base_url}}}}
+        assert job.execute_in_process(run_config=configured, **options).success
+        monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
+        assert job.execute_in_process(**options).success
+        captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)
+        assert [capture.replayed_from for capture in captures] == [server.base_url] * 2
 
 
-def test_sample_pages_are_not_filed_among_live_prices(
-    home: Home, server: PagesServer, instance: dg.DagsterInstance
-) -> None:
+def test_sample_pages_are_not_filed_among_live_prices(home: Home, dagster: Dagster) -> None:
     writer = Archive(home.archive).start("runpod", TODAY)
     writer.add(Entry(url="https://api.runpod.io/graphql", outcome=OutcomeCode.OK), b"{}")
     live = writer.finish("captured")
-    result = materialize("runpod", home, server.base_url, instance)
-    assert not result.success
-    assert "has live prices" in failures(result)[0]
+    run = dagster.sources("runpod", home, NOTHING_LISTENS)
+    assert f"{home.root} has live prices of runpod, and {NOTHING_LISTENS} has saved pages" in run.failures[0]
     assert Archive(home.archive).captures("runpod", TODAY) == [live]

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
 from pipeline.gates.history import moves_at_other_sources
 from pipeline.gates.prices import price_key
@@ -20,9 +19,9 @@ from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
 from pipeline.refresh.import_file import ImportReport, import_file
 from pipeline.refresh.ingest import read_again
-from pipeline.refresh.inputs import chosen_sources
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
+from tests.scenario import MENDED, Scenario
 
 TODAY = date(2026, 11, 1)
 DAY = date(2025, 6, 5)
@@ -57,16 +56,11 @@ def prices(home: Home, day: date = DAY) -> list[tuple[str, Decimal | None]]:
     return sorted((each.provider, each.usd_per_gpu_hour) for each in Records(home).offers("imported", day))
 
 
-def held(home: Home, day: date = DAY) -> list[str]:
-    return [row["reason"] for row in Records(home).rejects("imported", day)]
-
-
 def test_each_day_has_its_prices_and_none_can_be_ranked(home: Home) -> None:
     report = imported(home, FACTS)
     assert [outcome.day for outcome in report.outcomes] == [date(2020, 11, 2), date(2023, 7, 26), DAY]
     assert all(outcome.accepted and outcome.replayed for outcome in report.outcomes)
-    assert not report.rejects
-    assert not report.skipped
+    assert (report.rejects, report.skipped, report.refused, report.new_days) == ([], [], [], 3)
     (offer,) = Records(home).offers("imported", DAY)
     assert (offer.provider, offer.gpu_id, offer.gpu_count) == ("AWS", "h100-sxm-80gb", 8)
     assert (offer.flag_reason, offer.observed_at.date()) == ("imported", DAY)
@@ -74,47 +68,38 @@ def test_each_day_has_its_prices_and_none_can_be_ranked(home: Home) -> None:
     (answer,) = Archive(home.archive).answers(capture)
     lines = FACTS.splitlines()
     assert answer.body.decode() == f"line in file,{lines[0]}\n5,{lines[4]}\n"
-    assert offer.capture_sha256 == answer.sha256
+    assert (answer.url, answer.sha256) == ("file:///facts.csv", offer.capture_sha256)
+    with pytest.raises(JobError, match=f"no prices were captured on {DAY}; no day has prices"):
+        _require_prices(home, DAY, TODAY)
 
 
-def test_files_of_one_day_do_not_replace_each_other(home: Home) -> None:
-    imported(home, HEADING + line("2.50"))
-    imported(home, HEADING + line("2.60", provider="Other"), "facts.csv")
-    report = imported(home, HEADING + line("2.50") + line("2.70", provider="Third"), "third.csv")
-    assert prices(home) == [
-        ("Acme", Decimal("2.50")), ("Other", Decimal("2.60")), ("Third", Decimal("2.70")),
-    ]  # fmt: skip
-    assert ["it repeats line" in reject for reject in report.rejects] == [True]
-    assert held(home) == ["duplicate"]
-
-
-def test_a_damaged_capture_is_named_before_its_prices_are_lost(home: Home) -> None:
-    imported(home, HEADING + line("2.50"))
-    (index,) = home.archive.rglob("index.json")
-    index.chmod(0o644)
-    index.write_text("{")
-    with pytest.raises(GpufareError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
-        imported(home, HEADING + line("2.60", provider="Other"), "other.csv")
-    assert prices(home) == [("Acme", Decimal("2.50"))]
-
-
-def test_importing_a_file_again_archives_nothing(home: Home) -> None:
+def test_a_file_imported_again_archives_nothing_and_its_days_are_read_again(home: Home) -> None:
     imported(home, FACTS)
-    before = sorted(path for path in home.archive.rglob("*"))
-    rows = prices(home)
+    before, rows = sorted(home.archive.rglob("*")), prices(home)
+    file_of(home, Month.of("offers", "imported", DAY)).unlink()
     for name in ("facts.csv", "copy.csv"):
         report = imported(home, FACTS, name)
         assert (report.new_days, len(report.outcomes)) == (0, 3)
-    assert sorted(path for path in home.archive.rglob("*")) == before
-    assert prices(home) == rows
-
-
-def test_a_day_that_the_record_lacks_is_read_again_from_the_archive(home: Home) -> None:
-    imported(home, HEADING + line("2.50"))
+    assert (sorted(home.archive.rglob("*")), prices(home)) == (before, rows)
     file_of(home, Month.of("offers", "imported", DAY)).unlink()
-    outcome = read_again("imported", DAY, home)
-    assert outcome is not None
-    assert prices(home) == [("Acme", Decimal("2.50"))]
+    assert (read_again("imported", DAY, home) is not None, prices(home)) == (True, rows)
+
+
+def test_files_of_one_day_do_not_replace_each_other(home: Home) -> None:
+    """Nor does one beside which the day's earlier prices would be lost."""
+    imported(home, HEADING + line("2.50"))
+    imported(home, HEADING + line("2.60", provider="Other"), "facts.csv")
+    report = imported(home, HEADING + line("2.50") + line("2.70", provider="Third"), "third.csv")
+    kept = [("Acme", Decimal("2.50")), ("Other", Decimal("2.60")), ("Third", Decimal("2.70"))]
+    assert prices(home) == kept
+    assert [row["reason"] for row in Records(home).rejects("imported", DAY)] == ["duplicate"]
+    assert ["it repeats line" in reject for reject in report.rejects] == [True]
+    *_, index = sorted(home.archive.rglob("index.json"))
+    index.chmod(0o644)
+    index.write_text("{")
+    with pytest.raises(GpufareError, match=r"imported/2025-06-05/.* is damaged .*: restore it"):
+        imported(home, HEADING + line("2.80", provider="Fourth"), "other.csv")
+    assert prices(home) == kept
 
 
 def test_imports_can_be_removed(home: Home) -> None:
@@ -123,8 +108,8 @@ def test_imports_can_be_removed(home: Home) -> None:
     records = Records(home)
     assert (records.accepted_days("imported"), records.outcome_days("imported")) == ([], [])
     assert Archive(home.archive).days("imported") == []
-    neither = gpufare("import", home=home)
-    assert "give a FILE, or --remove-all" in neither.stderr
+    assert gpufare("import", "--remove-all", home=home).returncode == 0, "there are none"
+    assert "give a FILE, or --remove-all" in gpufare("import", home=home).stderr
 
 
 def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: Home) -> None:
@@ -137,21 +122,20 @@ def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: H
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
 
-def test_prices_that_move_are_not_held(home: Home) -> None:
-    before = DAY - timedelta(days=1)
-    imported(home, HEADING + line("2.50", before) + line("11.00", before, "Other"))
-    report = imported(home, HEADING + line("11.00") + line("0.02", provider="Other"), "next.csv")
-    assert prices(home) == [("Acme", Decimal("11.00")), ("Other", Decimal("0.02"))]
-    assert report.rejects == []
-
-
-def test_imported_days_are_not_judged_by_their_number_of_rows(home: Home) -> None:
-    """A source that has a tenth of its offers, or ten times as many, was misread; a file was written so."""
+def test_prices_are_compared_with_no_other_day_and_with_no_number_of_rows(home: Home) -> None:
+    """A source whose prices or number of offers changed so was misread; a file was written so. Nor do they
+    confirm the move of a source's price."""
+    before, after = DAY - timedelta(days=1), DAY + timedelta(days=1)
     many = "".join(line(f"2.{number:03}", provider=f"P{number}") for number in range(200))
-    imported(
-        home, HEADING + line("2.40", DAY - timedelta(days=1)) + many + line("2.41", DAY + timedelta(days=1))
-    )
-    assert [len(prices(home, DAY + timedelta(days=days))) for days in (-1, 0, 1)] == [1, 200, 1]
+    first = HEADING + line("2.50", before) + line("11.00", before, "Other")
+    assert imported(home, first).rejects == []
+    report = imported(home, HEADING + line("11.00") + line("0.02", provider="Other") + many, "next.csv")
+    assert (report.rejects, imported(home, HEADING + line("2.41", after), "last.csv").rejects) == ([], [])
+    assert [len(prices(home, day)) for day in (before, DAY, after)] == [2, 202, 1]
+    moves = moves_at_other_sources(Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", before)
+    assert list(moves) == []
+    one, other, *_ = Records(home).offers("imported", DAY)
+    assert price_key(one) != price_key(other), "the owner of a machine is part of its key"
 
 
 def test_a_day_with_most_prices_out_of_bounds_is_refused_and_keeps_its_content(home: Home) -> None:
@@ -164,49 +148,17 @@ def test_a_day_with_most_prices_out_of_bounds_is_refused_and_keeps_its_content(h
     assert prices(home) == [("Acme", Decimal("2.50"))]
 
 
-def test_imported_prices_confirm_no_move_of_a_source(home: Home) -> None:
-    imported(home, HEADING + line("2.50", DAY - timedelta(days=1)) + line("5.00"))
-    moves = moves_at_other_sources(
-        Records(home), "runpod", DAY, "h100-sxm-80gb", "on_demand", DAY - timedelta(days=1)
-    )
-    assert list(moves) == []
-
-
-def test_the_owner_of_a_machine_is_part_of_its_key(home: Home) -> None:
-    imported(home, HEADING + line("2.50") + line("2.60", provider="Other"))
-    one, other = Records(home).offers("imported", DAY)
-    assert price_key(one) != price_key(other)
-
-
-def test_a_refresh_does_not_request_imported_prices() -> None:
-    assert "imported" not in {config.name for config in chosen_sources([], None)}
-    for pages in (None, "http://127.0.0.1:8000"):
-        with pytest.raises(GpufareError, match=r"imported has no pages to ask: gpufare import FILE.csv"):
-            chosen_sources(["imported"], pages)
-    assert chosen_sources(["imported"], "archive") == [source_config("imported")]
-
-
-def test_a_day_with_imported_prices_only_has_none_to_rank(home: Home) -> None:
-    imported(home, FACTS)
-    with pytest.raises(JobError, match="no prices were captured on 2025-06-05; no day has prices"):
-        _require_prices(home, DAY, TODAY)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_a_file_that_is_none_of_prices_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "MAX_ROWS", 2)
+    assert len(imported(home, HEADING + line("2", TODAY) * 2).skipped) == 2
+    for text, words in (
         ("", "lacks the columns day, provider"),
         ("day,as_of\n", "more than one column for day"),
         (HEADING + line("2") * 3, "has more than 2 rows: divide it"),
-    ],
-)
-def test_a_file_that_is_none_of_prices_is_refused(
-    home: Home, monkeypatch: pytest.MonkeyPatch, text: str, words: str
-) -> None:
-    monkeypatch.setattr(importing, "MAX_ROWS", 2)
-    with pytest.raises(GpufareError, match=words):
-        imported(home, text)
-    assert not home.root.exists()
+    ):
+        with pytest.raises(GpufareError, match=words):
+            imported(home, text)
+    assert not home.archive.exists()
 
 
 def test_command_reports_skipped_rows(home: Home) -> None:
@@ -222,8 +174,10 @@ def test_command_reports_skipped_rows(home: Home) -> None:
     assert "2024-01-01: refused: no offers were read" in nothing.stderr
 
 
-def test_the_query_of_the_page_answers(sample_home: Home) -> None:
+def test_the_query_of_the_page_answers(scenario: Scenario) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
-    with reader(sample_home.published) as connection:
-        assert len(ask(connection, query).rows) > 10
+    with reader(scenario.home(MENDED).published) as connection:
+        imported, *captured = ask(connection, query).rows
+    assert imported == (DAY, "imported", "AWS", None, Decimal("6.88000000"))
+    assert len(captured) > 10

@@ -6,52 +6,46 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import dagster as dg
 import pytest
-from click.testing import CliRunner, Result
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
 from pipeline.capture.http.response import Response
-from pipeline.capture.permissions import read_choices, why_off
+from pipeline.capture.permissions import Choices, read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
-from pipeline.cli.main import main
 from pipeline.contracts.capture import Capture
+from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
-from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.contracts.outcome import SourceResult
 from pipeline.health.digest import digest_of
 from pipeline.health.doctor.live import examine_live
-from pipeline.health.source_states import source_states
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.orchestration.keys import offers_key, raw_key
-from pipeline.orchestration.resources import PAGES_VARIABLE, GpufareHome
-from pipeline.orchestration.source_assets import source_assets
 from pipeline.record.records import Records
 from pipeline.refresh.inputs import ARCHIVE, captures_of
-from pipeline.refresh.permissions import disable, enable, off_lines
+from pipeline.refresh.permissions import disable, enable, is_asked, off_lines, off_sources
 from pipeline.refresh.refresh import refresh
 from pipeline.sources import source_module
-from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.lineage import Lineage
-from pipeline.warehouse.marts import fill
-from pipeline.warehouse.query import ask
 from tests.capture.conftest import capture_one, module, source
 from tests.capture.connect_proxy import ConnectProxy
 from tests.capture.site import Reply, Site
-from tests.conftest import with_plans
+from tests.conftest import gpufare
+from tests.homes import PAGES
 from tests.pages_server import PagesServer
 
-PAGES = Path(__file__).parents[1] / "pages"
 CERTIFICATE = Path(__file__).parents[1] / "capture" / "acme.pem"
 HOST = "prices.acme.example"
 TODAY = datetime.now(UTC).date()
-DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
+SINCE = date(2026, 11, 1)
 FORBIDDEN = {
     "automated": "forbidden",
     "url": "https://acme.example/terms",
     "read_on": "2026-10-05",
     "note": "made up for a test",
 }
+BY_TERMS = (
+    "its terms are reported to forbid automated reading (https://acme.example/terms, read on 2026-10-05): "
+    "gpufare sources enable acme"
+)
 
 
 @pytest.fixture
@@ -87,8 +81,7 @@ def acme(**facts: Any) -> SourceConfig:
 
 def visit(home: Home, config: SourceConfig, **environment: str) -> Capture:
     """A live visit."""
-    limits = Limits(retries=0, connect_seconds=5, read_seconds=5)
-    with Client(limits=limits) as client:
+    with Client(limits=Limits(retries=0, connect_seconds=5, read_seconds=5)) as client:
         return capture_one(
             config,
             module(),
@@ -100,25 +93,22 @@ def visit(home: Home, config: SourceConfig, **environment: str) -> Capture:
 
 
 def choose(home: Home, **asked: bool) -> None:
-    choices = {name: {"asked": value, "since": "2026-11-01"} for name, value in asked.items()}
+    choices = {name: {"asked": value, "since": f"{SINCE}"} for name, value in asked.items()}
     home.permissions.write_text(json.dumps(choices))
 
 
-def gpufare(*arguments: str) -> Result:
-    return CliRunner().invoke(main, arguments)
-
-
 def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home, host: Site) -> None:
+    """Nor one that the user disabled, whatever key is set."""
     captured = visit(home, acme())
+    assert (captured.status, captured.entries, captured.error) == ("needs_permission", (), BY_TERMS)
+    key = {"Authorization": "Bearer ${ACME_KEY}"}
+    keyed = acme(key_variables=["ACME_KEY"], requests=[{"url": f"https://{HOST}/gpus", "headers": key}])
+    assert visit(home, keyed).status == "needs_key", "that its terms forbid it is settled by the key"
+    choose(home, acme=False)
+    captured = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
+    assert captured.error == f"you disabled it on {SINCE}: gpufare sources enable acme"
+    assert visit(home, source()).status == captured.status == "needs_permission"
     assert host.asked == []
-    assert (captured.status, captured.entries) == ("needs_permission", ())
-    assert captured.error == (
-        "its terms are reported to forbid automated reading (https://acme.example/terms, "
-        "read on 2026-10-05): gpufare sources enable acme"
-    )
-
-
-def test_an_enabled_source_is_asked(home: Home, host: Site) -> None:
     choose(home, acme=True)
     assert visit(home, acme()).status == "captured"
     assert [asked.target for asked in host.asked] == ["/robots.txt", "/gpus"]
@@ -127,264 +117,158 @@ def test_an_enabled_source_is_asked(home: Home, host: Site) -> None:
 def test_the_users_own_key_is_a_permission(home: Home, host: Site) -> None:
     config = acme(key_variables=["ACME_KEY"])
     captured = visit(home, config, ACME_KEY=" ")
-    assert (captured.status, host.asked) == ("needs_permission", [])
-    assert captured.error is not None
-    assert captured.error.endswith("gpufare sources enable acme, or set ACME_KEY")
+    assert (captured.status, captured.error) == ("needs_permission", f"{BY_TERMS}, or set ACME_KEY")
+    assert host.asked == []
     assert visit(home, config, ACME_KEY="abcdefgh").status == "captured"
 
 
-def test_disabled_source_is_never_asked(home: Home, host: Site) -> None:
-    choose(home, acme=False)
-    captured = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
-    assert captured.error == "you disabled it on 2026-11-01: gpufare sources enable acme"
-    assert visit(home, source()).status == captured.status == "needs_permission"
-    assert host.asked == []
+def test_a_source_is_off_by_its_terms_or_by_choice_and_asked_otherwise() -> None:
+    needs_key = acme(requests=[{"url": f"https://{HOST}/?key=${{ACME_KEY}}"}], key_variables=["ACME_KEY"])
+    with_key = {"ACME_KEY": "abcdefgh"}
+    gone = source(disabled="it is gone")
+    cases: list[tuple[SourceConfig, dict[str, str], bool | None, bool]] = [
+        (source(), {}, None, True),
+        (acme(), {}, None, False),
+        (acme(key_variables=["ACME_KEY"]), with_key, None, True),
+        (needs_key, {}, None, False),
+        (needs_key, with_key, None, True),
+        (gone, {}, None, False),
+    ]
+    assert [is_asked(config, Choices(), environment) for config, environment, *_ in cases] == [
+        asked for *_, asked in cases
+    ]
+    assert why_off(needs_key, Choices(), {}) is None, "the missing key is reported elsewhere"
+    assert off_sources([source(), acme(name="other")], Home(Path("nowhere")), {}).keys() == {"other"}
 
 
-def test_without_its_key_a_source_that_cannot_be_asked_needs_one(home: Home, host: Site) -> None:
-    """That its terms forbid it, too, is settled by the key."""
-    request = {"url": f"https://{HOST}/gpus", "headers": {"Authorization": "Bearer ${ACME_KEY}"}}
-    config = acme(key_variables=["ACME_KEY"], requests=[request])
-    assert visit(home, config).status == "needs_key"
-    assert host.asked == []
-
-
-def test_naming_a_source_is_not_a_permission(home: Home, proxy: ConnectProxy, sample_home: Home) -> None:
-    with_plans(home.root, sample_home)
-    said: list[str] = []
-    asked = {"sources": ["crusoe"], "environment": {"GPUFARE_PROXY": proxy.url}}
-    report = refresh(home, **asked, progress=said.append)  # type: ignore[arg-type]
-    assert proxy.asked == []
-    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
-    assert report.asked == []
-    assert not report.no_answers
+def test_naming_a_source_is_not_a_permission(home: Home, proxy: ConnectProxy) -> None:
+    """The digest does not call it broken either."""
+    options: dict[str, Any] = {"sources": ["crusoe"], "environment": {"GPUFARE_PROXY": proxy.url}}
+    report = refresh(home, **options)
+    assert ([each.status for each in report.outcomes], report.asked) == (["needs_permission"], [])
+    assert report.outcomes[0].result is SourceResult.NEEDS_PERMISSION
     off = "off because of their terms: crusoe; gpufare sources enable NAME"
-    assert report.lines() == [off]
+    assert (report.lines(), report.no_answers) == ([off], False)
+    assert "Broke: no source" in digest_of(home, datetime.now(UTC)).lines
+    assert proxy.asked == []
     enable(["crusoe"], home, TODAY, {})
-    report = refresh(
-        home, sources=["crusoe"], environment={"GPUFARE_PROXY": proxy.url}, limits=Limits(retries=0)
-    )
-    assert set(proxy.asked) == {"www.crusoe.ai:443"}
-    assert report.off == []
+    report = refresh(home, **options, limits=Limits(retries=0))
+    assert (set(proxy.asked), report.off) == ({"www.crusoe.ai:443"}, [])
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"acme": true}', b'{"acme": {"asked": 1}}', b"\xff\xfe"]
-)
-def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site, content: bytes) -> None:
+def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site) -> None:
     """Nobody knows what was in it: a source that the user disabled is not asked for want of a comma."""
-    home.permissions.write_bytes(content)
-    for config in (acme(), source()):
-        captured = visit(home, config, ACME_KEY="abcdefgh")
-        assert captured.status == "needs_permission"
-        assert "delete that file" in str(captured.error)
-    assert host.asked == []
-    (said,) = off_lines([acme(), source()], home, {})
-    assert said.startswith(f"{home.permissions}: it is damaged")
-    assert "it is damaged" in digest_of(home, datetime.now(UTC)).text()
-    assert gpufare("sources", "enable", "vast").output.startswith(f"{home.permissions} was damaged")
-    assert read_choices(home).by_source["vast"].asked
-    assert (home.damaged / "permissions.json").read_bytes() == content
-    assert visit(home, source()).status == "captured"
-
-
-def test_a_damaged_file_keeps_no_saved_pages_back(home: Home) -> None:
-    home.permissions.write_text("{")
-    captured = captures_of(
-        [source_config("crusoe")], date(2026, 10, 10), str(PAGES), Archive(home.archive), {}, named=True
+    damages = (b"", b"{", b"[]", b'{"acme": true}', b'{"acme": {"asked": 1}}', b"\xff\xfe")
+    wrong = []
+    for content in damages:
+        home.permissions.write_bytes(content)
+        captures = [visit(home, config, ACME_KEY="abcdefgh") for config in (acme(), source())]
+        wrong += [content for captured in captures if captured.status != "needs_permission"]
+    assert (wrong, host.asked) == ([], [])
+    assert captures[0].error == (
+        "permissions.json in the data home cannot be read, and you may have disabled this source: delete "
+        "that file, or choose again with gpufare sources enable or disable"
     )
-    assert captured["crusoe"][0].status == "captured"
+    problem = (
+        f"{home.permissions}: it is damaged. gpufare does not know which sources you disabled, so it asks "
+        "none: delete the file, or choose again with gpufare sources enable NAME or disable NAME"
+    )
+    assert off_lines([acme(), source()], home, {}) == [problem]
+    assert f"Permissions: {problem}" in digest_of(home, datetime.now(UTC)).lines
+    shown = gpufare("sources", "--format", "jsonl")
+    assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
+    assert shown.stderr.splitlines()[-1] == problem
+    said = gpufare("sources", "enable", "vast").stdout.splitlines()[0]
+    assert said == (
+        f"{home.permissions} was damaged: it is now {home.damaged / 'permissions.json'}; "
+        "earlier choices are lost"
+    )
+    assert read_choices(home).by_source["vast"].asked
+    assert (home.damaged / "permissions.json").read_bytes() == damages[-1]
+    assert visit(home, source()).status == "captured"
 
 
 def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: ConnectProxy) -> None:
     home.permissions.mkdir()
     (said,) = off_lines([], home, {})
     assert "it cannot be read (Is a directory)" in said
-    report = refresh(home, sources=["linode"], environment={"GPUFARE_PROXY": proxy.url})
+    environment = {"GPUFARE_PROXY": proxy.url}
+    report = refresh(home, sources=["linode"], environment=environment)
     assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
-    live = examine_live(
-        home, names=["linode"], now=datetime.now(UTC), environment={"GPUFARE_PROXY": proxy.url}
-    )
+    live = examine_live(home, names=["linode"], now=datetime.now(UTC), environment=environment)
     assert (live.asked, proxy.asked) == ([], [])
 
 
+def test_saved_pages_the_archive_and_a_replay_need_no_permission(home: Home) -> None:
+    """Whatever the user chose, and even while nobody knows it."""
+    home.permissions.write_text("{")
+    crusoe, archive, day = [source_config("crusoe")], Archive(home.archive), date(2026, 10, 10)
+    with PagesServer(PAGES) as server:
+        for pages in (str(PAGES), ARCHIVE, server.base_url):
+            (capture, *_) = captures_of(crusoe, day, pages, archive, {}, named=True)["crusoe"]
+            assert capture.status == "captured", pages
+
+
 def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
-    vast = source_config("vast")
-    said = gpufare("sources", "enable", "vast")
-    assert said.exit_code == 0
-    assert f"  terms: {vast.terms.url}\n  they forbid automated reading" in said.output
-    assert f"(read on {vast.terms.read_on})" in said.output
-    assert "gpufare sources disable vast" in said.output
-    assert why_off(vast, read_choices(home), {}) is None
-
-    said = gpufare("sources", "disable", "vast", "linode")
-    assert said.exit_code == 0
-    for name in ("vast", "linode"):
-        assert f"To undo it: gpufare sources enable {name}" in said.output
-        assert why_off(source_config(name), read_choices(home), {"VAST_API_KEY": "abcdefgh"}) is not None
-
+    terms = source_config("vast").terms
+    assert enable(["vast"], home, TODAY, {}) == [
+        "vast: asked from now on. To undo it: gpufare sources disable vast",
+        f"  terms: {terms.url}",
+        "  they forbid automated reading: whether you may is between you and the provider "
+        f"(read on {terms.read_on})",
+        f"  {terms.note}",
+    ]
+    assert why_off(source_config("vast"), read_choices(home), {}) is None
+    assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"
+    said = gpufare("sources", "disable", "vast", "linode", "vast")
+    assert said.returncode == 0
+    assert said.stdout.split("\n")[:2] == [
+        f"{name}: disabled, even if a key is set. To undo it: gpufare sources enable {name}"
+        for name in ("vast", "linode")
+    ]
+    off = why_off(source_config("vast"), read_choices(home), {"VAST_API_KEY": "abcdefgh"})
+    assert off == f"you disabled it on {TODAY}: gpufare sources enable vast"
     enable(["linode"], home, TODAY, {})
     assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
+    prime = enable(["primeintellect"], home, TODAY, {})
+    assert prime[-1] == "  it still needs a key: set PRIME_API_KEY"
+    assert prime[:-1] == enable(["primeintellect"], home, TODAY, {"PRIME_API_KEY": "abcdefgh"})
 
 
-def test_the_choices_belong_in_the_home(home: Home) -> None:
-    enable(["vast"], home, TODAY, {})
-    assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"
-
-
-def test_nothing_is_enabled_when_one_name_is_wrong(home: Home) -> None:
-    assert gpufare("sources", "enable", "vast", "wast").exit_code == 1
-    assert gpufare("sources", "disable", "vast", "wast").exit_code == 1
+def test_nothing_is_changed_when_one_name_is_wrong(home: Home) -> None:
+    for command in ("enable", "disable"):
+        answer = gpufare("sources", command, "vast", "vats")
+        assert answer.returncode == 1
+        assert "there is no source 'vats'; did you mean vast?" in answer.stderr
+    with pytest.raises(GpufareError, match=r"^tensordock cannot be enabled: its list of locations is empty"):
+        enable(["vast", "tensordock"], home, TODAY, {})
     assert not home.permissions.exists()
 
 
-def test_a_misspelt_name_gets_the_nearest(home: Home) -> None:
-    said = gpufare("sources", "enable", "vats").output
-    assert "there is no source 'vats'; did you mean vast?" in said
-    assert "runpod" not in said
-    assert "runpod" in gpufare("sources", "enable", "qqqqqq").output
-
-
-def test_only_of_a_source_with_prices_do_prices_stay(home: Home) -> None:
+def test_only_of_a_source_with_recent_prices_do_prices_stay(home: Home) -> None:
     Records(home).write_accepted(TODAY, "linode", [])
-    never_asked, with_prices = disable(["vast", "linode"], home, TODAY)
-    assert "prices" not in never_asked
-    assert "its last prices stay ranked for" in with_prices
-    assert "prices" not in disable(["linode"], home, TODAY + timedelta(days=30))[0]
+    days = source_config("linode").stale_after_days
+    stay = f"; its last prices stay ranked for {days} days at most"
+    for name, later, said in (("vast", 0, ""), ("linode", days, stay), ("linode", days + 1, "")):
+        (line,) = disable([name], home, TODAY + timedelta(days=later))
+        assert line == (
+            f"{name}: disabled, even if a key is set{said}. To undo it: gpufare sources enable {name}"
+        )
 
 
-def test_source_that_needs_a_key_reports_it(home: Home) -> None:
-    assert "it still needs a key: set PRIME_API_KEY" in gpufare("sources", "enable", "primeintellect").output
-
-
-def test_the_table_of_sources_still_shows_without_a_subcommand(home: Home) -> None:
-    home.permissions.write_text("{")
-    shown = gpufare("sources", "--format", "jsonl")
-    assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
-    assert f"{home.permissions}: it is damaged" in shown.stderr
-
-
-def test_refresh_names_sources_that_are_off_and_how_to_enable_them(home: Home) -> None:
+def test_a_refresh_names_the_sources_that_are_off_and_how_to_turn_them_on(home: Home) -> None:
     choose(home, linode=False)
-    chosen = [source_config(name) for name in ("crusoe", "linode", "nebius", "primeintellect", "vast")]
-    keyed = acme(key_variables=["ACME_KEY"])
-    assert off_lines([*chosen, keyed], home, {"VAST_API_KEY": ""})[1:] == [
+    names = ("crusoe", "linode", "nebius", "primeintellect", "tensordock")
+    chosen = [source_config(name) for name in names]
+    keyed = acme(key_variables=["ACME_ID", "ACME_KEY"])
+    assert off_lines([*chosen, keyed], home, {"ACME_KEY": ""}) == [
+        "off because of their terms: crusoe, acme; gpufare sources enable NAME, or set ACME_ID and ACME_KEY "
+        "(acme)",
         "off because you disabled them: linode; gpufare sources enable NAME",
         "off without a key: primeintellect; set PRIME_API_KEY (primeintellect)",
+        "retired: tensordock",
     ]
-    by_terms = off_lines([*chosen, keyed], home, {})[0]
-    enable = "gpufare sources enable NAME, or set "
-    assert by_terms.startswith(f"off because of their terms: crusoe, vast, acme; {enable}")
-    assert by_terms.endswith("ACME_KEY (acme)")
     assert off_lines([source_config("nebius")], home, {}) == []
-
-
-def test_the_state_is_of_now(home: Home) -> None:
-    """A source that was enabled since the last refresh is not off any more."""
-    refresh(home, sources=["crusoe"], environment={})
-
-    def row() -> dict[str, Any]:
-        rows = source_states(home, TODAY, {}).dicts()
-        return next(row for row in rows if row["source"] == "crusoe")
-
-    off = row()
-    assert (off["state"], off["terms"], off["result"]) == (
-        "needs_permission",
-        "forbidden",
-        "needs_permission",
-    )
-    assert off["why"].endswith("gpufare sources enable crusoe")
-    enable(["crusoe"], home, TODAY, {})
-    enabled = row()
-    assert (enabled["state"], enabled["why"]) == ("not_asked", "not asked yet")
-
-
-def test_a_source_that_was_disabled_since_it_was_asked_is_off(home: Home) -> None:
-    """Whether accepted or failed, and although no refresh has run since."""
-    for name, accepted in (("modal", True), ("nebius", False)):
-        facts: dict[str, Any] = {"status": "captured" if accepted else "failed", "accepted": accepted}
-        facts["result"] = SourceResult.FRESH if accepted else SourceResult.UNREACHABLE
-        attempt, reason = f"{TODAY:%Y%m%d}T000000.000000Z", None if accepted else "http_5xx"
-        Records(home).write_outcome(Outcome(day=TODAY, source=name, attempt=attempt, reason=reason, **facts))
-    gpufare("sources", "disable", "modal", "nebius")
-    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
-    for name in ("modal", "nebius"):
-        off = f"you disabled it on {TODAY}: gpufare sources enable {name}"
-        assert (rows[name]["state"], rows[name]["why"]) == ("needs_permission", off)
-    enable(["nebius"], home, TODAY, {})
-    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
-    assert rows["nebius"]["why"] == f"http_5xx (since {TODAY})"
-
-
-def test_source_never_asked_names_its_missing_key(home: Home) -> None:
-    rows = {row["source"]: row for row in source_states(home, TODAY, {}).dicts()}
-    assert rows["vast"]["state"] == "needs_permission"
-    assert "gpufare sources enable vast" in rows["vast"]["why"]
-    assert rows["primeintellect"]["state"] == "needs_key"
-    assert rows["nebius"]["state"] == "not_asked"
-
-
-def test_without_an_attempt_the_published_state_follows_the_terms() -> None:
-    """A schedule that skips a source leaves no attempt."""
-    with in_memory("source_health") as connection:
-        connection.execute("SET VARIABLE as_of_day = ?::DATE", [TODAY])
-        for table in Lineage(connection).marts(["source_health"]):
-            fill(connection, table)
-        rows = {row["source"]: row for row in ask(connection, "FROM main.source_health").dicts()}
-    assert rows["crusoe"]["state"] == "needs_permission"
-    assert rows["crusoe"]["why"] == "terms_forbid"
-    assert rows["nebius"]["state"] == "not_asked"
-
-
-def test_sources_that_are_off_are_not_reported_as_broken(home: Home) -> None:
-    refresh(home, sources=["crusoe"], environment={})
-    lines = digest_of(home, datetime.now(UTC)).lines
-    assert "Broke: no source" in lines
-    assert not any("crusoe" in line for line in lines)
-
-
-def test_the_asset_of_a_source_that_is_off_is_not_red(
-    home: Home, proxy: ConnectProxy, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv(PAGES_VARIABLE, raising=False)
-    with dg.DagsterInstance.ephemeral() as instance:
-        result = dg.materialize(
-            [source_assets([source_config("crusoe")], DAYS)],
-            partition_key=TODAY.isoformat(),
-            resources={"home": GpufareHome(root=str(home.root))},
-            instance=instance,
-        )
-        assert result.success
-        assert proxy.asked == []
-        for key in (raw_key("crusoe"), offers_key("crusoe")):
-            assert instance.get_latest_materialization_event(key) is None
-            (seen,) = instance.fetch_observations(key, limit=1).records
-            assert seen.asset_observation is not None
-            said = seen.asset_observation.metadata["skipped"].value
-            assert str(said).startswith("its terms are reported to forbid automated reading")
-    (outcome,) = Records(home).outcomes("crusoe", TODAY)
-    assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
-
-
-def test_saved_pages_need_no_permission(home: Home) -> None:
-    choose(home, crusoe=False)
-    crusoe = source_config("crusoe")
-    day = date(2026, 10, 10)
-    archive = Archive(home.archive)
-    captured = captures_of([crusoe], day, str(PAGES), archive, {}, named=True)["crusoe"][0]
-    assert captured.status == "captured"
-    assert captures_of([crusoe], day, ARCHIVE, archive, {}, named=True)["crusoe"][0].status == "captured"
-
-
-def test_a_replay_needs_no_permission(home: Home) -> None:
-    choose(home, acme=False)
-    with Site() as site:
-        site.say(HOST, "/gpus", Reply(200, b'{"h100": 2.99}'))
-        with Client(replay=ReplayServer(site.base_url)) as client:
-            captured = capture_one(
-                acme(), module(), environment={}, day=TODAY, archive=Archive(home.archive), client=client
-            )
-    assert captured.status == "captured"
 
 
 class Recording(Client):
@@ -399,45 +283,26 @@ class Recording(Client):
         return super().fetch(request, rules)
 
 
-KEYED = [
-    name for name, each in configs().items() if each.terms.automated == "forbidden" and each.key_variables
-]
-
-
-@pytest.mark.parametrize("name", KEYED)
-def test_keys_that_count_as_a_permission_are_sent(home: Home, name: str) -> None:
+def test_keys_that_count_as_a_permission_are_sent(home: Home) -> None:
     """Each request has the key: what is asked without it is not asked as a customer."""
-    config = source_config(name)
-    environment = dict.fromkeys(config.key_variables, f"key-of-{name}")
-    with PagesServer(PAGES) as server, Recording(replay=ReplayServer(server.base_url)) as client:
-        capture_one(
-            config,
-            source_module(name),
-            environment=environment,
-            day=TODAY,
-            archive=Archive(home.archive),
-            client=client,
-        )
-    pages = [request for request in client.sent if not request.url.endswith("/robots.txt")]
-    assert pages
-    without = [request.url for request in pages if f"key-of-{name}" not in str(request)]
+    without: list[str] = []
+    keyed = [
+        each for each in configs().values() if each.terms.automated == "forbidden" and each.key_variables
+    ]
+    with PagesServer(PAGES) as server:
+        for config in keyed:
+            key = f"key-of-{config.name}"
+            with Recording(replay=ReplayServer(server.base_url)) as client:
+                capture_one(
+                    config,
+                    source_module(config.name),
+                    environment=dict.fromkeys(config.key_variables, key),
+                    day=TODAY,
+                    archive=Archive(home.archive),
+                    client=client,
+                )
+            pages = [request for request in client.sent if not request.url.endswith("/robots.txt")]
+            without += [request.url for request in pages if key not in str(request)]
+            without += [] if pages else [f"no page of {config.name}"]
     assert without == []
-
-
-def test_the_published_sources_have_the_terms_and_the_coverage() -> None:
-    with in_memory("sources") as connection:
-        rows = {row["source"]: row for row in ask(connection, "FROM main.sources").dicts()}
-    assert set(rows) == set(configs())
-    for name, config in configs().items():
-        terms, coverage, row = config.terms, config.coverage, rows[name]
-        assert (row["terms_automated"], row["terms_url"], row["terms_read_on"]) == (
-            terms.automated,
-            terms.url,
-            terms.read_on,
-        )
-        assert row["terms_note"] == (terms.note or None)
-        assert (row["coverage_share"], row["coverage_regions"], row["coverage_with_key"]) == (
-            coverage.share,
-            coverage.regions,
-            coverage.with_key,
-        )
+    assert {"runpod", "vast"} <= {config.name for config in keyed}

@@ -1,214 +1,149 @@
-"""A day read again from the archive has the same record as the day it was captured, field by field.
-
-Read again by the command and by Dagster's assets; captured by the command and by Dagster's assets.
-"""
+"""A day has the same record however it was captured and whenever it was read: by the command or by Dagster,
+live or again from the archive."""
 
 import shutil
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dagster as dg
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Limits
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
-from pipeline.orchestration.keys import offers_key, raw_key
-from pipeline.orchestration.resources import GpufareHome
-from pipeline.orchestration.source_assets import source_assets
+from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
-from pipeline.refresh.ingest import record_day
-from pipeline.refresh.inputs import capture_sources
-from pipeline.refresh.refresh import refresh
-from tests.conftest import PAGES
-from tests.refresh.faulty_server import Fault, FaultyServer, Host, first, says
+from pipeline.refresh.inputs import captures_of
+from pipeline.warehouse.query import ask, reader
+from tests.scenario import AHEAD, BAD, GOOD, MENDED, Scenario, asked_on, refreshed
 
-DAY = datetime.now(UTC).date()
-"""Dagster captures today's partition only."""
-DAYS = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-LIMITS = Limits(backoff_seconds=0.01, backoff_max_seconds=0.02)
+if TYPE_CHECKING:
+    import dagster as dg
 
 
-def second_request_fails(host: Host) -> None:
-    if host.asked == 2:
-        host.say(404)
-    else:
-        host.say_as_ever()
+def record(home: Home, day: date, *volatile: str) -> dict[str, Any]:
+    """All that the record has of each source of a day, but for some columns of the outcomes."""
+    records, kept = Records(home), {}
+    for source in asked_on(day):
+        outcomes = [
+            {name: value for name, value in row.items() if name not in volatile}
+            for row in records.outcomes(source, day)
+        ]
+        offers = records.offers(source, day) if day in records.accepted_days(source) else None
+        kept[source] = outcomes, offers, records.rejects(source, day)
+    return kept | {"rates": records.usd_rates(day)}
 
 
-def third_request_fails(host: Host) -> None:
-    """Verda's availability, the first of its optional requests."""
-    if host.asked == 3:
-        host.say(401)
-    else:
-        host.say_as_ever()
+def differences(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
+    assert found.keys() == expected.keys()
+    return [source for source in expected if found[source] != expected[source]]
 
 
-def fails_the_second_time(host: Host) -> None:
-    if host.asked == 1:
-        host.say_as_ever()
-    else:
-        host.say(403)
+def ranking(home: Home) -> list[tuple[Any, ...]]:
+    with reader(home.published) as connection:
+        return ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
 
 
-# A source each: what its host does, and some of what the record must say.
-CASES: dict[str, tuple[str, Fault | None, dict[str, Any]]] = {
-    "exchange rates": ("ecb", None, {"status": "captured", "accepted": True, "error": None}),
-    "good": ("scaleway", None, {"status": "captured", "accepted": True, "error": None}),
-    "retried": ("lambda", first(2, says(500)), {"status": "captured", "accepted": True, "retries": 2}),
-    "partial": ("vast", second_request_fails, {"status": "partial", "accepted": True, "failed_requests": 1}),
-    "an optional answer is missing": (
-        "verda",
-        third_request_fails,
-        {"status": "captured", "accepted": True, "error": None, "failed_requests": 1},
-    ),
-    "asked in another way": (
-        "runpod",
-        first(1, says(400, b'{"errors": []}', content_type="application/json")),
-        {"status": "captured", "accepted": True, "error": None, "failed_requests": 1},
-    ),
-    "partial and refused": ("azure", second_request_fails, {"status": "partial", "accepted": False}),
-    "failed": ("coreweave", says(403, b"no"), {"status": "failed", "rows": 0}),
-    "unreadable": (
-        "cudo",
-        says(200, b"{}", content_type="application/json"),
-        {"status": "captured", "reason": "the answer could not be read"},
-    ),
-    "unchanged": ("crusoe", None, {"status": "captured", "accepted": True, "error": None}),
-    "needs a key": ("primeintellect", None, {"status": "needs_key", "failed_requests": 1}),
-    "good in the morning, failed in the evening": (
-        "salad",
-        fails_the_second_time,
-        {"status": "failed", "accepted": False, "rows": 0},
-    ),
-}
-SOURCES = [source for source, _, _ in CASES.values()]
-FAULTS = {source: fault for source, fault, _ in CASES.values() if fault}
+def test_the_bad_day_read_again_beside_damage_is_as_it_was(
+    scenario: Scenario, copy_of: Callable[..., Home]
+) -> None:
+    """The publication stays that of the mended day, and what was wrong in the home is mended and named."""
+    home = copy_of(MENDED)
+    before = record(home, BAD)
+    offers = file_of(home, Month.of("offers", "runpod", BAD))
+    offers.write_bytes(offers.read_bytes()[:100])
+    file_of(home, Month.of("offers", "scaleway", BAD)).unlink()
+    (home.record / "offers" / "notes.txt").write_text("stray")
+    home.published.rename(home.published.with_name("moved"))
+    home.published.mkdir()
+    (home.published.parent / ".building-1.tmp").mkdir()
+    for name in (".building-1.duckdb", ".building-1.duckdb.wal", ".building-1.tmp/spilt.tmp"):
+        (home.published.parent / name).write_bytes(b"half a file")
+
+    report = refreshed(home, BAD, pages="archive", now=None)
+    assert differences(record(home, BAD), before) == []
+    assert {each.source for each in report.outcomes} == {*asked_on(BAD)}, "Salad has no capture"
+    assert (report.published_day, report.newest_price_day, report.failure()) == (MENDED, MENDED, None)
+    assert ranking(home) == ranking(scenario.home(MENDED))
+    left = {path.name for path in home.published.parent.iterdir()}
+    assert left == {home.published.name, "moved"}
+    assert report.lines()[-1].startswith("among them, replayed from saved pages and no live prices: lambda")
+    missing = (
+        "record/offers/scaleway/2026-08.parquet: it is missing, though its outcome was accepted; there was "
+        "nothing to set aside; 1 days were read again from the archive"
+    )
+    assert [each.line() for each in report.incidents] == [
+        "record/offers/runpod/2026-08.parquet: parquet: File out of specification: The file must end with "
+        "PAR1 or PARE; moved to damaged/record/offers/runpod/2026-08.parquet; "
+        "3 days were read again from the archive",
+        "record/offers/notes.txt: it is not a file of the record; ignored: move it elsewhere or remove it",
+        "published/gpufare.duckdb: a folder is where a file belongs; moved to "
+        "damaged/published/gpufare.duckdb; published again",
+        missing,
+        missing,
+        f"{AHEAD}: the home has data of this future date; it is ignored until that day comes: check the "
+        "clock of this machine",
+    ]
 
 
-def captured_before(home: Home, url: str) -> None:
-    """Crusoe's page was captured the day before, and Salad's in the morning."""
-    for source, day in (("crusoe", DAY - timedelta(days=1)), ("salad", DAY)):
-        captures = capture_sources([source_config(source)], day, Archive(home.archive), {}, pages=url)
-        assert record_day(source_config(source), day, [captures[source]], home).accepted
+def test_only_an_archived_day_can_be_read_again(scenario: Scenario) -> None:
+    archive = Archive(scenario.home(GOOD).archive)
+    chosen = [source_config(name) for name in ("crusoe", "modal")]
+    ask_archive: Callable[..., Any] = lambda *days, named, of=archive: captures_of(  # noqa: E731
+        chosen, *days, "archive", of, {}, named=named
+    )
+    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=False).items()] == [("crusoe", 1)]
+    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=True).items()] == [
+        ("crusoe", 1),
+        ("modal", 0),
+    ]
+    with pytest.raises(GpufareError) as refused:
+        ask_archive(BAD, named=False)
+    assert str(refused.value) == f"the archive has no captures of {BAD}; it has captures of {GOOD} to {GOOD}"
+    with pytest.raises(GpufareError) as refused:
+        ask_archive(BAD, named=False, of=Archive(Path("nowhere")))
+    assert str(refused.value) == f"the archive has no captures of {BAD}; it is empty"
 
 
-def materialize(home: Home, *keys: Callable[[str], dg.AssetKey], url: str = "") -> None:
-    """Dagster's assets of all sources, the exchange rates in a run before the others, as scheduled."""
-    for sources in (SOURCES[:1], SOURCES[1:]):
-        dg.materialize(
-            [source_assets([source_config(source) for source in sources], DAYS)],
-            selection=[key(source) for source in sources for key in keys],
-            partition_key=str(DAY),
-            resources={"home": GpufareHome(root=str(home.root), pages=url)},
-            instance=dg.DagsterInstance.ephemeral(),
+@pytest.fixture
+def materialize() -> Iterator[Callable[..., Any]]:
+    """Makes the assets of the bad day's sources, exchange rates first, as the schedule does."""
+    import dagster as dg
+
+    from pipeline.orchestration.keys import offers_key, raw_key
+    from pipeline.orchestration.resources import GpufareHome
+    from pipeline.orchestration.source_assets import source_assets
+
+    keys = {"raw": raw_key, "offers": offers_key}
+    names = [name for name in asked_on(BAD) if source_config(name).disabled is None]
+
+    def make(home: Home, url: str, *kinds: str) -> "dg.ExecuteInProcessResult":
+        return dg.materialize(
+            [source_assets([source_config(name) for name in names], days)],
+            selection=[keys[kind](name) for name in names for kind in kinds],
+            partition_key=f"{BAD}",
+            resources={"home": GpufareHome(root=f"{home.root}", pages=url)},
+            instance=instance,
             raise_on_error=False,
         )
 
-
-def archive_of(home: Home, folder: Path, small_homes: Callable[[Path], Home]) -> Home:
-    """A home with nothing but the archive of another (and the plans, which need not be computed again)."""
-    copy = small_homes(folder)
-    shutil.copytree(home.archive, copy.archive)
-    return copy
+    days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield make
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("read-again")
-
-
-@pytest.fixture(scope="module")
-def by_command(folder: Path, small_homes: Callable[[Path], Home]) -> Home:
-    """The day as the command captured it."""
-    home = small_homes(folder / "command")
-    with FaultyServer(PAGES, FAULTS) as server:
-        captured_before(home, server.base_url)
-        refresh(home, day=DAY, pages=server.base_url, sources=SOURCES, environment={}, limits=LIMITS)
-    return home
-
-
-@pytest.fixture(scope="module")
-def by_dagster(folder: Path) -> Home:
-    """The day as Dagster's assets captured it."""
-    home = Home(folder / "dagster")
-    with FaultyServer(PAGES, FAULTS) as server:
-        captured_before(home, server.base_url)
-        materialize(home, raw_key, offers_key, url=server.base_url)
-    return home
-
-
-@pytest.fixture(scope="module")
-def command_again_by_command(folder: Path, by_command: Home, small_homes: Callable[[Path], Home]) -> Home:
-    home = archive_of(by_command, folder / "command-command", small_homes)
-    refresh(home, day=DAY, pages="archive", sources=SOURCES, environment={})
-    return home
-
-
-@pytest.fixture(scope="module")
-def command_again_by_dagster(folder: Path, by_command: Home, small_homes: Callable[[Path], Home]) -> Home:
-    home = archive_of(by_command, folder / "command-dagster", small_homes)
-    materialize(home, offers_key)
-    return home
-
-
-@pytest.fixture(scope="module")
-def dagster_again_by_command(folder: Path, by_dagster: Home, small_homes: Callable[[Path], Home]) -> Home:
-    home = archive_of(by_dagster, folder / "dagster-command", small_homes)
-    refresh(home, day=DAY, pages="archive", sources=SOURCES, environment={})
-    return home
-
-
-def record(home: Home, name: str) -> dict[str, Any]:
-    """All that the record has of the source and day."""
-    source, records = CASES[name][0], Records(home)
-    return {
-        "outcome": records.outcome(source, DAY),
-        "offers": records.offers(source, DAY) if DAY in records.accepted_days(source) else None,
-        "rejects": records.rejects(source, DAY),
-        "rates": records.usd_rates(DAY),
-    }
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_command_records_what_happened(name: str, by_command: Home) -> None:
-    expected, outcome = CASES[name][2], record(by_command, name)["outcome"]
-    assert {column: outcome[column] for column in expected} == expected
-    assert outcome["requests"] > 0
-    assert outcome["duration_seconds"] > 0
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_command_reads_its_day_again(name: str, by_command: Home, command_again_by_command: Home) -> None:
-    assert record(command_again_by_command, name) == record(by_command, name)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_dagster_reads_the_commands_day_again(
-    name: str, by_command: Home, command_again_by_dagster: Home
+def test_dagster_records_the_day_as_the_command_does_and_reads_it_again(
+    scenario: Scenario, copy_of: Callable[..., Home], materialize: Callable[..., Any]
 ) -> None:
-    assert record(command_again_by_dagster, name) == record(by_command, name)
+    by_command, by_dagster, again = scenario.home(BAD), copy_of(GOOD), copy_of(GOOD, "again")
+    with scenario.serving(BAD) as server:
+        materialize(by_dagster, server.base_url, "raw", "offers")
+    live = record(by_dagster, BAD, "attempt", "duration_seconds")
+    assert differences(live, record(by_command, BAD, "attempt", "duration_seconds")) == ["tensordock"]
 
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_command_reads_dagsters_day_again(
-    name: str, by_dagster: Home, dagster_again_by_command: Home
-) -> None:
-    live = record(by_dagster, name)
-    expected = CASES[name][2]
-    assert {column: live["outcome"][column] for column in expected} == expected
-    assert record(dagster_again_by_command, name) == live
-
-
-def test_the_unchanged_page_is_stored_once(by_command: Home) -> None:
-    archive = Archive(by_command.archive)
-    before, now = (archive.folder(archive.captures("crusoe", day)[0]) for day in archive.days("crusoe"))
-    assert (now / "0001.html.gz").samefile(before / "0001.html.gz")
-
-
-def test_a_failed_attempt_in_the_evening_leaves_the_mornings_prices(by_command: Home) -> None:
-    assert len(Archive(by_command.archive).captures("salad", DAY)) == 2
-    assert record(by_command, "good in the morning, failed in the evening")["offers"]
+    shutil.rmtree(again.archive)
+    shutil.copytree(by_dagster.archive, again.archive)
+    materialize(again, "", "offers")
+    assert differences(record(again, BAD), record(by_dagster, BAD)) == []

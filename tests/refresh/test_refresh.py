@@ -1,368 +1,333 @@
-"""The daily job end to end over real HTTP: what is published, what a broken source does, what is kept."""
+"""The daily line end to end: what three refreshed days report and publish, and what a broken source does."""
 
+import csv
 import json
 import re
 import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pipeline.capture.archive import Archive
-from pipeline.catalog.source_config import source_config
 from pipeline.contracts.errors import GpufareError
-from pipeline.contracts.incidents import Incident, IncidentKind
-from pipeline.health.doctor import examine
-from pipeline.health.source_states import why_text
-from pipeline.home.paths import SQL_DIR, Home
-from pipeline.record.records import Records
+from pipeline.home.paths import Home
 from pipeline.refresh import demo
-from pipeline.refresh.refresh import RefreshReport, refresh
+from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import PAGES, gpufare, reader_on
-from tests.pages_server import PagesServer
-from tests.refresh.faulty_server import refusing
+from tests.conftest import gpufare
+from tests.homes import PAGES
+from tests.refresh.faulty_server import FaultyServer, refusing, says
+from tests.scenario import AHEAD, BAD, GOOD, HOSTILE_NAMES, MENDED, Scenario
 
-DAY = date(2026, 8, 22)
-FEW = ("runpod", "lambda", "coreweave", "crusoe", "ecb", "scaleway")
-TWO = ("lambda", "crusoe")
-
-
-@pytest.fixture
-def home(small_home: Home) -> Home:
-    return small_home
+REPORTS = Path(__file__).with_name("reports.txt")
+CONTROLS = r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]"
+KEPT_NAMES = {name if kept is None else kept for name, kept in HOSTILE_NAMES.items()}
 
 
-@contextmanager
-def edited_pages(folder: Path, sources: tuple[str, ...] = FEW) -> Iterator[Path]:
-    """A copy of some sample pages, for a test to change."""
-    pages = folder / "pages"
-    for source in sources:
-        shutil.copytree(PAGES / source, pages / source)
-    yield pages
-    shutil.rmtree(pages)
+def test_each_refresh_reports_every_source_and_what_it_published(scenario: Scenario) -> None:
+    """Each line of three reports; of what a check found, DuckDB may give any row first."""
+    told = {day: "\n".join(scenario.report(day).lines()) for day in (GOOD, BAD, MENDED)}
+    text = "\n\n".join(f"{day}\n{re.sub(r'; first: .*', '; first: …)', told[day])}" for day in told)
+    assert text == REPORTS.read_text(encoding="utf-8").rstrip("\n")
+    assert all(line.isprintable() for line in "\n".join(told.values()).splitlines())
+    assert [scenario.report(day).failure() for day in told] == [None, None, None]
 
 
-def lambda_has_moved(pages: Path) -> None:
-    """Both of its pages say so, and no price."""
-    for page in (pages / "lambda").glob("*.html"):
-        page.write_text("<html><body>We moved.</body></html>")
+def test_what_was_published_is_as_of_the_day_and_the_moment_of_its_refresh(scenario: Scenario) -> None:
+    columns = "as_of_day, as_of_time, sources_ranked, offers_latest"
+    for day, offers in ((GOOD, 243), (BAD, 252), (MENDED, 261)):
+        (row,) = scenario.rows(day, f"SELECT {columns} FROM main.publication")
+        assert row == (day, datetime(day.year, day.month, day.day, 12, tzinfo=UTC), 10, offers)
+        report = scenario.report(day)
+        assert (report.published_day, report.newest_price_day, report.swept_files) == (day, day, 0)
 
 
-def run(home: Home, pages: Path, day: date = DAY, **options: object) -> RefreshReport:
-    with PagesServer(pages) as server:
-        return refresh(home, day=day, pages=server.base_url, environment={}, **options)  # type: ignore[arg-type]
+def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
+    """Among them is each class of result but that of a source without permission: a replay needs none."""
+    counts = "requests, failed_requests, retries, rows, rejects, matched, ambiguous, unknown, regions"
+    columns = f"source, status, result, code, accepted, stands, {counts}"
+    query = f"SELECT {columns} FROM main.capture_outcomes WHERE day = '{BAD}' ORDER BY source"
+    assert scenario.rows(BAD, query) == [
+        ("crusoe", "failed", "refused_by_host", "http_403", False, False, 1, 1, 0, 0, 0, 0, 0, 0, 0),
+        ("cudo", "captured", "fresh", None, True, True, 1, 0, 0, 25, 5, 16, 0, 9, 13),
+        ("ecb", "captured", "failed_here", None, False, False, 1, 0, 0, 0, 0, 0, 0, 0, 0),
+        ("hyperstack", "failed", "refused_by_us", "redirect_refused", False, False, 1, 1, *7 * (0,)),
+        ("lambda", "captured", "changed", None, False, False, 2, 0, 0, 0, 0, 0, 0, 0, 0),
+        ("linode", "captured", "doubted", None, False, False, 1, 0, 0, 0, 14, 0, 0, 0, 0),
+        ("primeintellect", "needs_key", "needs_key", "needs_key", False, False, 1, 1, *7 * (0,)),
+        ("runpod", "captured", "fresh", None, True, True, 1, 0, 0, 46, 90, 46, 0, 0, 0),
+        ("scaleway", "captured", "fresh", None, True, True, 18, 0, 0, 16, 1, 16, 0, 0, 2),
+        ("tensordock", "disabled", "retired", None, False, False, 0, 0, 0, 0, 0, 0, 0, 0, 0),
+        ("together", "failed", "unreachable", "incomplete_body", False, False, 1, 1, 2, *6 * (0,)),
+        ("vast", "partial", "partial", "http_404", True, True, 5, 1, 0, 21, 1, 21, 0, 0, 13),
+    ]
+    facts = "bytes, sha256, observed_at, duration_seconds > 0, replayed, warnings, reason, error"
+    query = f"SELECT source, {facts} FROM main.capture_outcomes WHERE day = '{BAD}'"
+    rows = {source: facts for source, *facts in scenario.rows(BAD, query)}
+    observed = datetime(BAD.year, BAD.month, BAD.day, 6, tzinfo=UTC)
+    assert rows["scaleway"][2:6] == [observed, True, True, "new field 'cpus', which is not read"]
+    assert rows["lambda"][5:] == [
+        None,
+        "the answer could not be read",
+        "https://lambda.ai/pricing: no pricing row (tr with data-plan) on the page",
+    ]
+    assert rows["together"][:3] == [0, None, None]
+    # The archive holds the bytes of a hostile page as they came, so that a later reader can be stricter.
+    (index,) = (scenario.home(BAD).archive / "cudo" / f"{BAD}").glob("*/index.json")
+    (entry,) = json.loads(index.read_text(encoding="utf-8"))["answers"]
+    assert [entry["bytes"], entry["sha256"]] == rows["cudo"][:2]
+    assert entry["bytes"] == (scenario.pages(BAD) / "cudo" / "machine_types.json").stat().st_size
 
 
-def offers(home: Home, query: str = "true", today: date = DAY) -> list[dict[str, object]]:
-    with reader_on(home.published, today) as connection:
-        return list(ask(connection, f"FROM main.offers_latest WHERE {query}").dicts())
+def prices(scenario: Scenario, day: date, source: str) -> list[tuple[Any, ...]]:
+    columns = "raw_label, instance_type, gpu_count, price_kind, term_days, region, tier, native_price, ranked"
+    query = f"SELECT {columns} FROM main.offers_latest WHERE source = '{source}' ORDER BY ALL"
+    return scenario.rows(day, query)
 
 
-def test_every_source_without_a_key_is_accepted_and_ranked(sample_home: Home) -> None:
-    with reader_on(sample_home.published, DAY) as connection:
-        states = dict(ask(connection, "SELECT source, state FROM main.source_health").rows)
-        ranked = ask(connection, "SELECT count(*) FROM main.cheapest_gpu_per_workload").rows[0][0]
-    assert {states.pop(name) for name in ("tensordock", "imported")} == {"disabled"}
-    keyless = {name for name in states if source_config(name).needs_key}
-    assert {states.pop(name) for name in keyless} == {"needs_key"}
-    assert set(states.values()) == {"current"}
-    assert ranked > 1000
+def test_a_refused_source_keeps_its_last_good_prices_with_their_age(scenario: Scenario) -> None:
+    refused = {
+        name: prices(scenario, BAD, name) for name in ("crusoe", "hyperstack", "lambda", "linode", "together")
+    }
+    assert [name for name in refused if refused[name] != prices(scenario, GOOD, name)] == []
+    query = "SELECT source, age_days, count(*) FROM main.offers_latest GROUP BY ALL ORDER BY ALL"
+    assert scenario.rows(BAD, query) == [
+        ("crusoe", 1, 7),
+        ("cudo", 0, 25),
+        ("hyperstack", 1, 25),
+        ("lambda", 1, 28),
+        ("linode", 1, 12),
+        ("runpod", 0, 46),
+        ("salad", 1, 60),
+        ("scaleway", 0, 16),
+        ("together", 1, 12),
+        ("vast", 0, 21),
+    ]
 
 
-def test_a_broken_source_stops_neither_the_others_nor_the_publishing(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path) as pages:
-        for page in (pages / "scaleway").glob("servers_*.json"):
-            page.write_text(page.read_text().replace('"ncpus"', '"cpus"'))
-        lambda_has_moved(pages)
-        report = run(home, pages, sources=FEW)
-    outcomes = {outcome.source: outcome for outcome in report.outcomes}
-    assert report.published
-    assert not outcomes["lambda"].accepted
-    assert "no pricing row" in (outcomes["lambda"].error or "")
-    assert {row["source"] for row in offers(home)} == set(FEW) - {"lambda", "ecb"}
-    # A renamed field stops nothing, but is in the record and in the report.
-    warnings = ("new field 'cpus', which is not read", "missing field 'ncpus'")
-    assert outcomes["scaleway"].warnings == warnings
-    assert any("; ".join(warnings) in line for line in report.lines())
+def test_rates_that_are_not_believed_leave_those_of_the_day_before(scenario: Scenario) -> None:
+    rates = "SELECT DISTINCT rate_date FROM main.exchange_rates WHERE day <= as_of_day()"
+    used = "SELECT DISTINCT fx_date FROM main.offers WHERE source = 'scaleway' AND day = "
+    ((rate_day,),) = scenario.rows(GOOD, rates.replace("as_of_day()", f"'{GOOD}'"))
+    assert scenario.rows(BAD, f"{used} '{BAD}'") == [(rate_day,)]
+    assert scenario.rows(BAD, f"SELECT count(*) FROM main.exchange_rates WHERE day = '{BAD}'") == [(0,)]
 
 
-def test_the_last_good_offers_stay_with_their_age_and_drop_out_after_the_limit(
-    home: Home, tmp_path: Path
+def test_a_price_that_jumps_is_held_and_one_that_moves_is_a_change(scenario: Scenario) -> None:
+    jumps = f"SELECT source, detail FROM main.rejects WHERE day = '{BAD}' AND reason = 'price_jump'"
+    (detail,) = scenario.report(BAD).held["runpod"]
+    assert scenario.rows(BAD, jumps) == [("runpod", detail)]
+    card = "source = 'runpod' AND gpu_id = 'rtx-4090' AND tier = 'secure' AND price_kind = 'on_demand'"
+    query = f"SELECT native_price FROM main.offers_latest WHERE {card}"
+    assert (scenario.rows(GOOD, query), scenario.rows(BAD, query)) == ([(Decimal("0.74"),)], [])
+    changes = (
+        "SELECT day, gpu_id, source, previous_usd_per_gpu_hour, usd_per_gpu_hour FROM main.price_changes"
+    )
+    assert scenario.rows(BAD, changes) == [
+        (BAD, "a100-pcie-80gb", "runpod", Decimal("1.39000000"), Decimal("1.25000000"))
+    ]
+
+
+def test_a_price_of_zero_is_a_reject_and_a_spot_price_above_on_demand_is_not_ranked(
+    scenario: Scenario,
 ) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-        lambda_has_moved(pages)
-        run(home, pages, day=DAY + timedelta(days=3), sources=TWO)
-        aged = offers(home, "source = 'lambda'", DAY + timedelta(days=3))
-        run(home, pages, day=DAY + timedelta(days=9), sources=TWO)
-        stale = offers(home, "source = 'lambda'")
-    assert {row["age_days"] for row in aged} == {3}
-    assert any(row["ranked"] for row in aged)
-    assert {row["not_ranked_reason"] for row in stale if row["match_status"] == "matched"} == {"stale"}
+    zero = "SELECT detail FROM main.rejects WHERE source = 'together' AND reason = 'zero_price'"
+    assert scenario.rows(GOOD, zero) == [("NVIDIA HGX B200, on_demand: the price is 0.00",)]
+    together = "FROM main.offers_latest WHERE source = 'together' AND price_kind = 'on_demand'"
+    assert scenario.rows(GOOD, f"{together} AND gpu_id LIKE 'b200%'") == []
+    spot = "FROM main.offers_latest WHERE source = 'crusoe' AND price_kind = 'spot'"
+    columns = "native_price, flag_reason, ranked, not_ranked_reason"
+    assert scenario.rows(GOOD, f"SELECT {columns} {spot}") == [
+        (Decimal("9.99"), "spot_not_below_on_demand", False, "flagged")
+    ]
 
 
-def test_refresh_without_accepted_offers_publishes_nothing_with_the_reason(
-    home: Home, tmp_path: Path
-) -> None:
-    with edited_pages(tmp_path, ("lambda",)) as pages:
-        lambda_has_moved(pages)
-        report = run(home, pages, sources=("lambda",))
-    assert report.published is None
-    assert any("no pricing row" in line for line in report.lines())
-    assert report.failure() == "nothing was published: no source was accepted (1 asked)"
-    assert not home.published.exists()
-
-
-def test_refresh_without_answers_fails(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-    with refusing() as url:
-        asked = ("--day", str(DAY + timedelta(days=1)), "--pages", url)
-        answer = gpufare("refresh", *asked, "--source", "lambda", "--source", "crusoe", home=home)
-    assert answer.returncode == 1
-    assert re.search(r"^lambda +NOT ACCEPTED  connection_refused", answer.stdout, re.MULTILINE)
-    said = f"no source answered (2 asked); the newest prices are of {DAY}"
-    assert answer.stderr.splitlines()[-1] == f"Error: {said}"
-    assert said not in answer.stdout
-    assert "reading " not in answer.stderr  # progress is for terminals
-    assert (answer.stdout + answer.stderr).count("NOT ACCEPTED") == len(TWO)
-    with reader_on(home.published, DAY + timedelta(days=1)) as connection:
-        query = (
-            "SELECT DISTINCT state, failing_since FROM main.source_health WHERE last_attempt_day IS NOT NULL"
+def test_no_wrong_price_is_in_any_ranking(scenario: Scenario) -> None:
+    """Only prices that the sample page also has are ranked, and the one that moved."""
+    wrong = []
+    for day in (GOOD, BAD, MENDED):
+        ranked = scenario.rows(
+            day, "SELECT DISTINCT source, native_price FROM main.cheapest_gpu_per_workload"
         )
-        assert ask(connection, query).rows == [("failing", DAY + timedelta(days=1))]
+        assert len({source for source, _ in ranked}) > 5
+        for source in {source for source, _ in ranked}:
+            with (PAGES / source / "expected.csv").open(encoding="utf-8") as file:
+                right = {Decimal(row["native_price"]) for row in csv.DictReader(file)}
+            right |= {Decimal("1.25")} if (source, day) == ("runpod", BAD) else set()
+            wrong += [(day, source, price) for of, price in ranked if of == source and price not in right]
+    assert wrong == []
 
 
-def test_an_unreadable_answer_is_named_and_does_not_fail_the_refresh(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-        lambda_has_moved(pages)
-        report = run(home, pages, day=DAY + timedelta(days=1), sources=("lambda",))
-    assert report.failure() is None
-    assert report.lines()[-1].startswith("no source was accepted (1 asked); the newest prices")
+def test_imported_prices_are_history_and_future_ones_nothing(scenario: Scenario) -> None:
+    offers = "SELECT day, provider, usd_per_gpu_hour, flag_reason FROM main.offers WHERE source = 'imported'"
+    assert scenario.rows(MENDED, offers) == [
+        (GOOD - timedelta(days=1), "AWS", Decimal("6.88000000"), "imported")
+    ], "older days are in price_history alone"
+    history = "SELECT day, usd_per_gpu_hour FROM main.price_history WHERE source = 'imported' ORDER BY day"
+    assert scenario.rows(MENDED, history)[0] == (date(2025, 6, 5), Decimal("6.88000000"))
+    tables = ("offers", "capture_outcomes", "price_history")
+    assert [scenario.rows(MENDED, f"SELECT max(day) FROM main.{name}") for name in tables] == [
+        [(MENDED,)]
+    ] * 3
+    incidents = "SELECT kind, day, source, path, reason, remedy FROM main.incidents"
+    assert scenario.rows(MENDED, incidents) == [
+        (
+            *("future_day", AHEAD, None, None, "the home has data of this future date"),
+            "it is ignored until that day comes: check the clock of this machine",
+        )
+    ]
 
 
-def test_when_all_prices_are_stale_an_empty_ranking_is_published_and_said(home: Home, tmp_path: Path) -> None:
-    late = DAY + timedelta(days=9)
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        run(home, pages, sources=("crusoe",))
-    with refusing() as url:
-        report = refresh(home, day=late, pages=url, sources=("crusoe",), environment={})
-    assert (report.published_day, report.newest_price_day) == (late, DAY)
-    assert "no price is recent enough to be ranked: the rankings are empty" in report.lines()
-    with reader_on(home.published, late) as connection:
-        days = "SELECT DISTINCT day FROM main.ranking_history"
-        assert ask(connection, days).rows == [(DAY,)]
-        (crusoe,) = ask(connection, "FROM main.source_health WHERE source = 'crusoe'").dicts()
-    assert crusoe["state"] == "stale"
-    assert f"rankings after {DAY + timedelta(days=7)} omit them" in str(why_text(crusoe))
-    asked = gpufare("cheapest", "--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M", home=home)
+# ------------------------------------------------------------------ hostile strings
+
+
+def test_a_hostile_string_is_kept_as_plain_text(scenario: Scenario) -> None:
+    query = "SELECT region, gpu_id, ranked FROM main.offers_latest WHERE source = 'cudo'"
+    regions = {
+        region: (gpu, ranked) for region, gpu, ranked in scenario.rows(BAD, query) if region in KEPT_NAMES
+    }
+    # Two of the names differ only in what must not be shown; their offers are then one.
+    assert regions == dict.fromkeys(KEPT_NAMES, ("l40s", True))
+    query = "SELECT instance_type, match_status, gpu_id, not_ranked_reason FROM main.offers_latest"
+    labels = {row for row in scenario.rows(BAD, query) if row[0] in KEPT_NAMES}
+    assert labels == {(name, "unknown", None, "gpu_not_settled") for name in KEPT_NAMES}
+    unmatched = scenario.rows(BAD, "SELECT raw_label FROM main.unmatched_labels WHERE source = 'cudo'")
+    assert {label for (label,) in unmatched} == KEPT_NAMES
+
+
+def test_a_label_without_end_is_a_reject(scenario: Scenario) -> None:
+    query = "SELECT detail, raw FROM main.rejects WHERE source = 'cudo' AND reason = 'text_too_long'"
+    rejects = scenario.rows(BAD, query)
+    assert len(rejects) == 2
+    assert max(len(detail) + len(raw) for detail, raw in rejects) < 5_000
+
+
+def test_a_hostile_string_harms_no_spreadsheet(scenario: Scenario, tmp_path: Path) -> None:
+    tables = "offers,offers_latest,rejects,unmatched_labels,unmatched_regions,capture_outcomes,rentals"
+    options = ("--format", "csv", "--tables", tables)
+    done = gpufare("export", str(tmp_path / "csv"), *options, home=scenario.home(BAD))
+    assert done.returncode == 0, done.stderr
+    cells = set()
+    for file in (tmp_path / "csv").rglob("*.csv"):
+        with file.open(encoding="utf-8", newline="") as rows:
+            cells |= {cell for row in csv.reader(rows) for cell in row}
+    assert [cell for cell in cells if re.match(r"[=@\t\r]|[+-](?![\d.]+$)", cell)] == []
+    assert [cell for cell in cells if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", cell)] == []
+    formulas = {name for name in HOSTILE_NAMES if name[0] in "=@"}
+    assert {f"'{name}" for name in formulas} | KEPT_NAMES - formulas <= cells
+
+
+def test_a_hostile_string_harms_no_terminal_and_no_reader_of_its_output(scenario: Scenario) -> None:
+    query = "SELECT region, instance_type FROM main.offers_latest WHERE source = 'cudo'"
+    shown = {
+        form: gpufare("sql", query, "--format", form, home=scenario.home(BAD)).stdout
+        for form in ("table", "csv", "json", "record")
+    }
+    assert {form for form, text in shown.items() if re.search(CONTROLS, text)} == set()
+    for form in ("table", "record"):
+        assert "[red]eu-west[/red][link=http://evil.example]x[/link]" in shown[form]
+        assert "<script>alert(1)</script>" in shown[form]
+    assert {row["region"] for row in json.loads(shown["json"])} > KEPT_NAMES
+    cells = {cell for row in csv.reader(shown["csv"].splitlines()) for cell in row}
+    assert {"x'); DROP TABLE main.offers; --", "'@SUM(1+1)*cmd|' /C calc'!A0"} <= cells
+
+
+# ------------------------------------------------------------------ days that publish nothing, or nothing new
+
+
+PUBLISHED = (
+    "SELECT as_of_day, (SELECT count(*) > 0 FROM main.cheapest_gpu_per_workload) FROM main.publication"
+)
+
+
+def test_nine_days_later_no_host_answers_and_no_price_is_recent_enough(
+    copy_of: Callable[..., Home],
+) -> None:
+    """The rankings are empty then, people are told so, and whoever has the old file open keeps it."""
+    home, late = copy_of(BAD), BAD + timedelta(days=9)
+    with reader(home.published) as opened, refusing() as url:
+        assert ask(opened, PUBLISHED).rows == [(BAD, True)]
+        sources = ("--source", "lambda", "--source", "vast")
+        done = gpufare("refresh", "--day", f"{late}", "--pages", url, *sources, home=home)
+        assert ask(opened, PUBLISHED).rows == [(BAD, True)]
+    nothing = f"no source answered (2 asked); the newest prices are of {BAD}"
+    assert (done.returncode, done.stderr) == (1, f"Error: {nothing}\n")  # progress is for terminals only
+    told = done.stdout.splitlines()
+    assert told[0] == "the host was not reached or did not answer: 2 of 2 sources"
+    assert [line.split(":")[0] for line in told[1:3]] == [
+        "lambda  NOT ACCEPTED  connection_refused",
+        "vast    NOT ACCEPTED  connection_refused",
+    ]
+    assert told[-2:] == [
+        f"published as of {late}: 252 offers",
+        "no price is recent enough to be ranked: the rankings are empty",
+    ]
+    with reader(home.published) as connection:
+        ask(connection, f"SET VARIABLE today = DATE '{late}'")
+        assert ask(connection, PUBLISHED).rows == [(late, False)]
+        why = "SELECT DISTINCT not_ranked_reason FROM main.offers_latest WHERE source = 'lambda'"
+        assert ask(connection, why).rows == [("stale",)]
+        kept = "SELECT DISTINCT day FROM main.ranking_history ORDER BY day"
+        assert ask(connection, kept).rows == [(GOOD,), (BAD,)]
+        columns = "source, state, age_days, failing_since, failed_attempts, ranked_until"
+        where = "source IN ('lambda', 'salad', 'vast') ORDER BY source"
+        assert ask(connection, f"SELECT {columns} FROM main.source_health WHERE {where}").rows == [
+            ("lambda", "stale", 10, BAD, 2, GOOD + timedelta(days=7)),
+            ("salad", "stale", 10, None, 0, GOOD + timedelta(days=7)),
+            ("vast", "stale", 9, late, 1, BAD + timedelta(days=2)),
+        ]
+    job = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M")
+    asked = gpufare("cheapest", *job, home=home)
     assert asked.returncode == 1
     assert (
-        f"as of {late}, no price is ranked; the newest is from {DAY}: see `gpufare sources`" in asked.stderr
+        f"as of {late}, no price is ranked; the newest is from {BAD}: see `gpufare sources`" in asked.stderr
     )
 
 
-def test_the_report_names_held_prices_and_failures() -> None:
-    problems = [
-        Incident(
-            at=datetime(2026, 8, 22, 7, tzinfo=UTC),
-            kind=IncidentKind.DAMAGED_FILE,
-            path=f"offers/acme/{day}.parquet",
-            reason="it is cut",
-            remedy="read again from the archive",
-        )
-        for day in range(22)
-    ]
-    report = RefreshReport(
-        DAY,
-        held={"lambda": ["from 1.55 to 3.55"]},
-        incidents=problems,
+def test_without_an_accepted_source_nothing_is_published_and_the_reason_said(
+    tmp_path: Path, scenario: Scenario
+) -> None:
+    home = Home(tmp_path / "home")
+    with FaultyServer(scenario.pages(BAD), {}) as server:
+        options: dict[str, Any] = {"day": BAD, "pages": server.base_url, "environment": {}}
+        report = refresh(home, sources=["lambda"], **options)
+        retired = refresh(home, sources=["tensordock"], **options)
+    assert report.failure() == "nothing was published: no source was accepted (1 asked)"
+    assert retired.failure() == "nothing was published: no source was asked"
+    assert (report.published, report.published_day, home.published.exists()) == (None, None, False)
+
+
+def test_a_home_that_cannot_be_written_is_refused_before_any_request(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file where the folder belongs")
+    server = FaultyServer(PAGES, {"modal": says(500)})
+    with server, pytest.raises(GpufareError) as refused:
+        refresh(Home(tmp_path / "home"), sources=["modal"], pages=server.base_url, environment={})
+    assert str(refused.value) == (
+        f"nothing can be written in {tmp_path / 'home'} (File exists): "
+        "set GPUFARE_HOME to a folder that can be written"
     )
-    assert report.lines()[:4] == [
-        "lambda: prices held until they are confirmed: 1",
-        "  from 1.55 to 3.55",
-        "incidents, kept in the table of that name: 22",
-        "  offers/acme/0.parquet: it is cut; read again from the archive",
-    ]
-    assert report.lines()[-1] == "  and 2 more"
-
-
-def test_a_live_refresh_refuses_a_past_day(home: Home) -> None:
-    with pytest.raises(Exception, match="never filed under another day"):
-        refresh(home, day=DAY, environment={})
+    assert server.asked == {}
 
 
 def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp_path: Path) -> None:
-    home, said = Home(tmp_path / "demo"), list[object]()
-    with edited_pages(tmp_path, ("ecb",)) as pages:
-        for _ in range(2):  # prices of no GPU: nothing is published
-            with pytest.raises(GpufareError):
-                demo.run(pages, home, said.append)
+    home, said = Home(tmp_path / "demo"), list[str]()
+    shutil.copytree(PAGES / "ecb", tmp_path / "pages" / "ecb")
+    for _ in range(2):  # prices of no GPU: nothing is published
+        with pytest.raises(
+            GpufareError, match=r"^nothing was published: no source was accepted \(1 asked\)$"
+        ):
+            demo.run(tmp_path / "pages", home, said.append)
+    first = f"Sample prices of {GOOD}, not today's (list prices published 2026-08-21 to 2026-08-21)."
+    assert said == [first, "ecb  accepted  5 exchange rates"] * 2
     before = sorted(home.root.rglob("*"))
     answer = gpufare("refresh", home=home)
-    assert answer.returncode == 1
-    assert "Unset GPUFARE_HOME, or set it to another folder" in answer.stderr
+    assert (answer.returncode, answer.stdout, answer.stderr) == (
+        1,
+        "",
+        f"Error: {home.root} is the demo's: today's prices do not belong beside its sample prices. "
+        "Unset GPUFARE_HOME, or set it to another folder\n",
+    )
     assert sorted(home.root.rglob("*")) == before
-    (checked,) = (each for each in examine(home, now=datetime.now(UTC)) if each.check == "home")
-    assert checked.what.startswith("the demo's: sample prices")
-
-
-def test_a_day_is_read_again_from_the_archive(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-    records = Records(home)
-    published = records.offers("crusoe", DAY)
-    misread = [
-        published[0].model_copy(update={"native_price": published[0].native_price * 2}),
-        *published[1:],
-    ]
-    records.write_accepted(DAY, "crusoe", misread)
-    refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
-    assert records.offers("crusoe", DAY) == published
-
-
-def test_reading_a_day_again_leaves_sources_without_captures_as_they_were(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-    report = refresh(home, day=DAY, pages="archive", environment={})
-    assert {outcome.source for outcome in report.outcomes} == set(TWO)
-
-
-def test_a_day_without_captures_cannot_be_read_again(home: Home) -> None:
-    with pytest.raises(GpufareError, match="no captures of 2026-08-22"):
-        refresh(home, day=DAY, pages="archive", environment={})
-
-
-def test_a_past_day_read_again_does_not_turn_the_publication_back(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-        run(home, pages, day=DAY + timedelta(days=1), sources=TWO)
-    report = refresh(home, day=DAY, pages="archive", sources=TWO, environment={})
-    assert report.published_day == DAY + timedelta(days=1)
-
-
-def test_pages_from_a_folder_belong_to_the_day_on_which_they_were_observed(
-    home: Home, tmp_path: Path
-) -> None:
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        report = refresh(home, pages=str(pages), environment={})
-    assert report.day == DAY
-    assert len(Archive(home.archive).captures("crusoe", DAY)) == 1
-
-
-def test_a_file_in_place_of_a_sources_folder_of_pages_is_not_passed_over(home: Home, tmp_path: Path) -> None:
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        (pages / "azure").write_text("not a folder")
-        with pytest.raises(GpufareError, match="azure must be a folder of pages"):
-            refresh(home, pages=str(pages), environment={})
-
-
-def test_a_refresh_of_the_same_day_again_gives_the_same_answers(home: Home, tmp_path: Path) -> None:
-    def ranking() -> list[tuple[object, ...]]:
-        with reader(home.published) as connection:
-            columns = "* EXCLUDE (observed_at, capture_sha256)"
-            return ask(connection, f"SELECT {columns} FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
-
-    with edited_pages(tmp_path) as pages:
-        run(home, pages, sources=FEW)
-        first = ranking()
-        run(home, pages, sources=FEW)
-    assert first == ranking()
-    assert len(first) > 100
-
-
-@pytest.mark.slow
-def test_an_open_reader_and_new_readers_see_whole_files_during_refreshes(home: Home, tmp_path: Path) -> None:
-    """A second process runs the examples of the README all the time while the file is swapped: no error, no
-    half state, and a reader that stays open keeps what it opened."""
-    with edited_pages(tmp_path, TWO) as pages:
-        run(home, pages, sources=TWO)
-        stop = tmp_path / "stop"
-        asking = subprocess.Popen(
-            [
-                sys.executable,
-                "-c",
-                _ASK_UNTIL_STOPPED,
-                str(home.published),
-                str(stop),
-                str(SQL_DIR / "examples"),
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for step in range(1, 3):
-            run(home, pages, day=DAY + timedelta(days=step), sources=TWO)
-        time.sleep(0.2)
-        stop.touch()
-        output, _ = asking.communicate(timeout=60)
-    seen = json.loads(output)
-    assert seen["errors"] == []
-    assert seen["answers"] > 3
-    assert seen["open_reader_days"] == [str(DAY)]
-    assert set(seen["days"]) <= {str(DAY + timedelta(days=step)) for step in range(3)}
-    assert len(seen["days"]) > 1
-
-
-_ASK_UNTIL_STOPPED = """
-import itertools, json, sys
-from pathlib import Path
-from pipeline.warehouse.query import ask, reader
-published, stop, folder = map(Path, sys.argv[1:])
-examples = itertools.cycle(path.read_text() for path in sorted(folder.glob("*.sql")))
-ranked = "(SELECT count(*) FROM main.cheapest_gpu_per_workload) > 0"
-whole = f"SELECT as_of_day::VARCHAR, {ranked} FROM main.publication"
-errors, days, answers, kept = [], set(), 0, set()
-with reader(published) as open_one:
-    while not stop.exists() or answers == 0:
-        try:
-            kept.add(ask(open_one, whole).rows[0][0])
-            with reader(published) as fresh:
-                day, ranked = ask(fresh, whole).rows[0]
-                ask(fresh, next(examples))
-            days.add(day)
-            answers += 1
-            if not ranked:
-                errors.append(f"half a file of {day}")
-        except Exception as error:
-            errors.append(repr(error))
-seen = {"errors": errors, "days": sorted(days), "answers": answers, "open_reader_days": sorted(kept)}
-print(json.dumps(seen))
-"""
-
-
-def test_leftovers_of_a_crashed_build_are_deleted(home: Home, tmp_path: Path) -> None:
-    folder = home.published.parent
-    (folder / ".building-1.tmp").mkdir(parents=True)
-    left = [".building-1.duckdb", ".building-1.duckdb.wal", ".building-1.tmp/duckdb_temp_storage-0.tmp"]
-    for name in left:
-        (folder / name).write_bytes(b"half a file")
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        report = run(home, pages, sources=("crusoe",))
-    assert report.published
-    assert [path.name for path in folder.iterdir()] == [home.published.name]
-
-
-def test_a_folder_in_place_of_the_published_file_is_set_aside_and_named(home: Home, tmp_path: Path) -> None:
-    home.published.mkdir(parents=True)
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        run(home, pages, sources=("crusoe",))
-    assert (home.damaged / "published" / home.published.name).is_dir()
-    with reader(home.published) as connection:
-        ((path, remedy),) = ask(connection, "SELECT path, remedy FROM main.incidents").rows
-    assert path == "published/gpufare.duckdb"
-    assert remedy.startswith("moved to damaged/published/gpufare.duckdb")
-
-
-def test_the_moment_of_building_is_given_not_taken(home: Home, tmp_path: Path) -> None:
-    moment = datetime(2026, 8, 22, 7, 0, tzinfo=UTC)
-    with edited_pages(tmp_path, ("crusoe",)) as pages:
-        run(home, pages, sources=("crusoe",), now=moment)
-    with reader(home.published) as connection:
-        assert ask(connection, "SELECT as_of_time FROM main.publication").rows == [(moment,)]

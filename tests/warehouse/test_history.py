@@ -1,13 +1,13 @@
 """A build that continues from the one before has the same tables as one from the whole record.
 
-Sixty random days of a small record, with days read again, gaps, files that vanish and damaged ones, are
-loaded day by day and, from empty tables, at once.
+Random days of a small record, with days read again, gaps, files that vanish and damaged ones, are loaded day
+by day and, from empty tables, at once. Offers are kept for a few days only, so that few days are enough;
+tests/nightly/test_long_history.py does the same with as many as people keep.
 """
 
 import random
 import re
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -26,15 +26,16 @@ from pipeline.record.months import file_of, months
 from pipeline.record.records import Records
 from pipeline.warehouse import history
 from pipeline.warehouse.database import prepare
-from pipeline.warehouse.history import KEPT_DAYS, bring_up_to_date
+from pipeline.warehouse.history import bring_up_to_date
 from pipeline.warehouse.load_record import LOADED_INTO
 from pipeline.warehouse.marts import fill
 from pipeline.warehouse.query import ask, reader
-from tests.conftest import gpufare_process
+from tests.conftest import gpufare
 from tests.offers.builders import offer
+from tests.scenario import BAD, GOOD, MENDED, Scenario
 
-FIRST = date(2026, 6, 1)
-DAYS = 60
+FIRST = date(2026, 6, 24)
+KEPT_DAYS = 5
 SOURCES = ("crusoe", "lambda", "runpod")
 GPUS = ("h100-sxm-80gb", "a100-sxm-80gb", "rtx-4090")
 PLACES = (("us-east", "US", "north_america"), ("somewhere", None, None), (None, None, None))
@@ -61,8 +62,8 @@ SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "rankings": 0.04}
 class World:
     """A record that changes from day to day, by chance."""
 
-    def __init__(self, home: Home, seed: int) -> None:
-        self.home, self.records, self.chance = home, Records(home), random.Random(seed)
+    def __init__(self, home: Home, seed: int, start: date = FIRST) -> None:
+        self.home, self.records, self.chance, self.start = home, Records(home), random.Random(seed), start
         self.prices: dict[tuple[Any, ...], Decimal] = {}
 
     def a_day(self, day: date) -> None:
@@ -73,8 +74,8 @@ class World:
         if self.chance.random() < 0.3:
             rates = [{"day": day, "currency": "EUR", "usd_per_unit": "1.1", "rate_date": day}]
             self.records.write_exchange_rates(day, rates)
-        earlier = day - timedelta(days=self.chance.choice((0, 1, 2, 5, 33)))
-        if self.chance.random() < 0.25 and earlier >= FIRST:
+        earlier = day - timedelta(days=self.chance.choice((0, 1, 2, 5, history.KEPT_DAYS + 3)))
+        if self.chance.random() < 0.25 and earlier >= self.start:
             self.read(self.chance.choice(SOURCES), earlier)
         for table, share in SHARE_DAMAGED.items():
             files = [file_of(self.home, month) for month in months(self.home, table)]
@@ -149,7 +150,7 @@ class World:
         self.records.write_ranking(day, rows)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A database with the catalogue, without any record."""
     file = tmp_path_factory.mktemp("history") / "empty.duckdb"
@@ -159,18 +160,19 @@ def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def connections(empty: Path, tmp_path: Path) -> Iterator[Any]:
-    opened = []
+def connections(empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setattr(history, "KEPT_DAYS", KEPT_DAYS)
+    with_tables = []
 
     def another() -> duckdb.DuckDBPyConnection:
-        file = tmp_path / f"{len(opened)}.duckdb"
+        file = tmp_path / f"{len(with_tables)}.duckdb"
         file.write_bytes(empty.read_bytes())
-        opened.append(duckdb.connect(file))
-        opened[-1].execute("SET TimeZone = 'UTC'; SET threads = 1")
-        return opened[-1]
+        with_tables.append(duckdb.connect(file))
+        with_tables[-1].execute("SET TimeZone = 'UTC'; SET threads = 1")
+        return with_tables[-1]
 
     yield another
-    for connection in opened:
+    for connection in with_tables:
         connection.close()
 
 
@@ -199,21 +201,19 @@ def reasons(damages: list[Damage]) -> set[Path]:
     return {damage.path for damage in damages}
 
 
-def test_day_by_day_equals_loading_the_whole_record(
-    tmp_path: Path, connections: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    home = Home(tmp_path / "home")
-    world = World(home, seed=1)
+def compare_growing_with_whole(home: Home, connections: Any, days: int, compared: tuple[int, ...]) -> None:
+    """Load random days one by one, and on some of them the whole record at once; then go back and forth."""
+    start = FIRST + timedelta(days=22 - days)
+    world = World(home, seed=1, start=start)
     growing, lost = connections(), set()
-    for number in range(DAYS):
-        day = FIRST + timedelta(days=number)
+    for number in range(days):
+        day = start + timedelta(days=number)
         if world.chance.random() < 0.9:
             world.a_day(day)
         damages = bring_up_to_date(growing, home, day)
         world.publish(day)
-        if number in (3, 40, DAYS - 1):
+        if number in compared:
             at_once = connections()
-            monkeypatch.setattr(history, "CHUNK_DAYS", world.chance.choice((5, 31)))
             assert reasons(bring_up_to_date(at_once, home, day)) == reasons(damages)
             assert differences(tables(growing), tables(at_once)) == {}, day
         for damage in damages:
@@ -224,23 +224,25 @@ def test_day_by_day_equals_loading_the_whole_record(
     oldest = growing.execute("SELECT min(day) FROM offers_latest").fetchone()
     kept = growing.execute("SELECT min(day) FROM main.offers").fetchone()
     in_time = "SELECT min(day) FROM recorded_days WHERE offers > 0 AND day > ?"
-    (first,) = growing.execute(in_time, [day - timedelta(days=KEPT_DAYS)]).fetchone()
+    (first,) = growing.execute(in_time, [day - timedelta(days=history.KEPT_DAYS)]).fetchone()
     assert kept == (min(oldest[0], first),)
 
     assert bring_up_to_date(growing, home, day) == []
     changes = history._changes(growing, home, day)
     assert changes.days(*LOADED_INTO) == set()
+    for moment in (start + timedelta(days=days // 3), day):  # what was forgotten is loaded again
+        bring_up_to_date(growing, home, moment)
+        at_once = connections()
+        bring_up_to_date(at_once, home, moment)
+        assert differences(tables(growing), tables(at_once)) == {}, moment
 
-    past = FIRST + timedelta(days=20)
-    bring_up_to_date(growing, home, past)
-    at_once = connections()
-    bring_up_to_date(at_once, home, past)
-    assert differences(tables(growing), tables(at_once)) == {}
 
-    bring_up_to_date(growing, home, day)  # and forward again: what was forgotten is loaded again
-    at_once = connections()
-    bring_up_to_date(at_once, home, day)
-    assert differences(tables(growing), tables(at_once)) == {}
+def test_day_by_day_equals_loading_the_whole_record(
+    tmp_path: Path, connections: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if few days are loaded at a time, over the end of a month."""
+    monkeypatch.setattr(history, "CHUNK_DAYS", 4)
+    compare_growing_with_whole(Home(tmp_path / "home"), connections, 14, (3, 13))
 
 
 def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) -> None:
@@ -249,13 +251,13 @@ def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) ->
     for source in SOURCES:
         world.read(source, FIRST)
     copy = journal.read_bytes()
-    for number in range(1, 6):
+    for number in (1, 2):
         world.read("lambda", FIRST + timedelta(days=number))
-    bring_up_to_date(growing, home, FIRST + timedelta(days=5))
+    bring_up_to_date(growing, home, FIRST + timedelta(days=2))
     journal.write_bytes(copy)
-    for number in range(6, 12):
+    for number in (3, 4):
         world.read("lambda", FIRST + timedelta(days=number))
-    last = FIRST + timedelta(days=11)
+    last = FIRST + timedelta(days=4)
     at_once = connections()
     bring_up_to_date(growing, home, last)
     bring_up_to_date(at_once, home, last)
@@ -263,15 +265,20 @@ def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) ->
     assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
 
 
+def read_days(home: Home, seed: int, sources: tuple[str, ...], days: int) -> date:
+    """Read each of the sources on some days; return the last one."""
+    for source in sources:
+        world = World(home, seed)
+        for number in range(days):
+            world.read(source, FIRST + timedelta(days=number))
+    return FIRST + timedelta(days=days - 1)
+
+
 def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
     tmp_path: Path, connections: Any
 ) -> None:
     home = Home(tmp_path / "home")
-    world = World(home, seed=7)
-    for number in range(40):
-        for source in SOURCES:
-            world.read(source, FIRST + timedelta(days=number))
-    last = FIRST + timedelta(days=39)
+    last = read_days(home, 7, SOURCES, KEPT_DAYS + 4)
     growing, at_once = connections(), connections()
     for day in (last + timedelta(days=3), last):
         assert bring_up_to_date(growing, home, day) == []
@@ -282,12 +289,8 @@ def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
 def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:
     """As if the source had never been read."""
     home, apart = Home(tmp_path / "home"), Home(tmp_path / "apart")
-    for place, sources in ((home, SOURCES), (apart, ("crusoe", "runpod"))):
-        for source in sources:
-            world = World(place, seed=3)
-            for number in range(40):
-                world.read(source, FIRST + timedelta(days=number))
-    day = FIRST + timedelta(days=39)
+    day = read_days(home, 3, SOURCES, KEPT_DAYS + 4)
+    read_days(apart, 3, ("crusoe", "runpod"), KEPT_DAYS + 4)
     skipping, without = connections(), connections()
     for connection in (skipping, without):
         connection.execute("DELETE FROM main.sources WHERE source = 'lambda'")
@@ -298,36 +301,35 @@ def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, c
     assert skipping.execute("SELECT count(*) > 0 FROM main.price_history").fetchone() == (True,)
 
 
-@pytest.mark.slow
-def test_a_past_day_is_rebuilt_beside_the_published_file(sample_home: Home, tmp_path: Path) -> None:
-    """With its whole rankings, from what the build before kept; nothing of the home changes."""
-    home = Home(tmp_path / "home")
-    shutil.copytree(sample_home.root, home.root, ignore=shutil.ignore_patterns("archive"))
+def test_a_past_day_is_rebuilt_beside_the_published_file(
+    scenario: Scenario, copy_of: Callable[..., Home], tmp_path: Path
+) -> None:
+    """With the rankings that were published on that day; nothing of the home changes."""
+    home, past = copy_of(MENDED), tmp_path / "past.duckdb"
     before = {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()}
-    with reader(home.published) as connection:
-        (day,) = ask(connection, "SELECT as_of_day FROM main.publication").rows[0]
-        published = ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows
-    answer = gpufare_process("rebuild", str(tmp_path / "past.duckdb"), "--day", f"{day}", home=home)
+    answer = gpufare("rebuild", str(past), "--day", f"{BAD}", home=home)
     assert answer.returncode == 0, answer.stderr
-    with reader(tmp_path / "past.duckdb") as connection:
-        assert ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows == published
+    ranked = []
+    for file in (past, scenario.home(BAD).published):
+        with reader(file) as connection:
+            ranked.append(ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows)
+    assert ranked[0] == ranked[1]
     assert {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()} == before
-    for past, why in ((day - timedelta(days=400), "no offers of"), (date(2999, 1, 1), "is after today")):
-        answer = gpufare_process("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{past}", home=home)
-        assert answer.returncode != 0
-        assert why in answer.stderr
+    for day, why in ((GOOD - timedelta(days=900), "no offers of"), (date(2999, 1, 1), "is after today")):
+        answer = gpufare("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{day}", home=home)
+        assert (answer.returncode != 0, why in answer.stderr) == (True, True)
     assert not (tmp_path / "no.duckdb").exists()
 
 
-def test_documented_query_of_the_record_answers(sample_home: Home) -> None:
+def test_documented_query_of_the_record_answers(scenario: Scenario) -> None:
     text = (Path(__file__).parents[2] / "docs" / "explanation" / "retention.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    home = scenario.home(BAD)
     with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{sample_home.published}' AS gpufare (READ_ONLY)")
-        found = connection.execute(query.replace("HOME", str(sample_home.root))).fetchall()
-        published = connection.execute(
-            "SELECT day, source, region, usd_per_gpu_hour FROM gpufare.offers"
-            " WHERE gpu_id = 'h100-sxm-80gb' AND price_kind = 'on_demand' ORDER BY ALL"
-        ).fetchall()
-    assert len(found) > 10
-    assert sorted(found, key=str) == sorted(published, key=str)
+        connection.execute(f"ATTACH '{home.published}' AS gpufare (READ_ONLY)")
+        found = connection.execute(query.replace("HOME", str(home.root))).fetchall()
+    of_h100 = "WHERE gpu_id = 'h100-sxm-80gb' AND price_kind = 'on_demand'"
+    published = f"SELECT day, source, region, usd_per_gpu_hour FROM main.offers {of_h100}"
+    found = [row for row in found if row[0] > GOOD - timedelta(days=30)]
+    assert sorted(found, key=str) == sorted(scenario.rows(BAD, published), key=str)
+    assert len(found) > 5

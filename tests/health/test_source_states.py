@@ -1,0 +1,262 @@
+"""`gpufare sources` and the published source_health are one definition: the newest attempt decides."""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import ID_FORMAT
+from pipeline.catalog.source_config import configs, source_config
+from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.outcome import Outcome, SourceResult
+from pipeline.health.source_states import source_states, why_text
+from pipeline.home.paths import Home
+from pipeline.record.journal import Journal
+from pipeline.record.months import Month, file_of
+from pipeline.record.records import Records
+from pipeline.refresh.permissions import disable, enable, off_sources
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.lineage import Lineage
+from pipeline.warehouse.marts import fill
+from pipeline.warehouse.query import Result, ask
+from tests.conftest import gpufare
+from tests.scenario import AHEAD, BAD, GOOD, MENDED, SOURCES, Scenario
+
+SHARED = "source, title, state, last_attempt_day, last_accepted_day, age_days, offers, offers_ranked"
+NOBODY: Mapping[str, str] = {}
+
+
+def states(home: Home, today: date, environment: Mapping[str, str] = NOBODY) -> dict[str, dict[str, Any]]:
+    return {row["source"]: row for row in source_states(home, today, environment).dicts()}
+
+
+def failed(source: str, day: date, error: str) -> Outcome:
+    """The outcome of an attempt that begins now, so after those of the scenario."""
+    return Outcome(
+        day=day,
+        source=source,
+        attempt=f"{datetime.now(UTC):{ID_FORMAT}}",
+        status="failed",
+        result=SourceResult.UNREACHABLE,
+        accepted=False,
+        reason=error,
+        requests=2,
+        failed_requests=2,
+        error=error,
+    )
+
+
+def test_the_states_of_the_mended_day_say_why_and_until_when(scenario: Scenario) -> None:
+    found = states(scenario.home(MENDED), MENDED)
+    assert list(found) == sorted(configs())
+    columns = (
+        "state",
+        "last_attempt_day",
+        "last_accepted_day",
+        "age_days",
+        "offers",
+        "offers_ranked",
+        "result",
+    )
+    told = {name: tuple(found[name][column] for column in columns) for name in SOURCES}
+    none, fresh = (None, None, 0, 0), (MENDED, MENDED, 0)
+    assert told == {
+        "crusoe": ("needs_permission", *fresh, 6, 6, "fresh"),
+        "cudo": ("failing", MENDED, BAD, 1, 25, 15, "doubted"),
+        "ecb": ("current", *fresh, 0, 0, "fresh"),
+        "hyperstack": ("current", *fresh, 25, 18, "fresh"),
+        "lambda": ("current", *fresh, 28, 28, "fresh"),
+        "linode": ("current", *fresh, 13, 13, "fresh"),
+        "primeintellect": ("needs_key", MENDED, *none, "needs_key"),
+        "runpod": ("needs_permission", *fresh, 46, 29, "fresh"),
+        "salad": ("aging", GOOD, GOOD, 2, 60, 60, "fresh"),
+        "scaleway": ("current", *fresh, 16, 13, "fresh"),
+        "tensordock": ("disabled", MENDED, *none, "retired"),
+        "together": ("current", *fresh, 13, 13, "fresh"),
+        "vast": ("needs_permission", *fresh, 29, 26, "fresh"),
+    }
+    off = off_sources(configs().values(), scenario.home(MENDED), {})
+    ranked = "; its prices of {} stay in the rankings until {}".format
+    assert {name: found[name]["why"] for name in SOURCES} == dict.fromkeys(SOURCES) | {
+        "crusoe": off["crusoe"] + ranked(MENDED, MENDED + timedelta(days=7)),
+        "cudo": f"7 offers, while the last accepted reading had 25 (since {MENDED})"
+        + ranked(BAD, BAD + timedelta(days=7)),
+        "lambda": f"its prices were replayed from saved pages (observed on {GOOD})",
+        "primeintellect": "needs a key in PRIME_API_KEY",
+        "runpod": off["runpod"] + ranked(MENDED, MENDED + timedelta(days=7)),
+        "salad": f"not asked since {GOOD}" + ranked(GOOD, GOOD + timedelta(days=7)),
+        "tensordock": source_config("tensordock").disabled,
+        "vast": off["vast"] + ranked(MENDED, MENDED + timedelta(days=2)),
+    }
+    facts = [found["crusoe"][name] for name in ("terms", "terms_url", "evidence")]
+    crusoe = source_config("crusoe")
+    assert facts == ["forbidden", crusoe.terms.url, f"{crusoe.evidence.level} {crusoe.evidence.date}"]
+
+
+def test_the_command_and_the_published_table_agree(scenario: Scenario) -> None:
+    """But for the sources that are off on this machine, of which the published file knows nothing."""
+    differences = []
+    for day in (GOOD, BAD, MENDED):
+        computed = states(scenario.home(day), day)
+        off = off_sources(configs().values(), scenario.home(day), {})
+        assert {computed[name]["state"] for name in off} == {"needs_permission"}
+        for row in scenario.rows(day, f"SELECT {SHARED} FROM main.source_health ORDER BY source"):
+            own = tuple(computed[row[0]][name.strip()] for name in SHARED.split(","))
+            differences += [(day, own, row)] if own != row and row[0] not in off else []
+    assert differences == []
+
+
+def test_the_newest_attempt_decides_and_not_a_good_morning(copy_of: Callable[..., Home]) -> None:
+    """Of a day on which nothing was reached the archive has nothing: the outcomes are what tells."""
+    home = copy_of(GOOD)
+    for source in ("lambda", "modal"):
+        Records(home).write_outcome(failed(source, GOOD, "dns_error: no such host"))
+    found = states(home, GOOD)
+    stay = f"its prices of {GOOD} stay in the rankings until {GOOD + timedelta(days=7)}"
+    assert found["lambda"]["why"] == f"dns_error: no such host (since {GOOD}); {stay}"
+    assert (found["lambda"]["state"], found["lambda"]["age_days"]) == ("failing", 0)
+    assert (found["modal"]["state"], found["modal"]["last_attempt_day"]) == ("never_accepted", GOOD)
+    assert found["modal"]["why"] == f"dns_error: no such host (since {GOOD})"
+    assert (found["nebius"]["state"], found["nebius"]["why"]) == ("not_asked", "not asked yet")
+    Records(home).write_outcome(failed("lambda", BAD, "http_500: an internal error"))
+    again = states(home, BAD, {"PRIME_API_KEY": "secret"})
+    assert again["lambda"]["why"] == f"http_500: an internal error (since {GOOD}, 2 attempts); {stay}"
+    assert again["primeintellect"]["state"] == "not_asked", "its key is set since"
+
+
+def test_the_state_is_of_the_choices_of_now(copy_of: Callable[..., Home]) -> None:
+    """Whether accepted or failed, and although no refresh has run since."""
+    home = copy_of(MENDED)
+    disable(["cudo", "linode"], home, MENDED)
+    enable(["crusoe"], home, MENDED, {})
+    found = states(home, MENDED)
+    for name, day in (("cudo", BAD), ("linode", MENDED)):
+        off = f"you disabled it on {MENDED}: gpufare sources enable {name}"
+        stay = f"its prices of {day} stay in the rankings until {day + timedelta(days=7)}"
+        assert (found[name]["state"], found[name]["why"]) == ("needs_permission", f"{off}; {stay}")
+    assert (found["crusoe"]["state"], found["crusoe"]["why"]) == ("current", None)
+
+
+def test_without_an_attempt_the_published_state_follows_the_terms() -> None:
+    """A schedule that skips a source leaves no attempt."""
+    with in_memory("source_health") as connection:
+        connection.execute("SET VARIABLE as_of_day = ?::DATE", [GOOD])
+        for table in Lineage(connection).marts(["source_health"]):
+            fill(connection, table)
+        query = "SELECT source, state, why FROM main.source_health WHERE source IN ('crusoe', 'nebius')"
+        rows = ask(connection, f"{query} ORDER BY source").rows
+        published = list(ask(connection, "FROM main.sources ORDER BY source").dicts())
+    assert rows == [("crusoe", "needs_permission", "terms_forbid"), ("nebius", "not_asked", None)]
+    expected = [
+        (
+            *(
+                name,
+                config.terms.automated,
+                config.terms.url,
+                config.terms.read_on,
+                config.terms.note or None,
+            ),
+            *(config.coverage.share, config.coverage.regions, config.coverage.with_key),
+        )
+        for name, config in sorted(configs().items())
+    ]
+    columns = ("source", "terms_automated", "terms_url", "terms_read_on", "terms_note")
+    columns += ("coverage_share", "coverage_regions", "coverage_with_key")
+    assert [tuple(row[column] for column in columns) for row in published] == expected
+
+
+def test_damaged_files_are_named_and_earlier_ones_decide(
+    copy_of: Callable[..., Home], caplog: pytest.LogCaptureFixture
+) -> None:
+    """And of a future day nothing does."""
+    home, next_month = copy_of(GOOD), GOOD + timedelta(days=10)
+    records, (accepted,) = Records(home), Records(home).outcomes("lambda", GOOD)
+    records.write_accepted(next_month, "lambda", records.offers("lambda", GOOD))
+    records.write_accepted(AHEAD, "lambda", records.offers("lambda", GOOD))
+    newest = file_of(home, Month.of("offers", "lambda", next_month))
+    newest.write_bytes(newest.read_bytes()[:100])
+    content = json.dumps(accepted).replace(str(GOOD), str(next_month))
+    Journal(home).write("outcome", "lambda", next_month, accepted["attempt"], content)
+    with caplog.at_level(logging.WARNING):
+        row = states(home, next_month)["lambda"]
+    assert (row["state"], row["last_attempt_day"], row["last_accepted_day"]) == ("stale", next_month, GOOD)
+    assert row["why"] == (
+        f"the prices accepted on {next_month} are no longer in the record; its prices of {GOOD} are older "
+        f"than 7 days: rankings after {GOOD + timedelta(days=7)} omit them"
+    )
+    assert f"{newest} cannot be read and is skipped: " in caplog.text
+
+
+FAILING = {
+    "state": "failing",
+    "why": "http_403: no",
+    "kind": "prices",
+    "last_attempt_day": BAD,
+    "last_attempt_accepted": False,
+    "last_accepted_day": GOOD,
+    "failing_since": BAD,
+    "failed_attempts": 1,
+    "stale_after_days": 7,
+    "ranked_until": MENDED,
+    "offers_ranked": 1,
+}
+STAY = f"its prices of {GOOD} stay in the rankings until {MENDED}"
+OLD = f"http_403: no (since {BAD}); its prices of {GOOD} are older than 7 days"
+
+EXPLAINED: list[tuple[dict[str, Any], str | None]] = [
+    ({}, f"http_403: no (since {BAD}); {STAY}"),
+    ({"failed_attempts": 2}, f"http_403: no (since {BAD}, 2 attempts); {STAY}"),
+    ({"kind": "exchange_rates"}, f"http_403: no (since {BAD}); its last rates are of {GOOD}"),
+    ({"offers_ranked": 0}, f"http_403: no (since {BAD}); none of its prices of {GOOD} is ranked"),
+    ({"last_accepted_day": None}, f"http_403: no (since {BAD})"),
+    ({"state": "stale", "offers_ranked": 0}, f"{OLD}: rankings after {MENDED} omit them"),
+    ({"state": "stale"}, f"{OLD} and still ranked, because nothing newer is published"),
+    ({"state": "aging", "failing_since": None}, f"not asked since {BAD}; {STAY}"),
+    ({"last_attempt_accepted": True, "last_accepted_day": BAD, "failing_since": None, "state": "stale"},
+     f"not asked since {BAD}; its prices of {BAD} are older than 7 days and still ranked, because nothing "
+     "newer is published"),
+    ({"why": "accepted_prices_missing", "failing_since": None},
+     f"the prices accepted on {BAD} are no longer in the record; {STAY}"),
+    ({"state": "current"}, "incomplete: http_403: no"),
+    ({"state": "current", "why": None}, None),
+    ({"state": "disabled", "why": "its terms forbid it"}, "its terms forbid it"),
+    ({"state": "needs_key", "why": "A_KEY"}, "needs a key in A_KEY"),
+    ({"state": "not_asked", "why": None}, "not asked yet"),
+    ({"state": "needs_permission", "why": "off", "failing_since": None}, f"off; {STAY}"),
+]  # fmt: skip
+
+
+def test_states_are_explained() -> None:
+    wrong = [(row, why_text(FAILING | row)) for row, words in EXPLAINED if why_text(FAILING | row) != words]
+    assert wrong == []
+
+
+def test_a_person_sees_a_table_and_then_why_before_anything_is_published(
+    copy_of: Callable[..., Home],
+) -> None:
+    home = copy_of(MENDED)
+    home.published.unlink()
+    answer = gpufare("sources", home=home)
+    assert (answer.returncode, answer.stderr[:30]) == (0, "note: nothing is published at ")
+    table, _, reasons = answer.stdout.strip().partition("\n\n")
+    headings = "source state accepted days old terms evidence asked title"
+    assert " ".join(table.splitlines()[0].split()) == headings
+    assert "primeintellect: needs a key in PRIME_API_KEY" in reasons.splitlines()
+    as_csv = gpufare("sources", "--format", "csv", home=home).stdout
+    assert as_csv.splitlines()[0].startswith(
+        "source,title,state,last_attempt_day,last_accepted_day,age_days,"
+    )
+
+
+def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    with pytest.raises(GpufareError) as refused:
+        source_states(Home(tmp_path / "home"), GOOD)
+    assert str(refused.value) == (
+        f"{tmp_path / 'home'} is a file: set GPUFARE_HOME to the folder with gpufare's data"
+    )
+    assert isinstance(source_states(Home(tmp_path / "none"), GOOD), Result)

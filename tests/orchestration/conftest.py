@@ -1,0 +1,131 @@
+"""Dagster, imported by the first test that needs it, and runs of its assets in this process."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pipeline.home.paths import Home
+
+if TYPE_CHECKING:
+    import dagster as dg
+
+TODAY = datetime.now(UTC).date()
+
+
+@pytest.fixture(scope="session")
+def defs() -> "dg.Definitions":
+    """What Dagster loads."""
+    from pipeline.definitions import defs
+
+    return defs
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that has ended."""
+
+    result: "dg.ExecuteInProcessResult"
+    instance: "dg.DagsterInstance"
+
+    @property
+    def success(self) -> bool:
+        return self.result.success
+
+    @property
+    def failures(self) -> list[str]:
+        found = [event.step_failure_data for event in self.result.all_events if event.is_step_failure]
+        return [str(data.user_failure_data or data.error) for data in found]
+
+    @property
+    def made(self) -> set[tuple[str, ...]]:
+        """The keys of the materialized assets."""
+        events = [event for event in self.result.all_events if event.is_step_materialization]
+        return {tuple(event.asset_key.path) for event in events if event.asset_key}
+
+    @property
+    def checked(self) -> dict[str, "dg.AssetCheckEvaluation"]:
+        """The checks of sources, by source, or else by their names."""
+        evaluated = self.result.get_asset_check_evaluations()
+        names = [e.check_name if e.check_name != "expectations" else e.asset_key.path[-1] for e in evaluated]
+        return dict(zip(names, evaluated, strict=True))
+
+    def metadata(self, *key: str) -> dict[str, Any]:
+        """The metadata of a materialized asset."""
+        (found,) = [
+            event.materialization
+            for event in self.result.all_events
+            if event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key.path == list(key)
+        ]
+        return {name: value.value for name, value in found.metadata.items()}
+
+    def skipped(self) -> dict[tuple[str, ...], str]:
+        """Why assets were skipped."""
+        seen = [
+            event.asset_observation_data.asset_observation
+            for event in self.result.all_events
+            if event.event_type_value == "ASSET_OBSERVATION"
+        ]
+        return {tuple(each.asset_key.path): each.metadata["skipped"].value for each in seen}
+
+    def notice_failure(self, home: Home) -> None:
+        """Let the sensor of failed runs see that the run failed."""
+        import dagster as dg
+
+        from pipeline.orchestration.failures import failed_runs
+        from pipeline.orchestration.resources import GpufareHome
+
+        (event,) = [e for e in self.result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
+        context = dg.build_run_status_sensor_context("sensor", event, self.instance, self.result.dagster_run)
+        failed_runs(context.for_run_failure(), home=GpufareHome(root=f"{home.root}"))
+
+
+@dataclass(frozen=True)
+class Dagster:
+    """Materializes assets in this process."""
+
+    instance: "dg.DagsterInstance"
+
+    def run(self, assets: Sequence[Any], home: Home, pages: str = "", **options: Any) -> Run:
+        import dagster as dg
+
+        from pipeline.orchestration.resources import GpufareHome
+
+        resources = {"home": GpufareHome(root=f"{home.root}", pages=pages)}
+        ran = dg.materialize(
+            assets, resources=resources, instance=self.instance, raise_on_error=False, **options
+        )
+        return Run(ran, self.instance)
+
+    def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY, only: str = "") -> Run:
+        """One run of sources, whose names have spaces between."""
+        import dagster as dg
+
+        from pipeline.catalog.source_config import source_config
+        from pipeline.orchestration.keys import offers_key, raw_key
+        from pipeline.orchestration.source_assets import source_assets
+
+        key = {"raw": raw_key, "offers": offers_key}
+        days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
+        return self.run(
+            [source_assets([source_config(name) for name in names.split()], days)],
+            home,
+            pages,
+            selection=[key[kind](name) for name in names.split() for kind in ([only] if only else key)],
+            partition_key=day.isoformat(),
+        )
+
+    def publish(self, home: Home) -> Run:
+        from pipeline.orchestration.tables import published_tables
+
+        return self.run([published_tables], home)
+
+
+@pytest.fixture
+def dagster() -> Iterator[Dagster]:
+    import dagster as dg
+
+    with dg.DagsterInstance.ephemeral() as instance:
+        yield Dagster(instance)

@@ -1,0 +1,132 @@
+"""The sources, the day and the answers of a refresh; what is refused, and that nothing is kept then."""
+
+import shutil
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.capture.archive import Archive
+from pipeline.catalog.source_config import asked_configs, source_config
+from pipeline.contracts.errors import GpufareError
+from pipeline.home.paths import Home
+from pipeline.refresh.inputs import captures_of, chosen_sources, day_to_read
+from pipeline.refresh.refresh import refresh
+from pipeline.warehouse.query import age_note, reader
+from tests.conftest import gpufare
+from tests.homes import PAGES
+from tests.pages_server import PagesServer
+from tests.scenario import MENDED, Scenario
+
+DAY = date(2026, 8, 22)
+NEXT_DAY = DAY + timedelta(days=1)
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    """Crusoe's saved page, in a folder with a folder of no source."""
+    shutil.copytree(PAGES / "crusoe", tmp_path / "pages" / "crusoe")
+    (tmp_path / "pages" / "notes").mkdir()
+    return tmp_path / "pages"
+
+
+def refusal(*arguments: Any, **options: Any) -> str:
+    """The error of a refresh of Crusoe, as of the morning of the day."""
+    now = datetime(2026, 8, 22, 6, tzinfo=UTC)
+    with pytest.raises(GpufareError) as refused:
+        refresh(*arguments, **({"sources": ("crusoe",), "environment": {}, "now": now} | options))
+    return str(refused.value)
+
+
+def test_a_day_after_today_is_refused_wherever_the_answers_come_from(tmp_path: Path, pages: Path) -> None:
+    home = Home(tmp_path / "home")
+    refused = f"--day {NEXT_DAY} is after today ({DAY} UTC); check it, and the clock of this machine"
+    with PagesServer(pages) as server:
+        for origin in (None, str(pages), server.base_url, "archive"):
+            assert refusal(home, day=NEXT_DAY, pages=origin) == refused
+    yesterday = datetime(2026, 8, 21, 23, 59, tzinfo=UTC)
+    assert refusal(home, pages=str(pages), now=yesterday) == (
+        f"--pages {pages}: observed_at of a saved answer, {DAY} is after today (2026-08-21 UTC); "
+        "check it, and the clock of this machine"
+    )
+    assert not home.root.exists()
+
+
+def test_a_live_page_is_never_filed_under_another_day(tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="never filed under another day"):
+        refresh(Home(tmp_path / "home"), day=DAY, sources=["modal"], environment={})
+
+
+def test_a_mistyped_day_gives_one_line(tmp_path: Path) -> None:
+    runpod = ("read", "runpod", str(PAGES / "runpod" / "gpu_types.json"), "--observed-at", "2962-08-22")
+    refreshes = (("--pages", "archive"), ("--pages", str(PAGES)), ())
+    for arguments in (runpod, *(("refresh", "--day", "2962-08-22", *more) for more in refreshes)):
+        answer = gpufare(*arguments, home=tmp_path / "home")
+        (line,) = answer.stderr.splitlines()
+        assert (answer.returncode != 0, answer.stdout) == (True, "")
+        assert "2962-08-22 is after today (" in line
+
+
+def test_a_day_is_that_of_the_saved_answers_or_today(pages: Path) -> None:
+    crusoe, other = source_config("crusoe"), pages / "other"
+    other.mkdir()
+    assert day_to_read(None, [crusoe], str(pages), NEXT_DAY) == DAY
+    assert day_to_read(NEXT_DAY, [crusoe], str(pages), NEXT_DAY) == NEXT_DAY
+    for origin in (None, "archive", "http://127.0.0.1:8000", "https://localhost"):
+        assert day_to_read(None, [crusoe], origin, NEXT_DAY) == NEXT_DAY
+    assert day_to_read(None, [], str(pages), NEXT_DAY) == NEXT_DAY
+
+
+def test_sources_are_the_named_ones_or_those_with_pages_or_all_that_may_be_asked(pages: Path) -> None:
+    assert chosen_sources([], None) == list(asked_configs().values())
+    assert "imported" not in asked_configs()
+    assert chosen_sources(["modal", "tensordock"], None) == [
+        source_config("modal"),
+        source_config("tensordock"),
+    ]
+    assert chosen_sources([], str(pages)) == [source_config("crusoe")]
+    assert chosen_sources(["imported"], "archive") == [source_config("imported")]
+    imported = "imported has no pages to ask: gpufare import FILE.csv brings its prices"
+    (pages / "azure").write_text("not a folder")
+    (pages.parent / "none" / "notes").mkdir(parents=True)
+    refused: Mapping[tuple[str, ...], str] = {
+        ("imported",): imported,
+        ("imported", "http://127.0.0.1:8000"): imported,
+        ("modal", f"{pages.parent / 'no'}"): f"--pages {pages.parent / 'no'}: no such folder",
+        ("crusoe", "modal", "vast", f"{pages}"): f"--pages {pages} has no folder for modal, vast",
+        ("azure", f"{pages}"): f"--pages {pages}: azure must be a folder of pages, not a file",
+        (
+            f"{pages.parent / 'none'}",
+        ): f"--pages {pages.parent / 'none'}: none of its folders has the name of a source",
+    }
+    for words, message in refused.items():
+        names = [word for word in words if "/" not in word]
+        with pytest.raises(GpufareError) as error:
+            chosen_sources(names, next((word for word in words if "/" in word), None))
+        assert str(error.value) == message
+
+
+def test_a_folder_of_pages_is_archived_and_one_that_cannot_be_is_an_outcome(
+    tmp_path: Path, pages: Path
+) -> None:
+    home, chosen = Home(tmp_path / "home"), [source_config("crusoe")]
+    archive, options = Archive(home.archive), {"environment": {}, "named": False}
+    (kept,) = captures_of(chosen, DAY, str(pages), archive, **options)["crusoe"]  # type: ignore[arg-type]
+    assert archive.captures("crusoe", DAY) == [kept]
+    shutil.rmtree(home.archive)
+    home.archive.write_text("in the way")
+    (lost,) = captures_of(chosen, DAY, str(pages), archive, **options)["crusoe"]  # type: ignore[arg-type]
+    assert (lost.capture_id, lost.status, lost.entries) == (None, "failed", ())
+    assert (lost.error or "").startswith("the archive cannot be written: ")
+    with pytest.raises(
+        GpufareError, match=r"^--pages http://localhost/x: a replay server must be http://host"
+    ):
+        captures_of(chosen, DAY, "http://localhost/x", archive, **options)  # type: ignore[arg-type]
+
+
+def test_a_publication_after_today_is_noted(scenario: Scenario) -> None:
+    with reader(scenario.home(MENDED).published) as connection:
+        assert age_note(connection, MENDED) is None
+        assert f"published as of {MENDED}, which is after today" in (age_note(connection, DAY) or "")
