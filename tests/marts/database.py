@@ -118,6 +118,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "job_settings": {},
 }
 
+
 def rows_of(path: Path) -> list[dict[str, Any]]:
     """Return the rows of a CSV file; an empty cell is None."""
     with path.open(newline="", encoding="utf-8") as file:
@@ -125,7 +126,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Return a case's rows of a table, or those of the base; of the cost parameters, the base's unless named."""
+    """Return a case's rows of a table, or the base's; of cost parameters, the base's too that are not named."""
     own, base = (place / f"{table}.csv" for place in (folder, BASE))
     rows = rows_of(own) if own.exists() else []
     if table == "cost_parameters":
@@ -183,7 +184,7 @@ def _empty() -> Path:
 @cache
 def _shared() -> duckdb.DuckDBPyConnection:
     """The database in which this worker tries the cases, each in a transaction that is rolled back."""
-    connection = connect(_empty())
+    connection = connect(Path(shutil.copy(_empty(), _empty().with_name("shared.duckdb"))))
     connection.execute("SET threads = 1")
     return connection
 
@@ -197,6 +198,14 @@ def macros() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
     finally:
         connection.rollback()
+
+
+@contextmanager
+def stored(folder: Path, place: Path, queries: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Open a file of its own with a case, for what errors or changes; otherwise as ``case``."""
+    with connect(Path(shutil.copy(_empty(), place / "case.duckdb"))) as connection:
+        load(connection, folder, queries)
+        yield connection
 
 
 def set_day(connection: duckdb.DuckDBPyConnection) -> None:

@@ -5,6 +5,7 @@
 
 import csv
 from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def _as_typed(actual: Any, places: int) -> str:
         return ""
     if isinstance(actual, bool):
         return str(actual).lower()
-    if isinstance(actual, int | float | Decimal):
+    if isinstance(actual, int | float | Decimal) and isfinite(actual):
         number = Decimal(repr(actual) if isinstance(actual, float) else actual)
         return str(number.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP))
     return str(actual)
@@ -44,7 +45,9 @@ def test_rows_are_the_ones_worked_out_by_hand(folder: Path) -> None:
             with path.open(newline="", encoding="utf-8") as file:
                 columns, *expected = csv.reader(file)
             rows = connection.execute(f"SELECT {', '.join(columns)} FROM ({query})").fetchall()
-            places = [max(len(text.partition(".")[2]) for text in column) for column in zip(*expected)]
+            places = [
+                max(len(text.partition(".")[2]) for text in column) for column in zip(*expected, strict=True)
+            ]
             places = places or [0] * len(columns)
             actual = [[_as_typed(*cell) for cell in zip(row, places, strict=True)] for row in rows]
             assert sorted(actual) == sorted(expected), path.stem

@@ -2,7 +2,6 @@
 
 import re
 from graphlib import CycleError
-from pathlib import Path
 
 import duckdb
 import pytest
@@ -45,12 +44,15 @@ def test_tables_are_found_through_macros(lineage: Lineage, name: str, tables: se
     assert lineage.tables_read(name) == tables
 
 
-@pytest.mark.parametrize("mart", MARTS, ids=lambda path: path.stem)
-def test_parser_and_text_name_the_same_tables(lineage: Lineage, mart: Path) -> None:
+def test_parser_and_text_name_the_same_tables(lineage: Lineage) -> None:
     """A table named without its schema could be captured by a CTE of whoever calls a macro."""
-    text = re.sub("--.*", "", mart.read_text(encoding="utf-8"))
-    tables = {name for name in lineage.reads(mart.stem) if name in table_names()}
-    assert tables == set(re.findall(r"main\.(\w+)", text)) - {mart.stem}
+    differing = {}
+    for mart in MARTS:
+        text = re.sub("--.*", "", mart.read_text(encoding="utf-8"))
+        read = {name for name in lineage.reads(mart.stem) if name in table_names()}
+        if read ^ set(re.findall(r"main\.(\w+)", text)) - {mart.stem}:
+            differing[mart.stem] = read
+    assert differing == {}
 
 
 def test_every_macro_is_found() -> None:
