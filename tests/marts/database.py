@@ -126,7 +126,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def _rows(folder: Path, table: str) -> list[dict[str, Any]]:
-    """Return a case's rows of a table, or the base's; of cost parameters, the base's too that are not named."""
+    """Return a case's rows of a table, or the base's; of cost parameters, also the base's of other names."""
     own, base = (place / f"{table}.csv" for place in (folder, BASE))
     rows = rows_of(own) if own.exists() else []
     if table == "cost_parameters":

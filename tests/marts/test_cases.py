@@ -45,9 +45,7 @@ def test_rows_are_the_ones_worked_out_by_hand(folder: Path) -> None:
             with path.open(newline="", encoding="utf-8") as file:
                 columns, *expected = csv.reader(file)
             rows = connection.execute(f"SELECT {', '.join(columns)} FROM ({query})").fetchall()
-            places = [
-                max(len(text.partition(".")[2]) for text in column) for column in zip(*expected, strict=True)
-            ]
-            places = places or [0] * len(columns)
+            decimals = [[len(text.partition(".")[2]) for text in row] for row in expected]
+            places = [*map(max, zip([0] * len(columns), *decimals, strict=True))]
             actual = [[_as_typed(*cell) for cell in zip(row, places, strict=True)] for row in rows]
             assert sorted(actual) == sorted(expected), path.stem
