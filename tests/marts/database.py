@@ -80,11 +80,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     },
     "cost_parameters": {"unit": "-", "source": "a case"},
     "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
-    "regions": {},
-    "countries": {},
     "workloads": {"max_gpus": 8},
-    "gpus": {},
-    "models": {},
     "capture_outcomes": {
         "attempt": "",
         "status": "captured",
@@ -114,8 +110,7 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
         "reason": "a case",
         "remedy": "a case",
     },
-    "exchange_rates": {},
-    "job_settings": {},
+    "history.first_seen": {"source": ""},
 }
 
 
@@ -218,7 +213,8 @@ def set_day(connection: duckdb.DuckDBPyConnection) -> None:
 @contextmanager
 def case(folder: Path, queries: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Lend the database of a case as of AS_OF_DAY, with the marts filled that the queries read, except those
-    that the case lists and the plans. Its other CSV files are temporary tables of text."""
+    that the case lists and the plans. ``before_<mart>.csv`` has rows of a mart from earlier days; a case's other
+    CSV files are temporary tables of text."""
     with macros() as connection:
         load(connection, folder, queries)
         try:
@@ -240,7 +236,9 @@ def load(connection: duckdb.DuckDBPyConnection, folder: Path, queries: Iterable[
         if table not in ("offers", "sources", "job_settings"):
             _insert(connection, table, _rows(folder, table))
     for name in own - {*table_names(), "variables"}:
-        if not name.startswith("history."):
+        if name.startswith("before_"):
+            _insert(connection, name.removeprefix("before_"), rows_of(folder / f"{name}.csv"))
+        elif not name.startswith("history."):
             _text_table(connection, name, rows_of(folder / f"{name}.csv"))
     set_day(connection)
     for name, value in _variables(folder).items():
