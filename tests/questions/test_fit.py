@@ -24,7 +24,8 @@ SMALL_LLAMA = {
 }  # fmt: skip
 
 PLAN: dict[str, Any] = {
-    "model": "m", "method": "lora", "gpu_count": 2, "gpu_id": "l4", "verdict": "fits", "fit_probability": 0.956,
+    "model": "m", "method": "lora", "gpu_count": 2, "gpu_id": "l4", "verdict": "fits",
+    "fit_probability": 0.956,
     "usable_memory_gib": 22.5, "memory_margin_gib": 2.25, "memory_gib": 21.125, "memory_gib_low": 19.96,
     "memory_gib_high": 22.04, "micro_batch": 4, "checkpointing": "sac", "sharding": "ddp",
     "tokens_per_second": 12345.6, "tokens_per_second_low": 10000.4, "tokens_per_second_high": 15000.0,

@@ -283,7 +283,8 @@ def test_a_probability_is_never_rounded_up() -> None:
 
 
 PARTS: dict[str, Any] = {
-    "price_kind": "on_demand", "storage_usd": Decimal("0.1"), "storage_gb": 1234.4, "egress_usd": Decimal("0.2"),
+    "price_kind": "on_demand", "storage_usd": Decimal("0.1"), "storage_gb": 1234.4,
+    "egress_usd": Decimal("0.2"),
     "interruptions": 1.234, "interruption_hours": 2.345, "failures": 0.12345, "failure_hours": 0.456,
     "billed_hours": 2.0, "usd_per_hour": Decimal("0.5"), "host_usd_per_hour": Decimal(0), "setup_hours": 0.17,
     "train_hours": 1.0, "evaluation_hours": 0.8249, "term_days": 30,
@@ -367,7 +368,8 @@ MACHINE: dict[str, Any] = {
     "reason": "not_as_asked", "missed": None, "infeasible_reason": "too_little_memory", "needed_gib": 33.25,
     "usable_memory_gib": 23.5, "gpu_count": 4, "max_gpus": 2, "min_gpus": 8, "node_count": 2, "max_nodes": 1,
     "fit_probability": 0.896, "min_fit_probability": 0.905, "evidence": "extrapolated", "gpus": 16,
-    "evidences": ["measured", "traced"], "hours": 1234.56, "max_hours": 1000.5, "total_usd": Decimal("1234.567"),
+    "evidences": ["measured", "traced"], "hours": 1234.56, "max_hours": 1000.5,
+    "total_usd": Decimal("1234.567"),
     "max_usd": 1000.0,
 }  # fmt: skip
 

@@ -9,7 +9,6 @@ from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill, is_timeless
 
 
-@pytest.mark.slow
 def test_a_second_run_on_one_thread_and_in_more_parts_gives_the_same_tables(
     sample_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
