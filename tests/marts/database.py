@@ -213,8 +213,10 @@ def set_day(connection: duckdb.DuckDBPyConnection) -> None:
 @contextmanager
 def case(folder: Path, queries: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnection]:
     """Lend the database of a case as of AS_OF_DAY, with the marts filled that the queries read, except those
-    that the case lists and the plans. ``before_<mart>.csv`` has a mart's rows of earlier days; CSV files of other
-    names are temporary tables of text."""
+    that the case lists and the plans.
+
+    ``before_<mart>.csv`` has a mart's rows of earlier days. CSV files of no table are temporary tables of text.
+    """
     with macros() as connection:
         load(connection, folder, queries)
         try:

@@ -16,6 +16,20 @@ from functools import wraps
 from functools import wraps
 from functools import wraps
 from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
+from functools import wraps
 from random import Random
 from typing import Any
 
@@ -312,6 +326,76 @@ def other_types(value: Any, dice: Random) -> Any:
         wraps = (str, lambda v: [v], lambda v: {"value": v}, lambda v: f"{v} USD", lambda v: f"{v}O")
         node[key] = dice.choice(wraps)(node[key])
     return value
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+
+
+def _containers(value: Any, kind: type) -> list[Any]:
+    """The lists or the objects in a value that are not empty."""
+    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
 
 
 def _containers(value: Any, kind: type) -> list[Any]:
