@@ -215,7 +215,7 @@ def case(folder: Path, queries: Iterable[str]) -> Iterator[duckdb.DuckDBPyConnec
     """Lend the database of a case as of AS_OF_DAY, with the marts filled that the queries read, except those
     that the case lists and the plans.
 
-    ``before_<mart>.csv`` has a mart's rows of earlier days. CSV files of no table are temporary tables of text.
+    ``before_<mart>.csv`` has a mart's rows of earlier days; those of no table are temporary ones of text.
     """
     with macros() as connection:
         load(connection, folder, queries)

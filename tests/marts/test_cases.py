@@ -44,7 +44,8 @@ def test_rows_are_the_ones_worked_out_by_hand(folder: Path) -> None:
         for path, query in queries.items():
             with path.open(newline="", encoding="utf-8") as file:
                 columns, *expected = csv.reader(file)
-            rows = connection.execute(f"SELECT {', '.join(columns)} FROM ({query})").fetchall()
+            names = ", ".join(f'"{column}"' for column in columns)
+            rows = connection.execute(f"SELECT {names} FROM ({query})").fetchall()
             decimals = [[len(text.partition(".")[2]) for text in row] for row in expected]
             places = [*map(max, zip([0] * len(columns), *decimals, strict=True))]
             actual = [[_as_typed(*cell) for cell in zip(row, places, strict=True)] for row in rows]

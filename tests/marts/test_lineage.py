@@ -63,8 +63,8 @@ def test_every_macro_is_found_and_names_its_tables_with_their_schema() -> None:
     with connect() as connection:
         create(connection)
         macros = connection.execute(
-            """SELECT function_name, CASE function_type WHEN 'macro' THEN 'SELECT ' ELSE '' END || "
-            "macro_definition
+            """SELECT
+                function_name, CASE function_type WHEN 'macro' THEN 'SELECT ' ELSE '' END || macro_definition
             FROM duckdb_functions() WHERE database_name = current_database() AND NOT internal"""
         ).fetchall()
         lineage, bare = Lineage(connection), []

@@ -56,7 +56,7 @@ def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> N
     draw = random.Random(SEED)
     constraints = CONSTRAINTS | {"quote": [f"1 x {unrented} at 0.01"]}
     seen: list[tuple[Job, list[list[Any]]]] = []
-    for number in range(4):
+    for number in range(3):
         asked = {name: draw.choice(values) for name, values in constraints.items() if draw.random() < 0.3}
         asked = {"quote": constraints["quote"][0]} if number == 0 else asked
         job = Job(**RECIPE, tokens=10 ** draw.uniform(6, 9), **asked)
