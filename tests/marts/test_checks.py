@@ -1,17 +1,15 @@
 """Each check of sql/checks finds what it is for: nothing in sound tables, the bad rows in others."""
 
 import re
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 
 import duckdb
 import pytest
 
 from pipeline.home import paths
 from pipeline.warehouse.checks import CheckFailedError, run_checks
-from pipeline.warehouse.connection import connect
-from tests.marts.database import CASES, from_folder, set_day
+from tests.marts.database import CASES, stored
 
 CHECKS = {path.stem: path for path in sorted((paths.SQL_DIR / "checks").glob("*.sql"))}
 
@@ -50,51 +48,49 @@ BREAKAGES = {
 
 
 @pytest.fixture(scope="module")
-def sound_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
     """A database without errors, with a price change on the published day."""
-    folder = tmp_path_factory.mktemp("sound")
     queries = [path.read_text(encoding="utf-8") for path in CHECKS.values()]
-    with from_folder(CASES / "prices_over_days", folder, queries) as connection:
+    with stored(CASES / "prices_over_days", tmp_path_factory.mktemp("sound"), queries) as connection:
         connection.execute("UPDATE main.plans SET result_gib = 1, infeasible_reason = NULL")
         connection.execute("UPDATE main.unmatched_regions SET reviewed = TRUE")
-    return folder / "case.duckdb"
-
-
-@pytest.fixture
-def sound(sound_file: Path, tmp_path: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A copy of that database, for a test to break."""
-    with connect(Path(shutil.copy(sound_file, tmp_path))) as connection:
-        set_day(connection)
         yield connection
 
 
-@pytest.mark.parametrize("check", sorted(BREAKAGES))
-def test_check_finds_nothing_until_something_is_wrong(check: str, sound: duckdb.DuckDBPyConnection) -> None:
-    query = CHECKS[check].read_text(encoding="utf-8")
-    assert re.match(r"-- (fail|warn): [a-z]", query)
-    assert sound.execute(query).fetchall() == []
-    sound.execute(BREAKAGES[check])
-    assert sound.execute(query).fetchall() != []
+@contextmanager
+def broken(sound: duckdb.DuckDBPyConnection, *checks: str) -> Iterator[None]:
+    """Violate some checks for a while."""
+    sound.begin()
+    for check in checks:
+        sound.execute(BREAKAGES[check])
+    try:
+        yield
+    finally:
+        sound.rollback()
 
 
-def test_every_check_is_tested() -> None:
+def test_each_check_finds_nothing_until_something_is_wrong(sound: duckdb.DuckDBPyConnection) -> None:
     """Checks of the model and of claims are tested with these."""
     others = {name for name in CHECKS if name.startswith(("model_", "claim"))}
     assert BREAKAGES.keys() == CHECKS.keys() - others
+    for check in BREAKAGES:
+        query = CHECKS[check].read_text(encoding="utf-8")
+        assert re.match(r"-- (fail|warn): [a-z]", query), check
+        assert sound.execute(query).fetchall() == [], check
+        with broken(sound, check):
+            assert sound.execute(query).fetchall() != [], check
 
 
 def test_every_check_runs_and_all_failures_are_named(sound: duckdb.DuckDBPyConnection) -> None:
-    broken = ("totals_are_the_sum_of_their_parts", "sequences_suit_the_model", "labels_are_understood")
-    for check in broken:
-        sound.execute(BREAKAGES[check])
-    with pytest.raises(CheckFailedError) as raised:
+    wrong = ("totals_are_the_sum_of_their_parts", "sequences_suit_the_model", "labels_are_understood")
+    with broken(sound, *wrong), pytest.raises(CheckFailedError) as raised:
         run_checks(sound)
     found = {result.check.name: result for result in raised.value.results}
     assert found.keys() == CHECKS.keys()
-    assert {name for name, result in found.items() if not result.passed} == set(broken)
-    for check in broken[:2]:  # labels_are_understood only warns
+    assert {name for name, result in found.items() if not result.passed} == set(wrong)
+    for check in wrong[:2]:  # labels_are_understood only warns
         assert f"sql/checks/{check}.sql" in str(raised.value)
-    assert broken[2] not in str(raised.value)
+    assert wrong[2] not in str(raised.value)
     longest = found["sequences_suit_the_model"]
     assert longest.columns == ("workload", "seq_len", "max_context")
     assert longest.check.sentence.startswith("a workload's sequences are longer")

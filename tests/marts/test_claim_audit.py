@@ -129,12 +129,12 @@ def claims() -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize(("claim_id", "numbers", "before", "after"), FLIPS, ids=[flip[0] for flip in FLIPS])
-def test_a_verdict_follows_the_number(
-    claim_id: str, numbers: object, before: str, after: str, audit: Audit, audit_of_other_numbers: Audit
-) -> None:
-    assert audit[claim_id]["verdict"] == before, audit[claim_id]["why"]
-    assert audit_of_other_numbers[claim_id]["verdict"] == after, audit_of_other_numbers[claim_id]["why"]
+def test_a_verdict_follows_the_number(audit: Audit, audit_of_other_numbers: Audit) -> None:
+    expected = {claim_id: (before, after) for claim_id, _, before, after in FLIPS}
+    assert {
+        claim_id: (audit[claim_id]["verdict"], audit_of_other_numbers[claim_id]["verdict"])
+        for claim_id in expected
+    } == expected
 
 
 def test_flips_cover_every_kind_and_verdict(audit: Audit) -> None:
@@ -171,21 +171,18 @@ def test_full_fine_tuning_needs_its_optimizer(audit: Audit) -> None:
         assert 55 < audit[claim_id]["should_be"] < 90
 
 
-@pytest.mark.parametrize(
-    ("claim_id", "verdict", "should_be"),
-    [
+def test_known_contradictions_come_with_the_right_number(audit: Audit) -> None:
+    for claim_id, verdict, should_be in (
         ("001-068b", MEASURED, 1935),
         ("000-051b", MEASURED, 362.05),
         ("001-135a", WRONG, 5),
         ("001-262a", WRONG, 82.16e-11),
         ("001-191a", OTHER, 21.60),
-    ],
-)
-def test_known_contradictions_come_with_the_right_number(
-    claim_id: str, verdict: str, should_be: float, audit: Audit
-) -> None:
-    assert audit[claim_id]["verdict"] == verdict
-    assert audit[claim_id]["should_be"] == pytest.approx(should_be)
+    ):
+        assert (audit[claim_id]["verdict"], audit[claim_id]["should_be"]) == (
+            verdict,
+            pytest.approx(should_be),
+        )
 
 
 def test_two_prices_of_one_document_contradict_each_other(audit: Audit) -> None:
@@ -275,14 +272,6 @@ def test_every_claim_that_names_a_setting_is_estimated(database: duckdb.DuckDBPy
             WHERE needed_gib IS NULL OR least_gib IS NULL OR tokens_per_second_low IS NULL"""
     ).fetchall()
     assert empty == []
-
-
-def test_all_columns_are_described(database: duckdb.DuckDBPyConnection) -> None:
-    undescribed = database.execute(
-        """SELECT table_name, column_name FROM duckdb_columns()
-            WHERE starts_with(table_name, 'claim') AND schema_name = 'main' AND comment IS NULL"""
-    ).fetchall()
-    assert undescribed == []
 
 
 def test_nothing_that_ranks_reads_claims() -> None:

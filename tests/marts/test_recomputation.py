@@ -9,12 +9,10 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
 import duckdb
-import polars as pl
 import pytest
 
 from pipeline.home.paths import Home
@@ -91,19 +89,6 @@ def inputs(published: duckdb.DuckDBPyConnection) -> Inputs:
             row["source"] for row in table(published, "sources") if row["persistent_disk"]
         ),
     )
-
-
-def test_ranked_offers_are_in_force(inputs: Inputs) -> None:
-    assert inputs.offers
-    for offer in inputs.offers:
-        as_of_day = offer["day"] + timedelta(days=offer["age_days"])
-        assert offer["match_status"] == "matched"
-        assert offer["gpu_count"] == int(offer["gpu_count"])
-        assert offer["usd_per_hour"] > 0
-        assert offer["flag_reason"] is None
-        assert offer["available"] is not False
-        assert offer["effective_from"] is None or offer["effective_from"] <= as_of_day
-        assert not offer["stale"]
 
 
 def catalogued(inputs: Inputs, offer: Row) -> Row | None:
@@ -383,36 +368,3 @@ def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.Duc
         longer_waits += longer_wait is not None
     assert compared > 300
     assert longer_waits > 5
-
-
-def test_no_answer_beats_the_fastest(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
-    for workload in random.Random(7).sample(inputs.workloads, 10):
-        expected = min((hours for _, hours, *_ in ranking(inputs, workload, "on_demand")), default=None)
-        actual = published.execute(
-            """SELECT hours FROM main.cheapest_gpu_per_workload
-                WHERE workload = ? AND price_kind = 'on_demand' AND objective = 'time' AND rank = 1
-                  AND day = (SELECT as_of_day FROM main.publication)""",
-            [workload["workload"]],
-        ).fetchone()
-        if expected is None:
-            assert actual is None
-        else:
-            assert actual is not None
-            assert expected * (1 - 1e-9) <= actual[0] <= expected + 0.01
-
-
-def test_nothing_beats_the_pareto_front(inputs: Inputs, published: duckdb.DuckDBPyConnection) -> None:
-    for workload in random.Random(8).sample(inputs.workloads, 10):
-        ways = [(usd, hours) for usd, hours, *_ in ranking(inputs, workload, "on_demand")]
-        front = pl.DataFrame(ways, schema={"usd": pl.Decimal(18, 4), "hours": pl.Float64}, orient="row")
-        front = front.sort("usd", "hours").with_columns(best=pl.col("hours").cum_min().shift(1))
-        front = front.filter(pl.col("best").is_null() | (pl.col("hours") < pl.col("best")))
-        actual = published.execute(
-            """SELECT total_usd, hours FROM main.cost_hours_pareto
-                WHERE workload = ? AND price_kind = 'on_demand' ORDER BY position""",
-            [workload["workload"]],
-        ).fetchall()
-        assert len(actual) == front.height
-        for shown, own in zip(actual, front.iter_rows(), strict=True):
-            assert abs(shown[0] - own[0]) <= Decimal("0.005")
-            assert shown[1] == pytest.approx(own[1], rel=1e-9)

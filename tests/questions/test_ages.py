@@ -125,8 +125,3 @@ def test_ages_and_states_are_exported(sample_home: Home, tmp_path: Path) -> None
         ).fetchall()
         assert least == most >= (datetime.now(UTC).date() - DAY).days - 1
     assert duckdb.sql(f"SELECT count(state) FROM '{tmp_path}/source_health.parquet'").fetchall() >= [(29,)]
-
-
-def test_a_fit_has_no_price_and_no_age(sample_home: Home) -> None:
-    settings = ("--model", "llama-3.1-8b", "--method", "qlora")
-    assert gpufare("fit", "--gpu", "rtx-4090", *settings, home=sample_home).stderr == ""

@@ -3,20 +3,22 @@
 
 import random
 from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import gpufare
 from pipeline.home.paths import Home
 from pipeline.questions.job import Job
 from pipeline.questions.session import JOBS, Session
 from pipeline.warehouse.query import Result, reader
+from tests.questions.conftest import QLORA
 
 SEED = 1503
-RECIPES = [
-    {"model": "llama-3.1-8b", "method": "qlora", "seq_len": 1536},
-    {"model": "qwen2.5-7b", "method": "lora", "lora_rank": 24},
-]
+RECIPE: dict[str, Any] = {"model": "llama-3.2-1b", "method": "qlora", "seq_len": 1536}
 CONSTRAINTS: dict[str, list[Any]] = {
     "gpus": [1, 2, 16],
     "kind": ["any", "spot", "reserved"],
@@ -45,7 +47,6 @@ def _plain(result: Result) -> list[list[Any]]:
     ]
 
 
-@pytest.mark.slow
 def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> None:
     ((unrented,),) = session.ask(
         """SELECT min(gpu_id) FROM main.gpus
@@ -55,9 +56,10 @@ def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> N
     draw = random.Random(SEED)
     constraints = CONSTRAINTS | {"quote": [f"1 x {unrented} at 0.01"]}
     seen: list[tuple[Job, list[list[Any]]]] = []
-    for number in range(6):
+    for number in range(3):
         asked = {name: draw.choice(values) for name, values in constraints.items() if draw.random() < 0.3}
-        job = Job(**RECIPES[number % 2], tokens=10 ** draw.uniform(6, 9), **asked)
+        asked = {"quote": constraints["quote"][0]} if number == 0 else asked
+        job = Job(**RECIPE, tokens=10 ** draw.uniform(6, 9), **asked)
         seen.append((job, _plain(session.cheapest(job))))
     assert any(job["quote"] and rows for job, rows in seen)
     for job, rows in seen:
@@ -72,8 +74,78 @@ def test_random_jobs_have_the_answers_that_all_plans_give(session: Session) -> N
     assert sorted(session._plans.values()) == kept
 
 
-def test_sessions_on_one_connection_do_not_disturb_each_other(session: Session) -> None:
-    job = Job(model="llama-3.1-8b", method="qlora", tokens=1e8)
-    first = _plain(session.cheapest(job))
-    assert _plain(Session(session.connection).cheapest(job)) == first
-    assert _plain(session.cheapest(job)) == first
+def test_a_session_plans_what_the_planner_reads_and_nothing_twice(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two sessions on one connection do not disturb each other."""
+    planned: list[int] = []
+    plan = Session._planned
+
+    def counted(session: Session, most_gpus: int, every_gpu: bool) -> tuple[int, str]:
+        planned.append(most_gpus)
+        return plan(session, most_gpus, every_gpu)
+
+    monkeypatch.setattr(Session, "_planned", counted)
+    monkeypatch.setattr("pipeline.questions.session.KEPT_PLANS", 2)
+    job = Job(model="llama-3.2-1b", method="lora", tokens=1e8, seq_len=640, gpus=1)
+    changes = ({}, {"tokens": 2e8}, {"max_hours": 9}, {"country": "eu"}, {"kind": "any"}, {"lora_rank": 16})
+    answers = [_plain(session.cheapest(job.but(**change))) for change in changes]
+    assert planned == [1]
+    assert len({len(answer) for answer in answers}) > 2
+    session.cheapest(job.but(gpus=2))
+    assert planned == [1, 2]
+    session.cheapest(job)
+    published = Job(model="llama-3.1-8b", method="qlora", tokens=1e8)
+    first = _plain(session.cheapest(published))
+    assert planned == [1, 2]
+    assert _plain(Session(session.connection).cheapest(published)) == first
+    # The plans that were used longest ago are dropped.
+    session.cheapest(published.but(method="lora"))
+    tables = "SELECT count(*) FROM duckdb_tables() WHERE table_name LIKE 'gpufare_plans_%'"
+    assert session.ask(tables).rows == [(3,)]
+    session.cheapest(job.but(gpus=2))
+    assert planned == [1, 2, 2]
+
+
+def test_a_job_or_file_that_macros_refuse_is_an_error_in_one_line(prices: gpufare.Prices) -> None:
+    session = prices._session()
+    wrong: dict[str, dict[str, Any]] = {
+        "no model no-such; main.models lists them; or give its config.json, or add it with gpufare model add "
+        "and refresh": {"model": "no-such"},
+        "gpus must be a whole number, not 1.6": {"gpus": 1.6},
+        "max_usd must be a number; true is not a number": {"max_usd": True},
+    }
+    for says, change in wrong.items():
+        with pytest.raises(gpufare.JobError) as raised:
+            prices.cheapest(**QLORA | change)
+        assert str(raised.value) == says
+    for later in ("FROM a_later_macro('gpufare_jobs')", "SELECT a_later_column FROM main.gpus"):
+        with pytest.raises(gpufare.JobError) as raised:
+            session.ask(later)
+        old = "the published file was made by an earlier version of gpufare: run `gpufare refresh` ("
+        assert str(raised.value).startswith(old)
+        assert len(str(raised.value).splitlines()) == 1
+
+
+def test_prices_that_are_closed_missing_or_asked_for_nothing_are_refused(
+    sample_home: Home, prices: gpufare.Prices, tmp_path: Path
+) -> None:
+    with gpufare.open(sample_home.root) as opened:
+        pass
+    for question in (lambda: opened.cheapest(**QLORA), lambda: opened.fits_on("rtx-4090")):
+        with pytest.raises(gpufare.GpufareError, match="these prices are closed"):
+            question()
+    with pytest.raises(gpufare.NotPublishedError, match="run `gpufare refresh` first"):
+        gpufare.open(tmp_path)
+    for limit in (0, -1):
+        with pytest.raises(gpufare.JobError, match=f"limit must be at least 1, not {limit}"):
+            prices.cheapest(**QLORA, limit=limit)
+    for asked in ({}, {"model": "llama-3.1-8b", "config": "config.json"}):
+        with pytest.raises(gpufare.JobError, match="give either model or config"):
+            prices.cheapest(**asked, tokens=1e6)
+
+
+def test_numbers_of_numpy_and_decimals_are_numbers(prices: gpufare.Prices) -> None:
+    same = prices.cheapest(**QLORA, gpus=np.int64(4), max_usd=Decimal(50), limit=1)
+    assert list(same) == list(prices.cheapest(**QLORA, gpus=4, max_usd=50, limit=1))
+    assert repr(same) == "<Answer of 1 rows: job, rank, model, method, tokens, tokens_per_second, ...>"

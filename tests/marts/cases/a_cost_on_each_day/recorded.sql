@@ -1,0 +1,1 @@
+FROM recorded_prices()

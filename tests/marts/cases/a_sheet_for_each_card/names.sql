@@ -1,0 +1,2 @@
+FROM main.job_names
+WHERE setting IN ('gpu', 'provider', 'source', 'country', 'kind', 'tier')

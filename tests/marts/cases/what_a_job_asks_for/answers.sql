@@ -1,0 +1,1 @@
+FROM cheapest_published('asked')

@@ -1,0 +1,1 @@
+FROM checked_jobs('refused')

@@ -1,0 +1,1 @@
+FROM unknown_settings('columns_given')

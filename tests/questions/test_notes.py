@@ -1,0 +1,110 @@
+"""Notes on the sources behind an answer, and on the speeds that the user measured."""
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from pipeline.home.paths import Home
+from pipeline.model.corrections import Kind, learn
+from pipeline.model.estimate import Estimator
+from pipeline.model.own_runs import read_own_runs
+from pipeline.questions.own_runs import own_runs_note
+from pipeline.questions.sources_behind import not_asked_note, replayed_sources
+from tests.marts.database import case
+
+SOURCES = """source,kind,terms_automated,needs_key,key_variables,disabled
+a_key,prices,forbidden,true,A_KEY,
+b_terms,prices,forbidden,false,B_KEY,
+c_terms,prices,forbidden,false,"C_KEY, C_SECRET",
+d_off,prices,forbidden,false,,gone
+e_asked,prices,allowed,false,,
+f_saved,prices,forbidden,false,,
+g_older,prices,allowed,false,,
+h_unpriced,prices,allowed,false,,
+"""
+
+
+def test_own_runs_give_the_speed_on_the_users_machine(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    row = {"rank": 1, "gpu_id": "rtx-4090", "method": "qlora", "stack": "hf", "tokens_per_second": 2000.0}
+    other = {**row, "rank": 2, "gpu_id": "l40s"}
+    assert own_runs_note(home, [row, other]) is None
+    columns = (
+        "run_id,model,gpu,method,stack,quantization,micro_batch,seq_len,measured_tokens_per_second_per_gpu"
+    )
+    runs = ("rtx-4090,qlora", "a10,qlora", "a10,qlora")
+    lines = [
+        f"r{number},llama-3.1-8b,{kind},hf,nf4,1,{2048 >> number},900" for number, kind in enumerate(runs)
+    ]
+    home.own_runs.write_text("\n".join((columns, *lines)) + "\n")
+    estimator = Estimator()
+    kinds = learn(estimator, read_own_runs(home)).of_kind
+    estimator.close()
+
+    def speed(gpu: str) -> str:
+        return f"{2000 * kinds[Kind('speed', gpu, 'qlora', 'hf')].factor:,.0f} tokens/s, not 2,000"
+
+    begin, end = (
+        "you measured runs on GPUs in this list: ",
+        (". Rankings keep to the model's own estimates; gpufare estimate --own corrects them."),
+    )
+    assert own_runs_note(home, [row, other, {**row, "rank": 3}]) == (
+        f"{begin}going by 1 run of qlora on rtx-4090, rank 1 trains {speed('rtx-4090')}{end}"
+    )
+    assert own_runs_note(home, [{**row, "stack": "liger"}, {**row, "rank": 4, "gpu_id": "a10"}]) == (
+        f"{begin}qlora on rtx-4090, but not with liger, so they correct nothing here; going by 2 runs of "
+        f"qlora on "
+        f"a10, rank 4 trains {speed('a10')}{end}"
+    )
+    assert own_runs_note(home, [other]) is None
+    home.own_runs.write_bytes(b"\xff\xfe")
+    assert "its runs are skipped" in str(own_runs_note(home, [row]))
+
+
+@pytest.fixture
+def market(tmp_path: Path) -> Path:
+    """Two sources read on the 22nd, one of them from pages saved the day before, and one from its own day."""
+    folder = tmp_path / "case"
+    folder.mkdir()
+    (folder / "sources.csv").write_text(SOURCES)
+    (folder / "offers.csv").write_text(
+        "source,instance_type,gpu_id,gpu_count,usd_per_hour,observed_at\n"
+        "e_asked,one,card,1,1,2026-08-22 06:00:00+00\nf_saved,one,card,1,1,2026-08-21 06:00:00+00\n"
+        "g_older,one,card,1,1,2026-08-22 06:00:00+00\n"
+    )
+    (folder / "capture_outcomes.csv").write_text(
+        "source,day,stands,replayed\ne_asked,2026-08-22,true,false\nf_saved,2026-08-22,true,true\n"
+        "g_older,2026-08-22,true,false\n"
+    )
+    return folder
+
+
+def test_sources_that_are_not_asked_are_named_with_the_reason(market: Path, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+
+    def note(connection: duckdb.DuckDBPyConnection, **environment: str) -> str | None:
+        return not_asked_note(connection, home, environment)
+
+    with case(market, ["FROM offers_latest"]) as connection:
+        assert replayed_sources(connection) == {"f_saved"}
+        keys = {"B_KEY": "b", "C_KEY": "c", "C_SECRET": "s"}
+        assert note(connection) == "not asked because of their terms: b_terms, c_terms (see gpufare sources)"
+        assert note(connection, **keys | {"C_SECRET": " "}) == (
+            "not asked because of their terms: c_terms (see gpufare sources)"
+        )
+        assert note(connection, **keys) is None
+        home.permissions.parent.mkdir(parents=True)
+        choices = {"e_asked": False, "g_older": True, "h_unpriced": False, "b_terms": True}
+        chosen = {name: {"asked": is_asked, "since": "2026-08-01"} for name, is_asked in choices.items()}
+        home.permissions.write_text(json.dumps(chosen))
+        assert note(connection) == (
+            "not asked because of their terms: c_terms; because you disabled them: e_asked (see gpufare "
+            "sources)"
+        )
+        assert (
+            note(connection, **keys) == "not asked because you disabled them: e_asked (see gpufare sources)"
+        )
+        home.permissions.write_text("{")
+        assert str(note(connection)).startswith(f"{home.permissions}: it is damaged. ")
