@@ -31,7 +31,7 @@ ELSEWHERE = {
     "gpufare refresh": README,
     "gpufare rebuild": "tests/warehouse/test_history.py",
     "duckdb -c": "tests/nightly/export/test_export_page.py",
-    "gpufare report": "tests/page/test_writing.py",
+    "gpufare report": "tests/page/test_page.py",
     "gpufare lake": "tests/nightly/lake/test_scaling_page.py",
     "gpufare store": STORE,
     "rclone ": STORE,
