@@ -17,21 +17,21 @@ from typing import Any
 import duckdb
 import pytest
 from click.testing import CliRunner
-from filelock import FileLock
 
 from pipeline.cli.main import main
 from pipeline.home import paths
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.page.write import write_report
-from pipeline.refresh.demo import sample_days
-from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
-from tests.nightly.stress.homes import made_once, planned_home, small_catalogue
-from tests.pages_server import PagesServer
-
-PAGES = Path(__file__).parent / "pages"
-CATALOGUE = paths.CATALOG_DIR
+from tests.homes import (
+    PAGES,
+    made_once,
+    make_sample_home,
+    planned_home,
+    shared_folder,
+    small_catalogue,
+)
 
 WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
 """The morning after the sample prices: the page is written."""
@@ -47,10 +47,30 @@ def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(STORE_VARIABLE, raising=False)
 
 
-def shared_folder(factory: pytest.TempPathFactory) -> Path:
-    """A folder of this run that all of its workers share."""
-    own = factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+@pytest.fixture(scope="session", autouse=True)
+def _sample_home_begun(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
+    """Begin to make the sample home, in a process of its own, while tests run that do not need it."""
+    is_asked = any(map(_needs_sample_home, request.session.items))
+    if not is_asked or os.environ.get("PYTEST_XDIST_WORKER", "gw0") != "gw0":
+        yield
+        return
+    root = shared_folder(tmp_path_factory) / "sample-home"
+    command = [sys.executable, "-m", "tests.homes", str(root)]
+    with subprocess.Popen(command, cwd=PAGES.parents[1], stderr=subprocess.DEVNULL) as begun:
+        yield  # should it fail, the first test that needs the home fails likewise, and says why
+        begun.terminate()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the files that need the sample home last: it is made meanwhile."""
+    waiting = {item.path for item in items if _needs_sample_home(item)}
+    items.sort(key=lambda item: item.path in waiting)
+
+
+def _needs_sample_home(item: pytest.Item) -> bool:
+    return "sample_home" in getattr(item, "fixturenames", ())
 
 
 @pytest.fixture(scope="session")
@@ -59,25 +79,14 @@ def sample_home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
     Read only: a test that writes takes a copy.
     """
-    root = shared_folder(tmp_path_factory) / "sample-home"
-    home = Home(root)
-    with FileLock(root.with_suffix(".lock")):
-        if not home.published.exists():
-            with PagesServer(PAGES) as server, pytest.MonkeyPatch.context() as patch:
-                patch.setattr(paths, "CATALOG_DIR", CATALOGUE)
-                report = refresh(home, day=sample_days(PAGES)[0], pages=server.base_url, environment={})
-            assert report.published, report.failure()
-    return home
+    return Home(made_once(shared_folder(tmp_path_factory) / "sample-home", make_sample_home))
 
 
 @pytest.fixture(scope="session")
 def page_file(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of the sample home, written once for all workers."""
     folder = shared_folder(tmp_path_factory) / "sample-report"
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
-            write_report(sample_home, folder, WRITTEN)
-    return folder / "index.html"
+    return made_once(folder, lambda new: write_report(sample_home, new, WRITTEN)) / "index.html"
 
 
 def facts_of(page_file: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -18,19 +18,14 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-import pytest
-import yaml
-from filelock import FileLock
-
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import SOURCE_HEADER, Limits
-from pipeline.catalog.own import OwnCatalogue
 from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
-from pipeline.warehouse import plan_cache as prepared
 from pipeline.warehouse.query import ask, reader
+from tests.homes import made_once, planned_home, small_catalogue
 from tests.nightly.stress.market import FIRST_DAY, PRICES, SOURCES, Market, key_of
 from tests.refresh.faulty_server import Fault, FaultyServer, Host
 
@@ -44,55 +39,7 @@ LIMITS = Limits(
     backoff_seconds=0.01,
     backoff_max_seconds=0.05,
 )
-KEPT_WORKLOADS = 3
-
-EXAMPLES_ASK_FOR = {
-    "models": ["llama-3.1-8b"],
-    "methods": ["lora", "qlora"],
-    "tokens": ["100M"],
-    "seq_len": 2048,
-}
-"""Workloads whose plans some of sql/examples look up."""
 CHILD_SECONDS = 300
-
-
-def small_catalogue(folder: Path) -> Path:
-    """The catalogue with a few workloads and no claims, so that a day is published in a second or two."""
-    shutil.copytree(Path(__file__).parents[3] / "catalog", folder)
-    jobs = yaml.safe_load((folder / "workloads.yaml").read_text(encoding="utf-8"))
-    few = jobs | {"grid": [EXAMPLES_ASK_FOR], "scenarios": jobs["scenarios"][:KEPT_WORKLOADS]}
-    (folder / "workloads.yaml").write_text(yaml.safe_dump(few), encoding="utf-8")
-    for name, lines in {"claims.csv": 1, "measured_runs.csv": 30}.items():
-        kept = (folder / name).read_text(encoding="utf-8").splitlines()[:lines]
-        (folder / name).write_text("\n".join(kept) + "\n", encoding="utf-8")
-    return folder
-
-
-def made_once(made: Path, make: Callable[[Path], object]) -> Path:
-    """A file or folder that processes share: the first that asks makes it, under another name until it is
-    whole."""
-    new = made.with_name(f"{made.name}.new")
-    with FileLock(made.with_name(f"{made.name}.lock")):
-        if not made.exists():
-            shutil.rmtree(new, ignore_errors=True)
-            make(new)
-            new.rename(made)
-    return made
-
-
-def planned_home(shared: Path, root: Path) -> Home:
-    """A home without a day, for which the plans of the small catalogue are computed: once for all that share
-    the folder."""
-
-    def plan(folder: Path) -> None:
-        folder.mkdir()
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(paths, "CATALOG_DIR", made_once(shared / "catalog", small_catalogue))
-            prepared.start(folder / "prepared.duckdb", Home(folder), OwnCatalogue())
-        (folder / "prepared.duckdb").unlink()
-
-    shutil.copytree(made_once(shared / "planned", plan), root)
-    return Home(root)
 
 
 def use_catalogue(folder: Path) -> None:
