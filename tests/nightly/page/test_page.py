@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.home.paths import HOME_VARIABLE, Home
+from pipeline.home.paths import Home
 from pipeline.page.html import page as page_of
 from pipeline.page.write import write_report
 from pipeline.warehouse.query import ask, reader
@@ -258,20 +258,3 @@ def test_page_without_ranked_prices_reports_it(opened: OpenPage, few_jobs: Home,
     assert "Nothing on offer runs this job" in page.inner_text("#answer")
     assert "There is nothing to rank" in page.inner_text("#ranking")
     assert "no source has a ranked price for it" in page.inner_text("#why-not")
-
-
-def test_the_asset_writes_into_the_home_and_fails_alone(
-    few_jobs: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import dagster as dg
-
-    from pipeline.orchestration.resources import GpufareHome
-    from pipeline.orchestration.tables import report
-
-    monkeypatch.setenv(HOME_VARIABLE, str(few_jobs.root))
-    resources = {"home": GpufareHome()}
-    assert dg.materialize([report], resources=resources).success
-    assert (few_jobs.report / "index.html").stat().st_size > 50_000
-    few_jobs.published.write_bytes(b"damaged")
-    assert not dg.materialize([report], resources=resources, raise_on_error=False).success
-    assert few_jobs.published.read_bytes() == b"damaged"
