@@ -23,13 +23,9 @@ from tests.conftest import PAGES, with_plans
 from tests.pages_server import PagesServer
 
 COMPOSE = Path(__file__).parents[3] / "deploy" / "compose"
-BY_HAND = "GPUFARE_TEST_CODE_SERVER"
 SOURCE = "runpod"
 
 
-@pytest.mark.skipif(
-    not os.environ.get(BY_HAND), reason=f"four processes and a minute of processor time: set {BY_HAND}=1"
-)
 def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home, postgres: str) -> None:
     home = with_plans(tmp_path / "home", sample_home)
     instance_folder = tmp_path / "dagster"

@@ -165,7 +165,6 @@ def test_the_days_of_a_damaged_month_are_skipped_by_name(home: Home, lake: str) 
         assert "is damaged" in run.stderr
 
 
-@pytest.mark.slow
 def test_tables_built_from_the_lake_are_those_built_from_the_files(
     sample_home: Home, tmp_path: Path, lake: str
 ) -> None:
@@ -258,7 +257,6 @@ def readers(folder: Path, stop: Path) -> Iterator[list[subprocess.Popen[str]]]:
         yield processes
 
 
-@pytest.mark.slow
 def test_four_writers_and_readers_that_see_whole_days(home: Home, tmp_path: Path, lake: str) -> None:
     sources, rounds = market(home, sellers=4, days=1), 3
     push(home)
