@@ -320,3 +320,10 @@ def test_the_days_of_a_year_that_are_published() -> None:
     assert published((3, "damaged file", "")) == [3, 4]
     assert published(*((at, "down", "ecb") for at in (2, 3, 4, 5))) == [2, 5]
     assert published((2, "down", "ecb"), (3, "down", "linode"), (4, "moved", "linode")) == [2, 3, 4]
+
+
+def test_the_made_up_prices_move_and_stay_in_their_range(lab: Lab) -> None:
+    shares = [lab.market.share("crusoe", FIRST_DAY + timedelta(days=day)) for day in range(365)]
+    assert len(set(shares)) > 50
+    assert 0.84 < min(shares) < max(shares) < 1.16
+    assert lab.market.truth(FIRST_DAY).keys() == set(SOURCES) - {"ecb"}
