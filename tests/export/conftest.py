@@ -7,23 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from filelock import FileLock
 
 from pipeline.export.whole import export
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
-from tests.conftest import shared_folder
+from tests.homes import made_once, shared_folder
 
 
 @pytest.fixture(scope="session")
 def exported(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All tables as CSV. Read only."""
-    folder = shared_folder(tmp_path_factory) / "exported-csv"
-    with FileLock(folder.with_suffix(".lock")):
-        if not folder.exists():
-            with reader(sample_home.published, writes_files=True) as connection:
-                export(connection, folder, "csv")
-    return folder
+
+    def write(folder: Path) -> None:
+        with reader(sample_home.published, writes_files=True) as connection:
+            export(connection, folder, "csv")
+
+    return made_once(shared_folder(tmp_path_factory) / "exported-csv", write)
 
 
 def package_of(folder: Path) -> dict[str, Any]:

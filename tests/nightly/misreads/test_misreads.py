@@ -66,4 +66,3 @@ def test_every_source_read_well_is_ranked_as_before(world: World) -> None:
     first = world.false_alarms()
     assert first.offers > 400
     assert first.share <= MAX_FALSE_ALARMS, first
-    print(f"\n{first}")

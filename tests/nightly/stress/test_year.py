@@ -118,10 +118,10 @@ def test_a_year_of_faults_leaves_a_true_history(lab: Lab) -> None:
         if number == DAYS - 1 or publishing(number, day, troubles):
             dice = Random(f"{SEED} day {day}")
             touched[day] = TOUCHES.get(trouble.kind, lambda *_: [])(home, day, dice)
-            found = live(lab, home, trouble, dice)
+            found = list(live(lab, home, trouble, dice))
         else:
             with lab.serving(day, **trouble.served()) as server:
-                found = read_only(home, server.base_url, trouble)
+                found = list(read_only(home, server.base_url, trouble))
         problems += [f"{day} ({trouble.kind}): {problem}"[:400] for problem in found]
         sizes.append({path.name: bytes_of(path) for path in home.root.iterdir() if path.is_dir()})
     problems += history_problems(lab, home, list(troubles.values())) + ranking_problems(lab, home)
