@@ -18,45 +18,63 @@ from pipeline.export.whole import export
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import QueryError, reader
 from tests.conftest import gpufare
-from tests.export.conftest import package_of
+from tests.export.conftest import fields, package_of
+
+OURS = '{"name": "gpufare", "resources": []}'
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def write(home: Home, folder: Path, *tables: str, form: str = "csv", since: date | None = None) -> list[str]:
+def write(
+    home: Home, folder: Path, *tables: str, form: str | None = "csv", since: date | None = None
+) -> list[str]:
     with reader(home.published, writes_files=True) as connection:
-        return export(connection, folder, form, tables, since)  # type: ignore[arg-type]
+        return layouts.write(connection, folder, None, form, tables, since)
 
 
 def test_an_export_replaces_only_an_earlier_one(sample_home: Home, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     write(sample_home, folder, "gpus", "offers")
-    assert set(files_of(folder)) == {
-        "datapackage.json", "gpus.csv", "offers/2026-08-22.csv", "schemas/offers.json",
-    }  # fmt: skip
-    write(sample_home, folder, "gpus", form="parquet")
+    of_offers = {"offers/2026-08-22.csv", "schemas/offers.json"}
+    assert set(files_of(folder)) == {"datapackage.json", "gpus.csv"} | of_offers
+    write(sample_home, folder, "gpus", form=None)
     assert set(files_of(folder)) == {"datapackage.json", "gpus.parquet"}
     (folder / "mine").mkdir()
     (folder / "mine" / "notes.txt").write_text("mine")
     before = files_of(folder)
     refused = gpufare("export", str(folder), home=sample_home)
-    assert refused.returncode == 1
-    assert refused.stderr == (
-        f"Error: {folder} has mine/notes.txt in it, which no export wrote: give a new folder, or an empty "
-        "one\n"
+    said = (
+        f"Error: {folder} has mine/notes.txt in it, which no export wrote: give a new folder, or an empty one"
     )
+    assert (refused.returncode, refused.stderr) == (1, f"{said}\n")
     assert files_of(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_a_folder_with_a_foreign_package_is_refused(sample_home: Home, tmp_path: Path) -> None:
-    other = tmp_path / "datapackage.json"
-    other.write_text('{"name": "another", "resources": []}')
+def test_what_is_somebody_elses_is_refused_and_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another package, folders without a file, a file that appears meanwhile, the folder of the shell."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "datapackage.json").write_text('{"name": "another", "resources": []}')
     with pytest.raises(ExportError, match=r"has datapackage\.json in it, which no export wrote"):
-        write(sample_home, tmp_path, "gpus")
-    assert other.read_text() == '{"name": "another", "resources": []}'
+        replaced(folder).__enter__()
+    assert files_of(folder) == {"datapackage.json": b'{"name": "another", "resources": []}'}
+    (folder / "datapackage.json").unlink()
+    for name in "abcd":
+        (folder / name / "2026").mkdir(parents=True)
+    with pytest.raises(ExportError, match="has a/2026, b/2026, c/2026 and 1 more in it"):
+        replaced(folder).__enter__()
+    shutil.rmtree(folder)
+    folder.mkdir()
+    with pytest.raises(ExportError, match=r"notes\.txt"), replaced(folder):
+        (folder / "notes.txt").write_text("mine")
+    assert files_of(folder) == {"notes.txt": b"mine"}
+    monkeypatch.chdir(folder)
+    with pytest.raises(ExportError, match="this shell is in it"):
+        replaced(Path()).__enter__()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
 def test_an_export_that_breaks_off_leaves_the_former_one(sample_home: Home, tmp_path: Path) -> None:
@@ -101,17 +119,9 @@ def test_a_kill_leaves_the_former_export_or_brings_it_back(tmp_path: Path, momen
     assert folder.exists() == (moment == "before")
     with replaced(folder) as new:
         assert files_of(folder) == before  # also where the kill came between the two renames
-        (new / "datapackage.json").write_text('{"name": "gpufare", "resources": []}')
+        (new / "datapackage.json").write_text(OURS)
     assert set(files_of(folder)) == {"datapackage.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_file_that_appears_meanwhile_is_not_lost(tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    folder.mkdir()
-    with pytest.raises(ExportError, match=r"notes\.txt"), replaced(folder):
-        (folder / "notes.txt").write_text("mine")
-    assert files_of(folder) == {"notes.txt": b"mine"}
 
 
 def test_a_folder_that_cannot_be_renamed_is_a_sentence(
@@ -130,67 +140,77 @@ def test_a_folder_that_cannot_be_renamed_is_a_sentence(
     assert folder.is_dir()
 
 
-def test_table_without_rows_is_reported_and_can_be_exported_again(sample_home: Home, tmp_path: Path) -> None:
-    folder = tmp_path / "out"
-    with reader(sample_home.published, writes_files=True) as connection:
-        for _ in range(2):
-            lines = layouts.write(connection, folder, None, None, ("offers", "gpus"), date(2026, 11, 23))
-            assert lines[-1] == "offers: no rows since 2026-11-23"
-            assert set(files_of(folder)) == {"datapackage.json", "gpus.parquet"}
-
-
-def test_a_folder_of_empty_folders_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "out" / "photos" / "2026").mkdir(parents=True)
-    with pytest.raises(ExportError, match="has photos/2026 in it"), replaced(tmp_path / "out"):
-        pass
-    assert (tmp_path / "out" / "photos" / "2026").is_dir()
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
 def test_a_second_export_to_the_same_folder_is_refused_and_the_first_one_ends(tmp_path: Path) -> None:
     folder = tmp_path / "out"
     with replaced(folder) as new:
-        (new / "datapackage.json").write_text("{}")
-        with pytest.raises(ExportError, match=r"another export is writing to .*out: wait"), replaced(folder):
-            pass
+        (new / "datapackage.json").write_text(OURS)
+        with pytest.raises(ExportError, match=r"another export is writing to .*out: wait"):
+            replaced(folder).__enter__()
         with replaced(tmp_path / "other"):  # another folder is no matter
             pass
     assert set(files_of(folder)) == {"datapackage.json"}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "out"]
 
 
-@pytest.mark.parametrize("tables", ["", " , "])
-def test_no_table_at_all_is_refused(sample_home: Home, tmp_path: Path, tables: str) -> None:
-    answer = gpufare("export", str(tmp_path / "out"), "--tables", tables, home=sample_home)
-    assert answer.returncode == 1
-    assert "no table '' is published" in answer.stderr
-    assert not (tmp_path / "out").exists()
-
-
-def test_the_folder_that_the_shell_is_in_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ExportError, match="this shell is in it"), replaced(Path()):
-        pass
-    assert tmp_path.is_dir()
-
-
 def test_only_the_tables_and_days_that_are_asked_for(sample_home: Home, tmp_path: Path) -> None:
-    write(sample_home, tmp_path / "new", "offers", "price_history", "gpus", since=date(2026, 8, 23))
-    assert set(files_of(tmp_path / "new")) == {
-        "datapackage.json", "gpus.csv", "price_history.csv",
-    }  # fmt: skip
-    assert (tmp_path / "new" / "price_history.csv").read_text(encoding="utf-8").count("\n") == 1
-    write(sample_home, tmp_path / "all", "offers", since=date(2026, 8, 22))
-    assert "offers/2026-08-22.csv" in files_of(tmp_path / "all")
+    folder = tmp_path / "out"
+    late = date(2026, 8, 23)
+    for _ in range(2):  # an export without the rows of a day can be replaced, too
+        said = write(sample_home, folder, "price_history", "gpus", "offers", since=late)
+        assert said[-1] == "offers: no rows since 2026-08-23"
+        assert set(files_of(folder)) == {"datapackage.json", "gpus.csv", "price_history.csv"}
+        assert (folder / "price_history.csv").read_text(encoding="utf-8").count("\n") == 1
+    write(sample_home, folder, "offers", since=date(2026, 8, 22))
+    assert "offers/2026-08-22.csv" in files_of(folder)
     # A key into a table that is not in the package is no foreign key of it.
-    assert '"foreignKeys"' not in (tmp_path / "all" / "schemas" / "offers.json").read_text(encoding="utf-8")
-    assert len(package_of(tmp_path / "all")["resources"]) == 1
+    assert '"foreignKeys"' not in (folder / "schemas" / "offers.json").read_text(encoding="utf-8")
+    assert len(package_of(folder)["resources"]) == 1
 
 
 def test_a_table_that_is_not_published_is_an_error_with_the_nearest(
     sample_home: Home, tmp_path: Path
 ) -> None:
-    answer = gpufare("export", str(tmp_path / "out"), "--tables", "gpus,offer", home=sample_home)
-    assert answer.returncode == 1
-    assert answer.stderr.startswith("Error: no table 'offer' is published; did you mean offers")
+    said = {
+        "gpus,offer": "Error: no table 'offer' is published; did you mean offers",
+        "": "Error: no table '' is published",
+        " , ": "Error: no table '' is published",
+    }
+    for tables, message in said.items():
+        answer = gpufare("export", str(tmp_path / "out"), "--tables", tables, home=sample_home)
+        assert answer.returncode == 1
+        assert answer.stderr.startswith(message)
     assert not (tmp_path / "out").exists()
+
+
+def test_prices_that_may_not_be_published_are_refused(sample_home: Home, tmp_path: Path) -> None:
+    answer = gpufare("export", str(tmp_path / "out"), "--republishable", home=sample_home)
+    assert answer.returncode == 1
+    refused = (
+        "Error: the published file has prices of crusoe, runpod, vast, whose terms forbid publishing them"
+    )
+    assert answer.stderr.startswith(refused)
+    assert not (tmp_path / "out").exists()
+    for rows in ("offers", "price_history", "ranking_history", "rejects"):
+        with duckdb.connect() as connection:  # as after an earlier day
+            for table in ("offers", "price_history", "ranking_history", "rejects"):
+                connection.execute(f"CREATE TABLE {table} AS SELECT 'verda' AS source")
+            layouts.check_republishable(connection)
+            connection.execute(f"INSERT INTO {rows} VALUES ('vast')")
+            with pytest.raises(ExportError, match="has prices of vast, whose terms"):
+                layouts.check_republishable(connection)
+
+
+def test_a_republished_export_has_no_rows_of_the_sources_pages(
+    sample_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.export.layouts.check_republishable", lambda connection: None)
+    with reader(sample_home.published, writes_files=True) as connection:
+        columns = connection.sql("FROM main.rejects").columns
+        assert "raw" in columns
+        columns.remove("raw")
+        for form in ("parquet", "csv"):
+            folder = tmp_path / form
+            layouts.write(connection, folder, None, form, ("rejects",), None, republishable=True)
+            (file,) = (folder / "rejects").iterdir()
+            assert duckdb.sql(f"FROM '{file}'").columns == columns
+            assert list(fields(folder, package_of(folder)["resources"][0])) == columns

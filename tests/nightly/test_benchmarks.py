@@ -1,6 +1,7 @@
 """The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
 here is timed."""
 
+import itertools
 import json
 import shutil
 import subprocess
@@ -15,10 +16,14 @@ import pytest
 
 from benchmarks.__main__ import NEEDS, PARTS, chosen, main
 from benchmarks.lines import Line, Taken, above, below, table
-from benchmarks.market import Market, write_market
+from benchmarks.market import SMALL, Market, write_market
 from pipeline.home.paths import Home
+from pipeline.record.mending import damages
+from pipeline.record.months import months, rows_of
 from pipeline.warehouse.connection import connect
+from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import query_of, rows_by_key
+from tests.warehouse.full_load import load_record
 
 PROJECT = Path(__file__).parents[2]
 DAY = date(2026, 8, 22)
@@ -102,6 +107,32 @@ def test_a_ranking_takes_no_more_memory_than_its_parts_need(sample_home: Home, t
     assert 50 < float(said) < MOST_PEAK_MEGABYTES
 
 
+def test_a_made_up_market_is_a_whole_record(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert write_market(home, SMALL, DAY, 2) == 2 * 447
+    assert damages(home) == []
+    with in_memory("offers", "capture_outcomes", "exchange_rates", "rejects", "sources") as connection:
+        assert load_record(connection, home, DAY.replace(day=23)) == []
+        counted = connection.execute("SELECT count(*), count(DISTINCT day) FROM main.offers").fetchall()
+        assert counted == [(2 * 447, 2)]
+
+
+def test_made_up_prices_move_and_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
+    made = []
+    for place in ("one", "other"):
+        home = Home(tmp_path / place)
+        write_market(home, Market(sellers=3, gpus=4, regions=2), DAY, 20)
+        by_month = {month.source: rows_of(home, month) for month in months(home, "offers")}
+        made.append({(source, day): rows for source, days in by_month.items() for day, rows in days.items()})
+    one, other = made
+    assert one.keys() == other.keys()
+    assert all(rows.equals(other[key]) for key, rows in one.items())
+    (source, _), *_ = sorted(one)
+    prices = [one[key]["usd_per_hour"] for key in sorted(one) if key[0] == source]
+    stood_still = [(before == after).sum() / len(before) for before, after in itertools.pairwise(prices)]
+    assert 0.5 < sum(stood_still) / len(stood_still) < 1
+
+
 def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
     count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
     files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
@@ -109,17 +140,13 @@ def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER
 
 
-def test_the_parts_run_with_those_that_they_go_on_from_in_order() -> None:
-    assert chosen([]) == list(PARTS)
-    assert chosen(["others"]) == ["first", "large", "others"]
-    assert all(
-        list(PARTS).index(needed) < list(PARTS).index(part) for part in NEEDS for needed in NEEDS[part]
-    )
-
-
-def test_a_part_that_is_none_is_named(
+def test_the_parts_run_with_those_that_they_go_on_from_in_order(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert chosen([]) == list(PARTS)
+    assert chosen(["others"]) == ["first", "large", "others"]
+    order = list(PARTS)
+    assert all(order.index(needed) < order.index(part) for part in NEEDS for needed in NEEDS[part])
     monkeypatch.setattr(sys, "argv", ["benchmarks", "speed"])
     with pytest.raises(SystemExit, match="2"):
         main()

@@ -1,7 +1,6 @@
 """Without a clone: the wheel is installed, and everything that it needs travels in it. In a clone: make keeps
 the environment that is there."""
 
-import csv
 import re
 import shlex
 import shutil
@@ -86,29 +85,20 @@ def test_the_demo_answers_and_says_where_it_is(installed: Path, place: Path) -> 
     assert {words[1] for words in asked} == {str(installed / "gpufare")}
 
 
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (
-            ("cheapest", "--model", "mistral-7b", "--method", "qlora", "--tokens", "9M"),
-            "for the finished job",
-        ),
-        (("sql", "SELECT gpu_id FROM gpu_compare WHERE gpu_id = 'h100-sxm-80gb'"), "h100-sxm-80gb"),
+def test_questions_are_answered_and_tables_exported(installed: Path, place: Path) -> None:
+    job = ("--model", "mistral-7b", "--method", "qlora", "--tokens", "9M")
+    query = "SELECT gpu_id FROM gpu_compare WHERE gpu_id = 'h100-sxm-80gb'"
+    exported = ("export", "prices", "--format", "csv", "--tables", "gpu_compare")
+    for asked, said in (
+        (("cheapest", *job), "for the finished job"),
+        (("sql", query), "h100-sxm-80gb"),
         (("sources", "--format", "csv"), "runpod"),
-    ],
-)
-def test_questions_are_answered(installed: Path, place: Path, asked: tuple[str, ...], said: str) -> None:
-    answer = run(installed, place, *asked, home="gpufare-demo")
-    assert answer.returncode == 0, answer.stderr
-    assert said in answer.stdout
-
-
-def test_tables_are_exported(installed: Path, place: Path) -> None:
-    asked = ("export", "prices", "--format", "csv", "--tables", "gpu_compare")
-    answer = run(installed, place, *asked, home="gpufare-demo")
-    assert answer.returncode == 0, answer.stderr
-    with (place / "prices" / "gpu_compare.csv").open(newline="", encoding="utf-8") as file:
-        assert "h100-sxm-80gb" in {row["gpu_id"] for row in csv.DictReader(file)}
+        (exported, "prices"),
+    ):
+        answer = run(installed, place, *asked, home="gpufare-demo")
+        assert answer.returncode == 0, answer.stderr
+        assert said in answer.stdout
+    assert "h100-sxm-80gb" in (place / "prices" / "gpu_compare.csv").read_text(encoding="utf-8")
 
 
 def test_demo_refuses_a_home_with_other_prices(installed: Path, tmp_path: Path) -> None:
@@ -199,21 +189,16 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
     assert all(len(each.splitlines()) > 1 for each in answers)
 
 
-@pytest.mark.parametrize(
-    ("command", "missing"),
-    [
+def test_command_without_its_package_names_what_to_install(asking: Path, tmp_path: Path) -> None:
+    for command, missing in (
         ("refresh", "this needs httpx, which is not installed: pip install gpufare installs"),
         ("sources", "this needs "),
         ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
-    ],
-)
-def test_command_without_its_package_names_what_to_install(
-    asking: Path, tmp_path: Path, command: str, missing: str
-) -> None:
-    answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: {missing}")
-    assert len(answer.stderr.splitlines()) == 1
+    ):
+        answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)
+        assert answer.returncode == 1
+        assert answer.stderr.startswith(f"Error: {missing}")
+        assert len(answer.stderr.splitlines()) == 1
 
 
 def only_asking(asking: Path, home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:

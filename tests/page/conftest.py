@@ -1,16 +1,19 @@
-"""One browser for each worker, and pages opened in it."""
+"""One browser for each module, and pages opened in it. Playwright is imported when a browser is asked for."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from pipeline.home.paths import Home
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 BROWSER_VARIABLE = "GPUFARE_BROWSER"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
@@ -33,10 +36,9 @@ def browser_path() -> str:
 FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")
 
 
-@pytest.fixture
-def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
-    """A home whose published file has two workloads, whose report is written at once."""
-    home = Home(tmp_path / "few")
+def home_of_few_jobs(sample_home: Home, root: Path) -> Home:
+    """A home whose published file has two workloads, whose report is written in five seconds."""
+    home = Home(root)
     home.published.parent.mkdir(parents=True)
     shutil.copyfile(sample_home.published, home.published)
     with duckdb.connect(str(home.published)) as connection:
@@ -45,32 +47,36 @@ def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
     return home
 
 
+@pytest.fixture
+def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
+    """Such a home for one test."""
+    return home_of_few_jobs(sample_home, tmp_path / "few")
+
+
 # Of one module: Playwright keeps an event loop in this thread, beside which others' tests cannot have theirs.
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> "Iterator[Browser]":
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
         yield running
         running.close()
 
 
-OpenPage = Callable[..., Page]
+OpenPage = Callable[..., "Page"]
 
 
 @pytest.fixture
-def opened(browser: Browser, page_file: Path) -> Iterator[OpenPage]:
-    """Opens the page from disk without a network; fails the test where it wrote an error to the console or
+def opened(browser: "Browser") -> Iterator[OpenPage]:
+    """Opens a page from disk without a network; fails the test where it wrote an error to the console or
     asked for anything but itself."""
     troubles: list[str] = []
     contexts = []
 
     def open_page(
-        hash_text: str = "",
-        width: int = WIDE,
-        scheme: str = "light",
-        at: datetime = VIEWED,
-        file: Path = page_file,
-    ) -> Page:
+        file: Path, hash_text: str = "", width: int = WIDE, scheme: str = "light", at: datetime = VIEWED
+    ) -> "Page":
         context = browser.new_context(
             viewport={"width": width, "height": 900},
             color_scheme="dark" if scheme == "dark" else "light",
@@ -82,9 +88,8 @@ def opened(browser: Browser, page_file: Path) -> Iterator[OpenPage]:
         page.clock.set_fixed_time(at)
         page.on("console", lambda said: troubles.append(said.text))
         page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on(
-            "request", lambda asked: troubles.append(asked.url) if is_elsewhere(asked.url, file) else None
-        )
+        ours = (file.as_uri(), "data:")
+        page.on("request", lambda asked: None if asked.url.startswith(ours) else troubles.append(asked.url))
         page.goto(f"{file.as_uri()}{hash_text}")
         page.wait_for_selector("html[data-ready]")
         return page
@@ -93,7 +98,3 @@ def opened(browser: Browser, page_file: Path) -> Iterator[OpenPage]:
     for context in contexts:
         context.close()
     assert not troubles
-
-
-def is_elsewhere(url: str, file: Path) -> bool:
-    return not url.startswith((file.as_uri(), "data:"))

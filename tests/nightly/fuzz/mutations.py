@@ -8,28 +8,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
 from random import Random
 from typing import Any
 
@@ -330,117 +308,9 @@ def other_types(value: Any, dice: Random) -> Any:
 
 def _containers(value: Any, kind: type) -> list[Any]:
     """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
+    return [
+        node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)
+    ]
 
 
 @_in_json

@@ -23,13 +23,9 @@ from tests.conftest import PAGES, with_plans
 from tests.pages_server import PagesServer
 
 COMPOSE = Path(__file__).parents[3] / "deploy" / "compose"
-BY_HAND = "GPUFARE_TEST_CODE_SERVER"
 SOURCE = "runpod"
 
 
-@pytest.mark.skipif(
-    not os.environ.get(BY_HAND), reason=f"four processes and a minute of processor time: set {BY_HAND}=1"
-)
 def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home, postgres: str) -> None:
     home = with_plans(tmp_path / "home", sample_home)
     instance_folder = tmp_path / "dagster"
@@ -52,7 +48,10 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
         stack.enter_context(running(server, environment))
         wait_for(lambda: listens(port), 60)
         stack.enter_context(running(["dagster-daemon", "run", "-w", str(workspace)], environment))
-        instance = stack.enter_context(opened(instance_folder, environment))
+        patch = stack.enter_context(pytest.MonkeyPatch.context())
+        for name in ("DAGSTER_POSTGRES_URL", "DAGSTER_LOGS"):
+            patch.setenv(name, environment[name])
+        instance = stack.enter_context(dg.DagsterInstance.from_config(str(instance_folder)))
         today = {"dagster/partition": datetime.now(UTC).date().isoformat()}
         launch("capture", workspace, environment, today)
         finished(instance, "capture", 120)
@@ -98,15 +97,6 @@ def running(command: list[str], environment: dict[str, str]) -> Iterator[None]:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # with its runs, which would go on
         process.wait()
-
-
-@contextmanager
-def opened(folder: Path, environment: dict[str, str]) -> Iterator[dg.DagsterInstance]:
-    with pytest.MonkeyPatch.context() as patch:
-        for name in ("DAGSTER_POSTGRES_URL", "DAGSTER_LOGS"):
-            patch.setenv(name, environment[name])
-        with dg.DagsterInstance.from_config(str(folder)) as instance:
-            yield instance
 
 
 def launch(

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.request import Request, urlopen
 
 import duckdb
@@ -31,6 +32,7 @@ from pipeline.warehouse.publish import publish
 from tests.conftest import gpufare, gpufare_process, with_plans
 
 DAY = date(2026, 8, 22)
+ATTEMPT = "%Y%m%dT%H%M%S.%fZ"
 (RATES_SOURCE,) = (name for name, config in configs().items() if config.kind == "exchange_rates")
 
 
@@ -61,12 +63,12 @@ def read_again(home: Home, source: str, day: date = DAY) -> None:
     Records(home).write_accepted(day, source, Records(home).offers(source, day)[1:])
 
 
-def asked_again(home: Home, source: str, *, accepted: bool = True) -> None:
+def asked_again(home: Home, source: str) -> None:
     """Another attempt, an hour after the newest one."""
     row = Records(home).outcome(source, DAY)
     assert row is not None
-    later = datetime.strptime(row["attempt"], "%Y%m%dT%H%M%S.%fZ") + timedelta(hours=1)
-    changed = {"attempt": later.strftime("%Y%m%dT%H%M%S.%fZ"), "warnings": (), "accepted": accepted}
+    later = datetime.strptime(row["attempt"], ATTEMPT) + timedelta(hours=1)
+    changed = {"attempt": later.strftime(ATTEMPT), "warnings": ()}
     Records(home).write_outcome(TypeAdapter(Outcome).validate_python(row | changed))
 
 
@@ -80,13 +82,7 @@ def exchanged(direction: str, home: Home) -> tuple[int, int, int]:
     return moved, same, newer
 
 
-def push(home: Home) -> tuple[int, int, int]:
-    return exchanged("push", home)
-
-
-def pull(home: Home) -> tuple[int, int, int]:
-    return exchanged("pull", home)
-
+push, pull = partial(exchanged, "push"), partial(exchanged, "pull")
 
 BEGIN = """
 import json, sys, time
@@ -165,7 +161,6 @@ def test_the_days_of_a_damaged_month_are_skipped_by_name(home: Home, lake: str) 
         assert "is damaged" in run.stderr
 
 
-@pytest.mark.slow
 def test_tables_built_from_the_lake_are_those_built_from_the_files(
     sample_home: Home, tmp_path: Path, lake: str
 ) -> None:
@@ -201,21 +196,15 @@ NEXT_ATTEMPT = Content(["offers", "outcomes"], "20260822T070000.000000Z", "c")
 FAILED = Content(["outcomes"], "20260822T080000.000000Z", "d")
 
 
-@pytest.mark.parametrize(
-    ("here", "there", "here_stands"),
-    [
-        (OLD, None, True),
-        (OLD, OLD, False),
-        (NEW, OLD, True),  # read again here
-        (OLD, NEW, False),  # read again elsewhere
-        (NEXT_ATTEMPT, NEW, True),
-        (NEW, NEXT_ATTEMPT, False),
-        (FAILED, OLD, False),  # a failure takes no prices away
-        (OLD, FAILED, True),
-    ],
-)
-def test_the_content_that_wins(here: Content, there: Content | None, here_stands: bool) -> None:
-    assert stands(here, there) == here_stands
+def test_the_content_that_wins() -> None:
+    assert stands(OLD, None)
+    assert not stands(OLD, OLD)
+    assert stands(NEW, OLD)  # read again here
+    assert not stands(OLD, NEW)  # read again elsewhere
+    assert stands(NEXT_ATTEMPT, NEW)
+    assert not stands(NEW, NEXT_ATTEMPT)
+    assert not stands(FAILED, OLD)  # a failure takes no prices away
+    assert stands(OLD, FAILED)
 
 
 # ------------------------------------------------------------------ several machines at a time
@@ -243,22 +232,20 @@ print(json.dumps(verdicts))
 
 
 @contextmanager
-def readers(folder: Path, stop: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two processes that pull everything again and again until the file ``stop`` is there."""
-    commands = [with_extensions(READER, folder / f"{number}", stop) for number in range(2)]
+def readers(folder: Path, stop: Path) -> Iterator[list[IO[str]]]:
+    """What two processes say that pull everything again and again until the file ``stop`` is there."""
     with ExitStack() as stack:
-        processes = [
-            stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
-            for command in commands
-        ]
-        for process in processes:
+        said = []
+        for number in range(2):
+            command = with_extensions(READER, folder / f"{number}", stop)
+            process = stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
             stack.callback(process.kill)
             assert process.stdout is not None
             assert process.stdout.readline() == "reads\n"
-        yield processes
+            said.append(process.stdout)
+        yield said
 
 
-@pytest.mark.slow
 def test_four_writers_and_readers_that_see_whole_days(home: Home, tmp_path: Path, lake: str) -> None:
     sources, rounds = market(home, sellers=4, days=1), 3
     push(home)
@@ -270,11 +257,11 @@ def test_four_writers_and_readers_that_see_whole_days(home: Home, tmp_path: Path
         return json.loads(run.stdout)
 
     stop = tmp_path / "stop"
-    with readers(tmp_path / "read", stop) as processes:
+    with readers(tmp_path / "read", stop) as outputs:
         with ThreadPoolExecutor(4) as writers:
             verdicts = list(writers.map(write, sources))
         stop.touch()
-        seen = [json.loads(process.stdout.read()) for process in processes if process.stdout]
+        seen = [json.loads(output.read()) for output in outputs]
     assert verdicts == [["moved"] * rounds] * 4
     assert [each["torn"] for each in seen] == [[], []]
     assert all(each["polls"] > 1 for each in seen)
@@ -371,22 +358,18 @@ def test_names_that_would_be_paths_are_not_written(home: Home, tmp_path: Path) -
 # ------------------------------------------------------------------ errors, and what they do not show
 
 
-@pytest.mark.parametrize(
-    ("address", "catalogue", "password"),
-    [
-        ("/shared/lake.ducklake", "/shared/lake.ducklake", ""),
-        ("postgresql://me:geheim@db:5432/x", "postgres:postgresql://me@db:5432/x", "geheim"),
-        ("postgres://me@db/x?sslmode=require", "postgres:postgres://me@db/x?sslmode=require", ""),
-        ("postgresql://me:gehe%2Fim%40@[::1]/x", "postgres:postgresql://me@[::1]/x", "gehe/im@"),
-    ],
-)
-def test_the_password_is_taken_out_of_the_address(address: str, catalogue: str, password: str) -> None:
-    assert catalogue_and_password({LAKE_VARIABLE: address}) == (catalogue, password)
+def test_the_password_is_taken_out_of_the_address() -> None:
+    addresses = {
+        "/shared/lake.ducklake": ("/shared/lake.ducklake", ""),
+        "postgresql://me:geheim@db:5432/x": ("postgres:postgresql://me@db:5432/x", "geheim"),
+        "postgres://me@db/x?sslmode=require": ("postgres:postgres://me@db/x?sslmode=require", ""),
+        "postgresql://me:gehe%2Fim%40@[::1]/x": ("postgres:postgresql://me@[::1]/x", "gehe/im@"),
+    }
+    assert {text: catalogue_and_password({LAKE_VARIABLE: text}) for text in addresses} == addresses
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
+def test_an_address_that_is_malformed_is_refused_without_showing_it() -> None:
+    for address in (
         "",
         "lake.ducklake",
         "redis://:geheim@db/0",
@@ -395,25 +378,23 @@ def test_the_password_is_taken_out_of_the_address(address: str, catalogue: str, 
         "postgresql://me:ge@heim@db/x",
         "postgresql://me@db/x?password=geheim",
         "host=db password=geheim",
-    ],
-)
-def test_an_address_that_is_malformed_is_refused_without_showing_it(address: str) -> None:
-    with pytest.raises(LakeError, match=f"set {LAKE_VARIABLE} to the catalogue") as refused:
-        catalogue_and_password({LAKE_VARIABLE: address})
-    assert "heim" not in str(refused.value)
+    ):
+        with pytest.raises(LakeError, match=f"set {LAKE_VARIABLE} to the catalogue") as refused:
+            catalogue_and_password({LAKE_VARIABLE: address})
+        assert "heim" not in str(refused.value)
 
 
 @pytest.mark.usefixtures("extensions")
-@pytest.mark.parametrize("address", ["127.0.0.1:9", "127.0.0.1:nine"])
 def test_a_database_that_cannot_be_reached_is_named_without_its_password(
-    home: Home, monkeypatch: pytest.MonkeyPatch, address: str
+    home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(LAKE_VARIABLE, f"postgresql://me:geheim@{address}/lake")
-    run = gpufare_process("lake", "push", home=home)
-    assert run.returncode == 1
-    assert "the lake cannot be used" in run.stderr
-    assert address in run.stderr
-    assert "geheim" not in run.stderr
+    for address in ("127.0.0.1:9", "127.0.0.1:nine"):
+        monkeypatch.setenv(LAKE_VARIABLE, f"postgresql://me:geheim@{address}/lake")
+        run = gpufare_process("lake", "push", home=home)
+        assert run.returncode == 1
+        assert "the lake cannot be used" in run.stderr
+        assert address in run.stderr
+        assert "geheim" not in run.stderr
 
 
 def test_no_process_has_the_password_among_its_arguments(

@@ -28,39 +28,18 @@ from pipeline.gpus.catalogue import cards
 ROOT = Path(__file__).parents[3]
 
 BOUNDS_COLUMNS = (
-    "source",
-    "gpu_id",
-    "price_kind",
-    "low_usd_per_gpu_hour",
-    "high_usd_per_gpu_hour",
-    "prices",
-    "sources",
-    "first_day",
-    "last_day",
-    "evidence",
-)
+    "source", "gpu_id", "price_kind", "low_usd_per_gpu_hour", "high_usd_per_gpu_hour", "prices", "sources",
+    "first_day", "last_day", "evidence",
+)  # fmt: skip
 """The columns of catalog/gpu_price_bounds.csv."""
 
-KINDS = {
-    "on_demand": "on_demand",
-    "on_demand_community": "on_demand",
-    "on_demand_secure": "on_demand",
-    "on_demand_prototyping": "on_demand",
-    "on_demand_production": "on_demand",
-    "on_demand_vm": "on_demand",
-    "on_demand_bare_metal": "on_demand",
-    "marketplace_offer_on_demand": "on_demand",
-    "spot": "spot",
-    "preemptible": "spot",
-    "spot_community": "spot",
-    "spot_secure": "spot",
-    "reserved_6mo": "reserved",
-    "reserved_12mo": "reserved",
-    "reserved_1yr": "reserved",
-    "reserved_3yr": "reserved",
-    "committed_1yr": "reserved",
-    "committed_3yr": "reserved",
+_TEXTS = {
+    "on_demand": "on_demand on_demand_community on_demand_secure on_demand_prototyping on_demand_production "
+    "on_demand_vm on_demand_bare_metal marketplace_offer_on_demand",
+    "spot": "spot preemptible spot_community spot_secure",
+    "reserved": "reserved_6mo reserved_12mo reserved_1yr reserved_3yr committed_1yr committed_3yr",
 }
+KINDS = {text: kind for kind, texts in _TEXTS.items() for text in texts.split()}
 """Price kinds of the facts that are one of ours. Minima, medians and averages over a market, and prices of a
 GPU without its machine, are none."""
 
@@ -69,11 +48,8 @@ TERM_DAYS = {"6mo": 180, "12mo": 365, "1yr": 365, "3yr": 1095}
 TIERS = ("community", "secure", "prototyping", "production", "vm", "bare_metal")
 
 SOURCES = {
-    "vast.ai": "vast",
-    "oracle oci": "oci",
-    "thunder compute": "thundercompute",
-    "linode/akamai": "linode",
-}
+    "vast.ai": "vast", "oracle oci": "oci", "thunder compute": "thundercompute", "linode/akamai": "linode",
+}  # fmt: skip
 """Providers that the facts name otherwise than our catalogue."""
 
 SERVERLESS = frozenset({"modal", "replicate", "baseten"})
@@ -156,23 +132,19 @@ def _region(origin: str) -> str | None:
 
 @cache
 def _our_names() -> dict[str, str]:
-    return (
-        {config.provider.lower(): name for name, config in configs().items()}
-        | SOURCES
-        | {name: name for name in configs()}
-    )
+    ours = {config.provider.lower(): name for name, config in configs().items()}
+    return ours | SOURCES | {name: name for name in configs()}
 
 
 @cache
 def _gpu_id(label: str, source: str, count: float) -> str | None:
     outside, inside = re.sub(r"\s*\(.*\)", "", label), re.sub(r".*\((.*)\).*", r"\1", label)
-    for text, kind in (
+    asked = (
         (label, "gpu_name"),
         (outside, "gpu_name"),
-        (label, "instance_type"),
-        (inside, "instance_type"),
-        (outside, "instance_type"),
-    ):
+        *((t, "instance_type") for t in (label, inside, outside)),
+    )
+    for text, kind in asked:
         found = identify(text, provider=source, kind=kind, context={}, gpu_count=count)
         if found.status == "matched":
             return found.gpu_id

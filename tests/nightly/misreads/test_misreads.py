@@ -1,20 +1,13 @@
 """No misread of one source reaches a ranking on the second day; on the first, only those named here."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import timedelta
-from pathlib import Path
 
 import pytest
 
-from pipeline.catalog.source_config import source_config
-from pipeline.contracts.outcome import Outcome, SourceResult
-from pipeline.gates.judge import judge
 from pipeline.home.paths import Home
-from pipeline.offers.build import build_offers
-from pipeline.record.records import Records
 from tests.nightly.misreads.misreads import MISREADS
-from tests.nightly.misreads.world import FIRST_DAY, World
+from tests.nightly.misreads.trial import counts
+from tests.nightly.misreads.world import World
 
 NAMED = {
     "stale page of three months ago": (
@@ -29,11 +22,6 @@ MAX_NAMED = 2
 
 MAX_FALSE_ALARMS = 0.01
 """Largest share of good offers that may be stopped."""
-
-FIRST = (True,)
-FIRST_AND_SECOND = (True, True)
-AFTER_A_GOOD_DAY = (False, True)
-TWICE_AFTER_A_GOOD_DAY = (False, True, True)
 
 
 @pytest.fixture(scope="module")
@@ -52,43 +40,25 @@ def test_at_most_two_of_twenty_six_misreads_pass() -> None:
     assert NAMED.keys() <= MISREADS.keys()
 
 
-@pytest.mark.parametrize("days", [FIRST, FIRST_AND_SECOND], ids=["first day", "first and second day"])
+@pytest.mark.parametrize("days", [(True,), (True, True)], ids=["first day", "first and second day"])
 def test_only_the_named_misreads_reach_a_ranking_at_first(days: Sequence[bool], world: World) -> None:
     assert reaching(world, days) == NAMED.keys()
 
 
-@pytest.mark.parametrize(
-    "days", [AFTER_A_GOOD_DAY, TWICE_AFTER_A_GOOD_DAY], ids=["second day", "second and third day"]
-)
-@pytest.mark.slow
+@pytest.mark.parametrize("days", [(False, True), (False, True, True)], ids=["second day", "and third day"])
 def test_after_a_good_day_none_reaches_a_ranking_however_often_it_is_repeated(
     days: Sequence[bool], world: World
 ) -> None:
     assert reaching(world, days) == set()
 
 
-def test_a_source_that_trebles_its_offers_is_refused(world: World, tmp_path: Path) -> None:
-    """By the numbers of earlier attempts in the record."""
-    home, days = Home(tmp_path), [FIRST_DAY + timedelta(days=number) for number in (0, 1)]
-    answers, rows = world.clean("linode")
-    config, records = source_config("linode"), Records(home)
-    few = build_offers(rows, config)
-    records.write_accepted(days[0], "linode", few.offers)
-    outcome = Outcome(
-        day=days[0],
-        source="linode",
-        attempt="",
-        status="captured",
-        result=SourceResult.FRESH,
-        accepted=True,
-        reason=None,
-        rows=len(few.offers),
-    )
-    records.write_outcome(outcome)
-    many = replace(few, offers=[each for each in few.offers for _ in range(6)])
-    assert judge(few, answers, config, days[1], records)[1].accepted
-    reason = judge(many, answers, config, days[1], records)[1].reason
-    assert reason == f"{6 * len(few.offers)} offers where the last 1 accepted readings had {len(few.offers)}"
+def test_prices_off_by_ten_reach_a_ranking_of_no_source(world: World) -> None:
+    """docs/explanation/price-gates.md has the counts of all kinds of defect."""
+    found = counts(world, ["divided by ten", "x10"], labels=1)
+    assert found.keys() == {"all prices divided by ten", "one card x10"}
+    assert found["all prices divided by ten"]["cases"] == len(world.sources())
+    assert found["all prices divided by ten"]["first day"] == 0
+    assert [defect for defect, count in found.items() if count["after a good day"]] == []
 
 
 def test_every_source_read_well_is_ranked_as_before(world: World) -> None:
@@ -96,4 +66,3 @@ def test_every_source_read_well_is_ranked_as_before(world: World) -> None:
     first = world.false_alarms()
     assert first.offers > 400
     assert first.share <= MAX_FALSE_ALARMS, first
-    print(f"\n{first}")

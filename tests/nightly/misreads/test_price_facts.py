@@ -91,13 +91,14 @@ def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[
     return screened.offers, counts
 
 
-def test_the_bounds_are_those_of_the_facts() -> None:
+def test_the_bounds_and_the_largest_inversion_are_those_of_the_facts() -> None:
     """python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
     assert FACTS is not None
     assert catalog_rows("gpu_price_bounds.csv") == bounds(read_facts(FACTS))
+    assert max_inversion(read_facts(FACTS)) == THRESHOLDS.max_inversion
 
 
-def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.CaptureFixture[str]) -> None:
+def test_good_offers_of_real_days_pass(facts: Sequence[Fact]) -> None:
     counts: Counter[str] = Counter()
     for day, sources in by_day(facts).items():
         published = []
@@ -107,8 +108,6 @@ def test_good_offers_of_real_days_pass(facts: Sequence[Fact], capsys: pytest.Cap
             published += kept
         counts += not_ranked(published, day)
     alarms = FalseAlarms(len(facts), counts)
-    with capsys.disabled():
-        print(f"\nreal days: {alarms}")
     assert alarms.share <= MAX_FALSE_ALARMS, alarms
 
 
@@ -126,7 +125,7 @@ KNOWN: Mapping[str, Known] = {
 
 @pytest.mark.parametrize("known", KNOWN)
 def test_good_offers_pass_without_their_own_facts(
-    known: str, facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    known: str, facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counts: Counter[str] = Counter()
     for day, sources in by_day(facts).items():
@@ -134,8 +133,6 @@ def test_good_offers_pass_without_their_own_facts(
             know_only(known, source, day, monkeypatch)
             counts += first_reading(offers, source, day)[1]
     alarms = FalseAlarms(len(facts), counts)
-    with capsys.disabled():
-        print(f"\nreal days, by {known} only: {alarms}")
     limit = MAX_FALSE_ALARMS_AT_THE_START if known == "earlier days" else MAX_FALSE_ALARMS
     assert alarms.share <= limit, alarms
 
@@ -148,11 +145,6 @@ def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
     changed = THRESHOLDS.model_copy(update={"max_inversion": max_inversion(kept)})
     monkeypatch.setattr(contradictions, "THRESHOLDS", changed)
-
-
-def test_the_largest_inversion_is_that_of_the_facts() -> None:
-    assert FACTS is not None
-    assert max_inversion(read_facts(FACTS)) == THRESHOLDS.max_inversion
 
 
 def _apart(one: str, other: str) -> bool:

@@ -8,13 +8,13 @@ the defects whose name contains it.
 
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pipeline.contracts.listing import Listing
 from pipeline.home.paths import Home
-from pipeline.refresh.refresh import refresh
-from tests.conftest import PAGES
+from tests.homes import make_sample_home
 from tests.nightly.misreads.misreads import (
     Misread,
     at_the_price_of,
@@ -24,18 +24,15 @@ from tests.nightly.misreads.misreads import (
     spot,
     times,
 )
-from tests.nightly.misreads.world import FIRST_DAY, World
-from tests.pages_server import PagesServer
-
-MAX_LABELS = 6
+from tests.nightly.misreads.world import World
 
 DAYS = {"first day": (True,), "after a good day": (False, True)}
 
 FACTORS = {"halved": "0.5", "quartered": "0.25", "x4": "4", "x10": "10"}
 
 
-def cases(source: str, listings: Sequence[Listing]) -> Iterator[tuple[str, Misread]]:
-    """Each defect that the source's listings can have."""
+def cases(source: str, listings: Sequence[Listing], labels: int) -> Iterator[tuple[str, Misread]]:
+    """Each defect that the source's listings can have, those of one card for a number of labels."""
     yield "all prices divided by ten", Misread(source, times("0.1"))
     for factor in ("0.855", "1.17"):
         yield "all prices times 0.855 or 1.17, no currency mark on the page", Misread(source, times(factor))
@@ -45,30 +42,34 @@ def cases(source: str, listings: Sequence[Listing]) -> Iterator[tuple[str, Misre
         yield "spot price as on-demand", Misread(source, spot_for_all)
         unmarked = each(lambda _: {"price_kind": "on_demand"}, kind="spot")
         yield "missing spot mark", Misread(source, unmarked)
-    for label in list(dict.fromkeys(row.raw_label for row in listings))[:MAX_LABELS]:
+    for label in list(dict.fromkeys(row.raw_label for row in listings))[:labels]:
         for name, factor in FACTORS.items():
             yield f"one card {name}", Misread(source, times(factor, label=label))
+
+
+def counts(world: World, names: Sequence[str], labels: int = 6) -> dict[str, Counter[str]]:
+    """Of each defect whose name contains one of ``names``, the number of cases and of those that reach a
+    ranking, by when it began."""
+    found: dict[str, Counter[str]] = {}
+    for source in world.sources():
+        for defect, misread in cases(source, listings_of(world.clean(source)[1]), labels):
+            if any(name in defect for name in names):
+                reach = {when: bool(world.with_misread(misread, days).wrong) for when, days in DAYS.items()}
+                found.setdefault(defect, Counter()).update({"cases": 1, **reach})
+                if reach["after a good day"]:
+                    print(source, defect, file=sys.stderr)
+    return found
 
 
 def main(name: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         sample = Home(Path(folder) / "sample")
-        with PagesServer(PAGES) as server:
-            refresh(sample, day=FIRST_DAY, pages=server.base_url, environment={})
-        world = World(sample, Path(folder) / "world")
-        counts: dict[str, list[int]] = {}
-        sources = sorted(path.parent.name for path in sample.offers.glob(f"*/{FIRST_DAY}.parquet"))
-        for source in sources:
-            for defect, misread in cases(source, listings_of(world.clean(source)[1])):
-                if name in defect:
-                    found = [bool(world.with_misread(misread, days).wrong) for days in DAYS.values()]
-                    row = counts.setdefault(defect, [0, *(0 for _ in DAYS)])
-                    counts[defect] = [row[0] + 1, *map(sum, zip(row[1:], found, strict=True))]
-                    if found[-1]:
-                        print(source, defect, found, file=sys.stderr)
-    print(f"| defect | cases | {' | '.join(DAYS)} |\n|{'---|' * (len(DAYS) + 2)}")
-    for defect, row in counts.items():
-        print(f"| {defect} | {' | '.join(map(str, row))} |")
+        make_sample_home(sample.root)
+        found = counts(World(sample, Path(folder) / "world"), [name])
+    columns = ("cases", *DAYS)
+    print(f"| defect | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
+    for defect, row in found.items():
+        print(f"| {defect} | {' | '.join(str(row[column]) for column in columns)} |")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,10 @@ class World:
         self._truths: dict[str, Mapping[tuple[Any, ...], list[Decimal]]] = {}
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
 
+    def sources(self) -> list[str]:
+        """The sources with offers on the sample day."""
+        return sorted({month.source for month in months(self._sample, "offers")})
+
     def clean(self, source: str) -> tuple[list[Answer], list[Row]]:
         """The answers of a source, and what its reader yields for them."""
         if source not in self._read:

@@ -1,8 +1,8 @@
-"""`make stress`: every part, resumable, with its table in docs/explanation/stress.md.
+"""`make stress`: every part in full, on all cores; docs/explanation/stress.md describes them.
 
-make stress                     all parts, at most 60 minutes
+make stress                     all parts, and the fuzz
 make stress ONLY=kills,year     some of them
-make stress SEED=2              other random faults; the seed's folder under data/stress keeps its results
+make stress SEED=2              other random faults
 """
 
 import argparse
@@ -10,49 +10,25 @@ import os
 import sys
 from pathlib import Path
 
-from tests.nightly.stress import clock, damage, disk, kills, pages, readers, report, two_at_once, year
-from tests.nightly.stress.runner import run
+import pytest
 
-PARTS = (
-    kills.PART,
-    readers.PART,
-    disk.PART,
-    damage.PART,
-    two_at_once.PART,
-    clock.PART,
-    year.PART,
-    pages.PART,
-)
-ROOT = Path(__file__).parents[3]
+FUZZ = "fuzz"
 
 
 def main() -> int:
-    """Run the parts, write the table; 1 when there was a problem or the time was not enough."""
+    """Run the parts; 0 if nothing was wrong."""
+    here = Path(__file__).parent
+    parts = {path.stem.removeprefix("test_"): str(path) for path in here.glob("test_*.py")}
+    parts[FUZZ] = str(here.parent / FUZZ)
     parser = argparse.ArgumentParser(prog="make stress", description=__doc__)
-    parser.add_argument("--only", default="", help=f"of {', '.join(part.name for part in PARTS)}")
+    parser.add_argument("--only", default="", help=f"of {', '.join(sorted(parts))}")
     parser.add_argument("--seed", default="1")
-    parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args()
-    names = {part.name for part in PARTS}
-    chosen = set(options.only.replace(",", " ").split()) or names
-    if unknown := chosen - names:
-        parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(sorted(names))}")
-    folder = ROOT / "data" / "stress" / options.seed
-    whole = run(
-        [part for part in PARTS if part.name in chosen],
-        options.seed,
-        folder,
-        minutes=options.minutes,
-        workers=options.workers,
-        say=lambda line: print(line, flush=True),
-    )
-    text = report.table(PARTS, options.seed, folder)
-    report.write(ROOT / "docs" / "explanation" / "stress.md", text)
-    print(f"\n{text}")
-    if not whole:
-        print("\nThe time is used up; start it again to resume.")
-    return 0 if whole and "\nProblems:" not in text else 1
+    chosen = options.only.replace(",", " ").split() or list(parts)
+    if unknown := sorted(set(chosen) - set(parts)):
+        parser.error(f"no part {', '.join(unknown)}; there are {', '.join(sorted(parts))}")
+    os.environ |= {"STRESS_SEED": options.seed, "STRESS_ALL": "1"}
+    return int(pytest.main(["-n", "auto", "--dist", "worksteal", *(parts[part] for part in chosen)]))
 
 
 if __name__ == "__main__":

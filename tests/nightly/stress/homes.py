@@ -1,19 +1,18 @@
 """Homes to hurt: refreshed in processes of their own on made-up pages, and looked at from outside."""
 
-import json
 import logging
 import multiprocessing
 import os
 import shutil
 import signal
 import tempfile
-import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
@@ -26,72 +25,52 @@ from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.query import ask, reader
 from tests.homes import made_once, planned_home, small_catalogue
-from tests.nightly.stress.market import FIRST_DAY, PRICES, SOURCES, Market, key_of
-from tests.refresh.faulty_server import Fault, FaultyServer, Host
+from tests.nightly.stress.market import FIRST_DAY, PRICES, SOURCES, Market, Misread, key_of
+from tests.refresh.faulty_server import Fault, FaultyHandler, FaultyServer
+
+SEED = os.environ.get("STRESS_SEED", "night")
+ALL = "STRESS_ALL" in os.environ
+"""All units of every part, as `make stress` runs them; otherwise a few, which take some minutes."""
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.nightly.stress.homes"])
 
 LIMITS = Limits(
-    connect_seconds=10,
-    read_seconds=10,
-    response_seconds=20,
-    backoff_seconds=0.01,
-    backoff_max_seconds=0.05,
+    connect_seconds=10, read_seconds=10, response_seconds=20, backoff_seconds=0.01, backoff_max_seconds=0.05
 )
 CHILD_SECONDS = 300
 
 
-def use_catalogue(folder: Path) -> None:
-    """Let this process publish with another catalogue."""
-    paths.CATALOG_DIR = folder
+class CountingHandler(FaultyHandler):
+    """Counts the answers that were sent whole."""
+
+    server: "CountingServer"
+
+    def do_GET(self) -> None:
+        source = self.headers.get(SOURCE_HEADER, "")
+        if self.path == "/robots.txt":
+            if source in self.server.robots_down:
+                self.say(503)
+            else:
+                self.say_page()
+            return
+        super().do_GET()
+        if source not in self.server.faults:
+            self.server.served[source] += 1
+
+    do_POST = do_GET
 
 
 class CountingServer(FaultyServer):
-    """Serves pages, and counts the answers that it has sent whole, by source. ``robots`` are sources whose
-    robots.txt is unreachable."""
+    """Serves pages, and counts the answers in ``served``. ``robots`` are sources whose robots.txt is
+    unreachable."""
 
-    def __init__(
-        self, directory: Path, faults: dict[str, Fault] | None = None, robots: Sequence[str] = ()
-    ) -> None:
+    handler = CountingHandler
+
+    def __init__(self, directory: Path, faults: dict[str, Fault], robots: Sequence[str]) -> None:
         self.served: Counter[str] = Counter()
         self.robots_down = frozenset(robots)
-        super().__init__(directory, faults or {})
-
-    def _handler(self) -> type[Any]:
-        server, plain = self, super()._handler()
-
-        class Handler(plain):  # type: ignore[valid-type,misc]
-            def do_GET(self) -> None:
-                source = self.headers.get(SOURCE_HEADER, "")
-                if self.path == "/robots.txt":
-                    if source in server.robots_down:
-                        Host.say(self, 503)  # type: ignore[arg-type]
-                        return
-                    super().do_GET()
-                    return
-                super().do_GET()
-                if source not in server._faults:
-                    server.served[source] += 1
-
-            do_POST = do_GET
-
-        return Handler
-
-
-@dataclass(frozen=True)
-class Task:
-    """A refresh to be made in a separate process."""
-
-    catalogue: Path
-    home: Path
-    url: str
-    day: date | None
-    now: datetime | None
-    answer: Path
-    sources: tuple[str, ...] = SOURCES
-    file_bytes: int | None = None
-    """The largest file that the process may write; None for no limit."""
+        super().__init__(directory, faults)
 
 
 def noon(day: date) -> datetime:
@@ -99,40 +78,50 @@ def noon(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
 
 
-def _refresh(task: Task) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+@dataclass(frozen=True)
+class Answer:
+    """What a refresh in another process came to. ``said`` are its lines, its refusal or its traceback."""
+
+    published: date | None = None
+    accepted: frozenset[str] = frozenset()
+    said: str = ""
+    crashed: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A refresh to be made in a separate process, as of noon of a day; ``file_bytes`` is the largest file
+    that it may write, None for no limit."""
+
+    catalogue: Path
+    home: Path
+    url: str
+    day: date
+    file_bytes: int | None = None
+
+
+def _run(task: Task, sender: Connection) -> None:
     logging.disable(logging.CRITICAL)  # incidents are read from the home, not from this terminal
-    use_catalogue(task.catalogue)
+    paths.CATALOG_DIR = task.catalogue
     if task.file_bytes is not None:
         import resource
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (task.file_bytes, task.file_bytes))
-    answer: dict[str, Any] = {}
     try:
-        report = refresh(
-            Home(task.home),
-            day=task.day,
-            sources=task.sources,
-            pages=task.url,
-            environment={},
-            now=task.now,
-            limits=LIMITS,
-        )
-        answer = {
-            "published": str(report.published_day) if report.published else None,
-            "lines": [*report.lines(), *filter(None, [report.failure()])],
-            "accepted": sorted(o.source for o in report.outcomes if o.accepted),
-        }
+        sender.send(refreshed(Home(task.home), task.url, task.day))
     except GpufareError as error:
-        answer = {"refused": str(error), "published": None}
+        sender.send(Answer(said=str(error)))
     except BaseException:
-        answer = {"crash": traceback.format_exc(), "published": None}
-    if task.file_bytes is None:
-        task.answer.write_text(json.dumps(answer), encoding="utf-8")
-    else:
-        print(json.dumps(answer))
-        task.answer.write_text(json.dumps(answer)[: task.file_bytes], encoding="utf-8")
+        sender.send(Answer(said=traceback.format_exc(), crashed=True))
+
+
+def refreshed(home: Home, url: str, day: date) -> Answer:
+    """Refresh a home in this process."""
+    report = refresh(home, day=day, sources=SOURCES, pages=url, environment={}, now=noon(day), limits=LIMITS)
+    said = "\n".join([*report.lines(), *filter(None, [report.failure()])])
+    accepted = frozenset(outcome.source for outcome in report.outcomes if outcome.accepted)
+    return Answer(report.published_day if report.published else None, accepted, said)
 
 
 @dataclass
@@ -140,40 +129,31 @@ class Child:
     """A refresh under way."""
 
     process: BaseProcess
-    task: Task
+    receiver: Connection
 
     def kill(self) -> bool:
         """kill -9. Whether it was still running."""
         running = self.process.is_alive()
-        if running and self.process.pid:
-            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.join()
         return running
 
-    def wait(self) -> dict[str, Any]:
-        """Return the refresh's report."""
-        self.process.join(CHILD_SECONDS)
-        if self.process.is_alive():
-            self.kill()
-            return {"crash": f"still running after {CHILD_SECONDS} s", "published": None}
-        if not self.task.answer.exists():
-            return {"crash": f"ended with {self.process.exitcode}", "published": None}
-        answer: dict[str, Any] = json.loads(self.task.answer.read_text(encoding="utf-8"))
-        self.task.answer.unlink()
+    def wait(self) -> Answer:
+        """Wait for the end."""
+        try:
+            if not self.receiver.poll(CHILD_SECONDS):
+                self.kill()
+                return Answer(said=f"still running after {CHILD_SECONDS} s", crashed=True)
+            answer: Answer = self.receiver.recv()
+        except EOFError:
+            answer = Answer(said="ended without an answer", crashed=True)
+        self.process.join()
         return answer
-
-
-def start(task: Task) -> Child:
-    """Start a refresh in a separate process."""
-    process = PROCESSES.Process(target=_refresh, args=(task,))
-    process.start()
-    return Child(process, task)
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A folder to work in: made-up pages, homes, and the small catalogue. ``shared`` is for all labs of a
-    seed."""
+    """A folder to work in: made-up pages, homes, and the small catalogue. ``shared`` is for all labs."""
 
     folder: Path
     shared: Path
@@ -187,44 +167,53 @@ class Lab:
     def home(self, name: str, days: int = 1) -> Home:
         """A home that was refreshed on the first ``days`` days; its plans are computed."""
         root = self.folder / name
-        shutil.rmtree(root, ignore_errors=True)
         if days == 0:
             return planned_home(self.shared, root)
 
         def live(new: Path) -> None:
-            before = Lab(self.shared, self.shared, self.market).home(new.name, days - 1)
-            answer = Lab(self.shared, self.shared, self.market).refresh(
-                before, FIRST_DAY + timedelta(days=days - 1)
-            )
-            if not answer["published"]:
-                raise RuntimeError(f"a day without any harm was not published: {answer}")
+            lab = Lab(self.shared, self.shared, self.market)
+            answer = lab.refresh(lab.home(new.name, days - 1), FIRST_DAY + timedelta(days=days - 1))
+            assert answer.published, f"a day without any harm was not published: {answer.said}"
 
-        shutil.copytree(made_once(self.shared / f"home-of-{days}-days", live), root)
+        shutil.copytree(made_once(self.shared / f"home-of-{days}-days-{self.market.seed}", live), root)
         return Home(root)
 
     @contextmanager
-    def serving(self, day: date, **faults: Any) -> Iterator[CountingServer]:
+    def serving(
+        self,
+        day: date,
+        faults: dict[str, Fault] | None = None,
+        robots: Sequence[str] = (),
+        misread: dict[str, Misread] | None = None,
+    ) -> Iterator[CountingServer]:
         """A server with the pages of a day."""
-        misread = faults.pop("misread", None)
         with tempfile.TemporaryDirectory(dir=self.folder) as pages:
             self.market.write(Path(pages), day, misread)
-            with CountingServer(Path(pages), **faults) as server:
+            with CountingServer(Path(pages), faults or {}, robots) as server:
                 yield server
 
-    def start(self, home: Home, server: CountingServer | str, day: date | None, **options: Any) -> Child:
-        """Start a refresh of a home as of noon of ``day``."""
-        url = server if isinstance(server, str) else server.base_url
-        answer = self.folder / f"answer-{os.getpid()}-{time.monotonic_ns()}.json"
-        options = {"now": noon(day) if day else None} | options
-        return start(Task(self.catalogue, home.root, url, day, answer=answer, **options))
+    def start(self, home: Home, server: CountingServer, day: date, file_bytes: int | None = None) -> Child:
+        """Start a refresh of a home."""
+        receiver, sender = PROCESSES.Pipe(duplex=False)
+        task = Task(self.catalogue, home.root, server.base_url, day, file_bytes)
+        process = PROCESSES.Process(target=_run, args=(task, sender))
+        process.start()
+        sender.close()
+        return Child(process, receiver)
 
-    def refresh(self, home: Home, day: date, **faults: Any) -> dict[str, Any]:
+    def refresh(self, home: Home, day: date) -> Answer:
         """Refresh a home with the pages of a day, in a separate process, and wait for it."""
-        with self.serving(day, **faults) as server:
+        with self.serving(day) as server:
             return self.start(home, server, day).wait()
 
 
 # ------------------------------------------------------------------ looking at a home
+
+
+def problems_of(lab: Lab, home: Home, day: date) -> list[str]:
+    """What is wrong with a home on a day: its published file, the day's prices, or files that are left."""
+    left = [f"litter is left: {name}" for name in litter(home)]
+    return published_problems(home, [day]) + price_problems(home, lab.market, day) + left
 
 
 def published_problems(home: Home, days: Sequence[date]) -> list[str]:
@@ -238,6 +227,22 @@ def published_problems(home: Home, days: Sequence[date]) -> list[str]:
         return [f"the published file cannot be read: {error}"]
     problems = [] if day in days else [f"published as of {day}, not {' or '.join(map(str, days))}"]
     return problems + ([] if ranked else [f"nothing is ranked as of {day}"])
+
+
+def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
+    """Return the offers of a day that differ from its true prices. Held ones may be missing."""
+    truth, problems = market.truth(day), []
+    found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
+    refused = "FROM main.rejects JOIN main.reject_reasons USING (reason) WHERE held"
+    held = Counter(row["source"] for row in rows(home, f"{refused} AND day = DATE '{day}'"))
+    for source in sources:
+        offers = {key_of(source, row): row["native_price"] for row in found if row["source"] == source}
+        wrong = {key for key, price in offers.items() if truth[source].get(key) != price}
+        missing = truth[source].keys() - offers.keys()
+        if wrong or len(missing) > held[source]:
+            example = f", such as {sorted(wrong or missing)[0]}"
+            problems.append(f"{source} on {day}: {len(wrong)} wrong, {len(missing)} missing{example}")
+    return problems
 
 
 def litter(home: Home) -> list[str]:
@@ -264,29 +269,3 @@ def rows(home: Home, query: str) -> list[dict[str, Any]]:
     """Rows of the published file."""
     with reader(home.published) as connection:
         return list(ask(connection, query).dicts())
-
-
-def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
-    """Return the offers of a day that differ from its true prices. Held ones may be missing."""
-    truth, problems = market.truth(day), []
-    found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
-    held = Counter(
-        row["source"]
-        for row in rows(
-            home,
-            f"FROM main.rejects JOIN main.reject_reasons USING (reason) WHERE held AND day = DATE '{day}'",
-        )
-    )
-    for source in sources:
-        offers = {key_of(source, row): row["native_price"] for row in found if row["source"] == source}
-        wrong = {key for key, price in offers.items() if truth[source].get(key) != price}
-        missing = truth[source].keys() - offers.keys()
-        if wrong or len(missing) > held[source]:
-            example = f", such as {sorted(wrong or missing)[0]}"
-            problems.append(f"{source} on {day}: {len(wrong)} wrong, {len(missing)} missing{example}")
-    return problems
-
-
-def bytes_of(folder: Path) -> int:
-    """The size of all files under a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

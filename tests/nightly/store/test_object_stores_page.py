@@ -16,11 +16,12 @@ from pipeline.cli.lake import PACKAGES
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, blocks
-from tests.store.conftest import S3
+from tests.nightly.store.conftest import S3
 
 PAGE = "docs/how-to/object-stores.md"
 (QUERIES,) = [block.text for block in blocks("sql") if block.page == PAGE]
 CONSOLE = [block.commands for block in blocks("console") if block.page == PAGE]
+(REMOTE,) = [line for lines in CONSOLE for line in lines if line.startswith("export RCLONE_")]
 MADE_AGAIN = {"cache", "published", "report"}
 
 
@@ -39,7 +40,7 @@ def walked(commands: list[str], home: Path) -> subprocess.CompletedProcess[str]:
     environment = os.environ | {HOME_VARIABLE: str(home), "RCLONE_CONFIG": "", "RCLONE_RETRIES": "1"}
     environment.pop("AWS_CA_BUNDLE", None)  # rclone 1.60 cannot use it
     return subprocess.run(
-        ["bash", "-e", "-c", "\n".join([python, *_remote(), remote, *commands])],
+        ["bash", "-e", "-c", "\n".join([python, REMOTE, remote, *commands])],
         env=environment,
         cwd=PROJECT,
         capture_output=True,
@@ -47,11 +48,6 @@ def walked(commands: list[str], home: Path) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
-
-
-def _remote() -> list[str]:
-    (line,) = [line for lines in CONSOLE for line in lines if line.startswith("export RCLONE_")]
-    return [line]
 
 
 def files(root: Path) -> dict[str, bytes]:
@@ -99,14 +95,13 @@ def test_a_home_is_published_copied_and_continued_elsewhere(
 
 def test_the_queries_read_what_the_pointer_names(sample_home: Home, tmp_path: Path) -> None:
     """By this DuckDB in a folder: its extension for S3 cannot be had."""
-    pytest.importorskip("obstore", reason="the store's library is not installed (gpufare[store])")
     folder = tmp_path / "bucket"
     stored = gpufare("store", "--store", f"file://{folder}", "publish", home=sample_home)
     assert stored.returncode == 0, stored.stderr
     queries = re.sub(r"^(INSTALL|CREATE SECRET).*\n", "", QUERIES, flags=re.MULTILINE)
-    queries = queries.replace("s3://my-bucket/gpufare", str(folder))
     with duckdb.connect() as connection:
-        assert len(connection.execute(queries).fetchall()) == 10
+        rows = connection.execute(queries.replace("s3://my-bucket/gpufare", str(folder))).fetchall()
+    assert len(rows) == 10
 
 
 def test_the_queries_read_it_on_s3(server: S3, sample_home: Home) -> None:

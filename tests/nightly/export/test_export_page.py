@@ -1,0 +1,57 @@
+"""Each example of the page on exports runs, in the environment that has its packages, on one export."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.export.layouts import write
+from pipeline.home.paths import Home
+from pipeline.warehouse.query import reader
+from tests.documentation.pages import blocks
+
+PAGE = "docs/how-to/export.md"
+PYTHON = [block.text for block in blocks("python") if block.page == PAGE]
+OF_OTHERS = ("pandas", "sqlalchemy", "gpuhunt")
+"""Packages that gpufare does not need; they are among the tools that read its exports."""
+
+
+@pytest.fixture(scope="module")
+def place(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The exports of the page's commands that its examples read, beside the published file."""
+    place = tmp_path_factory.mktemp("place")
+    with reader(sample_home.published, writes_files=True) as connection:
+        write(connection, place / "out", None, None, ("latest", "offers"), None)
+        write(connection, place / "out-gpuhunt", "gpuhunt", None, (), None)
+    (place / "gpufare.duckdb").symlink_to(sample_home.published)
+    return place
+
+
+def run(command: list[str], place: Path) -> str:
+    variables = {"PATH": os.environ["PATH"], "HOME": str(place)}
+    done = subprocess.run(
+        command, cwd=place, env=variables, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_tool_has_an_example() -> None:
+    for tool in ("csv", "polars", *OF_OTHERS):
+        assert any(f"import {tool}" in code for code in PYTHON), tool
+
+
+@pytest.mark.parametrize("code", PYTHON)
+def test_an_example_runs(code: str, place: Path, request: pytest.FixtureRequest) -> None:
+    of_others = any(f"import {name}" in code for name in OF_OTHERS)
+    python = request.getfixturevalue("consumers") if of_others else sys.executable
+    assert run([str(python), "-c", code], place).strip()
+
+
+def test_the_duckdb_shell_reads_all_days(place: Path, consumers: Path) -> None:
+    (command,) = [
+        c for block in blocks("console") if block.page == PAGE for c in block.commands if c[:6] == "duckdb"
+    ]
+    assert "2026-08-22" in run(["bash", "-c", f'PATH="{consumers.parent}:$PATH" {command}'], place)
