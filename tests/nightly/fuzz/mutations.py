@@ -7,29 +7,6 @@ returns it as it is. The same seed, source and number always give the same pages
 import json
 import re
 from collections.abc import Callable, Sequence
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
-from functools import wraps
 from random import Random
 from typing import Any
 
@@ -124,11 +101,12 @@ def nothing(body: bytes, dice: Random) -> bytes:
 
 
 def _in_text(change: Callable[[str, Random], str]) -> Mutation:
-    @wraps(change)
     def mutation(body: bytes, dice: Random) -> bytes:
-        text = change(body.decode("utf-8", errors="surrogateescape"), dice)
-        return text.encode("utf-8", errors="surrogateescape")
+        return change(body.decode("utf-8", errors="surrogateescape"), dice).encode(
+            "utf-8", errors="surrogateescape"
+        )
 
+    mutation.__name__ = change.__name__
     return mutation
 
 
@@ -142,31 +120,30 @@ def _replace_one(
     return text
 
 
-def _cut_at_two(text: str, pattern: re.Pattern[str], dice: Random) -> list[str] | None:
-    """The text before, in, between, in and after two places; None where there are not two."""
-    places = list(pattern.finditer(text))
-    if len(places) < 2:
-        return None
-    one, other = sorted(dice.sample(places, 2), key=lambda found: found.start())
-    between = text[one.end() : other.start()]
-    return [text[: one.start()], one[0], between, other[0], text[other.end() :]]
-
-
 @_in_text
 def malformed_number(text: str, dice: Random) -> str:
     """A number that is none any more: a reader must not take a part of it."""
 
     def new(number: str) -> str:
         at = dice.randrange(len(number))
-        split = dice.choice((" ", "_", "'", "\u00a0", "\u200b", ","))
-        letters = number.replace("0", "O"), number[:-1] + "O", number.replace("1", "l")
-        wrong = (
-            letters[0] if "0" in number else number + "O", letters[1],
-            letters[2] if "1" in number else "l" + number, number + dice.choice("abOlk%"),
-            dice.choice("xOv") + number, number + ".5", number.replace(".", ".."), number.replace(".", ","),
-            number[:at] + split + number[at:], f"{number}-{number}", f"{number}e", "0x1F", "NaN", "Infinity",
-        )  # fmt: skip
-        return dice.choice(wrong)
+        return dice.choice(
+            (
+                number.replace("0", "O") if "0" in number else number + "O",
+                number[:-1] + "O",
+                number.replace("1", "l") if "1" in number else "l" + number,
+                number + dice.choice("abOlk%"),
+                dice.choice("xOv") + number,
+                number + ".5",
+                number.replace(".", ".."),
+                number[:at] + dice.choice((" ", "_", "'", "\u00a0", "\u200b", ",")) + number[at:],
+                number.replace(".", ","),
+                f"{number}-{number}",
+                f"{number}e",
+                "0x1F",
+                "NaN",
+                "Infinity",
+            )
+        )
 
     return _replace_one(text, dice.choice(((_PRICE, _NUMBER), (_NUMBER,))), dice, new)
 
@@ -177,24 +154,37 @@ def other_number(text: str, dice: Random) -> str:
 
     def new(number: str) -> str:
         at = dice.randrange(len(number))
-        wrong = (
-            number[:at] + dice.choice("0123456789") + number[at + 1 :], number.replace(".", ""), number + "0",
-            "0", "0.00", "-" + number, "1" * 400, "1e308", "1e999999999", f"{number}e3", number + "²",
-            str(10 ** dice.randrange(30)),
-            number.translate(str.maketrans("0123456789", "０１２３４５６７８９")),
-        )  # fmt: skip
-        return dice.choice(wrong)
+        digits = number[:at] + dice.choice("0123456789") + number[at + 1 :]
+        return dice.choice(
+            (
+                digits,
+                number.replace(".", ""),
+                number + "0",
+                "0",
+                "0.00",
+                "-" + number,
+                "1" * 400,
+                "1e308",
+                "1e999999999",
+                f"{number}e3",
+                str(10 ** dice.randrange(30)),
+                number.translate(str.maketrans("0123456789", "０１２３４５６７８９")),
+                number + "²",
+            )
+        )
 
     return _replace_one(text, dice.choice(((_PRICE, _NUMBER), (_NUMBER,))), dice, new)
 
 
 @_in_text
 def swapped_numbers(text: str, dice: Random) -> str:
-    parts = _cut_at_two(text, dice.choice((_PRICE, _NUMBER)), dice)
-    if parts is None:
+    pattern = dice.choice((_PRICE, _NUMBER))
+    places = list(pattern.finditer(text))
+    if len(places) < 2:
         return text
-    before, one, between, other, after = parts
-    return before + other + between + one + after
+    one, other = sorted(dice.sample(places, 2), key=lambda found: found.start())
+    between = text[one.end() : other.start()]
+    return text[: one.start()] + other[0] + between + one[0] + text[other.end() :]
 
 
 @_in_text
@@ -228,13 +218,16 @@ def changed_cells(text: str, dice: Random) -> str:
 
 
 def _changed_pieces(text: str, pattern: re.Pattern[str], dice: Random) -> str:
-    """One piece dropped, written twice or thirty times, or swapped with another."""
-    parts = _cut_at_two(text, pattern, dice)
-    if parts is None:
+    """One piece dropped, written twice or swapped with another."""
+    places = list(pattern.finditer(text))
+    if len(places) < 2:
         return text
-    before, one, between, other, after = parts
-    pair = dice.choice((("", other), (one * 2, other), (one * 30, other), (other, one)))
-    return before + pair[0] + between + pair[1] + after
+    one, other = sorted(dice.sample(places, 2), key=lambda found: found.start())
+    before, between, after = text[: one.start()], text[one.end() : other.start()], text[other.end() :]
+    kept = dice.choice(("", one[0] * 2, one[0] * 30, None))
+    if kept is None:
+        return before + other[0] + between + one[0] + after
+    return before + kept + between + other[0] + after
 
 
 @_in_text
@@ -284,7 +277,6 @@ def deep_markup(text: str, dice: Random) -> str:
 def _in_json(change: Callable[[Any, Random], Any]) -> Mutation:
     """A change of the decoded value; a body that is no JSON is cut instead."""
 
-    @wraps(change)
     def mutation(body: bytes, dice: Random) -> bytes:
         try:
             value = json.loads(body)
@@ -292,6 +284,7 @@ def _in_json(change: Callable[[Any, Random], Any]) -> Mutation:
             return cut(body, dice)
         return json.dumps(change(value, dice), ensure_ascii=False).encode("utf-8", errors="surrogatepass")
 
+    mutation.__name__ = change.__name__
     return mutation
 
 
@@ -328,175 +321,71 @@ def other_types(value: Any, dice: Random) -> Any:
     return value
 
 
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)]
-
-
 @_in_json
 def changed_items(value: Any, dice: Random) -> Any:
     """Items of a list dropped, repeated, swapped."""
-    for items in [dice.choice(lists)] if (lists := _containers(value, list)) else []:
-        one, other = dice.randrange(len(items)), dice.randrange(len(items))
-        kind = dice.randrange(4)
-        if kind == 0:
-            del items[one]
-        elif kind == 1:
-            items.extend([items[one]] * dice.choice((1, 40)))
-        elif kind == 2:
-            items[one], items[other] = items[other], items[one]
-        else:
-            del items[min(one, other) : max(one, other)]
+    lists = [node for node in {id(n): n for n, _ in _places(value)}.values() if isinstance(node, list)]
+    if not lists:
+        return value
+    items = dice.choice(lists)
+    one, other = dice.randrange(len(items)), dice.randrange(len(items))
+    kind = dice.randrange(4)
+    if kind == 0:
+        del items[one]
+    elif kind == 1:
+        items.extend([items[one]] * dice.choice((1, 40)))
+    elif kind == 2:
+        items[one], items[other] = items[other], items[one]
+    else:
+        del items[min(one, other) : max(one, other)]
     return value
 
 
 @_in_json
 def swapped_fields(value: Any, dice: Random) -> Any:
     """Two fields of one object swapped, renamed or dropped."""
-    objects = [node for node in _containers(value, dict) if len(node) > 1]
-    for found in [dice.choice(objects)] if objects else []:
-        one, other = dice.sample(list(found), 2)
-        kind = dice.randrange(3)
-        if kind == 0:
-            found[one], found[other] = found[other], found[one]
-        elif kind == 1:
-            found[one + "_2"] = found.pop(one)
-        else:
-            del found[one]
+    objects = [
+        n for n in {id(n): n for n, _ in _places(value)}.values() if isinstance(n, dict) and len(n) > 1
+    ]
+    if not objects:
+        return value
+    found = dice.choice(objects)
+    one, other = dice.sample(list(found), 2)
+    kind = dice.randrange(3)
+    if kind == 0:
+        found[one], found[other] = found[other], found[one]
+    elif kind == 1:
+        found[one + "_2"] = found.pop(one)
+    else:
+        del found[one]
     return value
 
 
-@_in_text
-def repeated_keys(text: str, dice: Random) -> str:
+def repeated_keys(body: bytes, dice: Random) -> bytes:
     """A key twice in one object, the second time with another value."""
+    text = body.decode("utf-8", errors="surrogateescape")
     places = list(re.finditer(r'("[\w.-]+")\s*:\s*("[^"\\]*"|-?\d[\d.eE+-]*|true|false|null)', text))
     if not places:
-        return text
+        return body
     found = dice.choice(places)
     values = ("1.11", '"2.22"', "null", "8", '"x"', dice.choice(places)[2])
     again = f"{found[1]}: {dice.choice(values)}"
     pair = (found[0], again) if dice.random() < 0.5 else (again, found[0])
-    return text[: found.start()] + ", ".join(pair) + text[found.end() :]
+    return (text[: found.start()] + ", ".join(pair) + text[found.end() :]).encode(
+        "utf-8", errors="surrogateescape"
+    )
 
 
-@_in_text
-def deep_json(text: str, dice: Random) -> str:
+def deep_json(body: bytes, dice: Random) -> bytes:
     """A value inside of thousands of lists or objects."""
+    text = body.decode("utf-8", errors="surrogateescape")
     places = list(re.finditer(r":\s*(\"[^\"\\]*\"|-?\d[\d.]*|null)", text))
     start, end = dice.choice([found.span(1) for found in places] or [(0, len(text))])
     depth = dice.choice((20, DEPTH, 100_000))
     left, right = dice.choice((("[", "]"), ('{"a":', "}")))
-    return text[:start] + left * depth + (text[start:end] or "1") + right * depth + text[end:]
+    return (text[:start] + left * depth + (text[start:end] or "1") + right * depth + text[end:]).encode(
+        "utf-8", errors="surrogateescape"
+    )
 
 
 # The same mutation several times is chosen that often: numbers are what prices are made of.
