@@ -112,11 +112,12 @@ def test_the_price_list_has_every_ranked_offer_by_price(published: duckdb.DuckDB
 def test_names_are_lists_or_text_in_any_spelling(published: duckdb.DuckDBPyConnection) -> None:
     text, listed, hub = rows_of(
         published,
-        """WITH asked (model, tokens, gpu, provider, country) AS (
-            VALUES ('llama-3.1-8b', 1e7, 'RTX 4090, Hopper', 'Vast.ai,runpod', 'eu'),
-                ('llama-3.1-8b', 1e7, ['rtx-4090', 'hopper']::VARCHAR, ['vast', 'RunPod']::VARCHAR, 'eu'),
-                ('meta-llama/Llama-3.1-8B-Instruct', 1e7, '4090', NULL, NULL))
-        SELECT constraints, model FROM completed_jobs('asked')""",
+        """WITH asked (job, model, tokens, gpu, provider, country) AS (
+            VALUES ('1', 'llama-3.1-8b', 1e7, 'RTX 4090, Hopper', 'Vast.ai,runpod', 'eu'),
+                ('2', 'llama-3.1-8b', 1e7, ['rtx-4090', 'hopper']::VARCHAR,
+                    ['vast', 'RunPod']::VARCHAR, 'eu'),
+                ('3', 'meta-llama/Llama-3.1-8B-Instruct', 1e7, '4090', NULL, NULL))
+        SELECT constraints, model FROM completed_jobs('asked') ORDER BY job""",
     )
     assert text == listed
     wanted = {name: names["wanted"] for name, names in text["constraints"].items() if isinstance(names, dict)}
