@@ -22,10 +22,7 @@ CODE = (
 MODULES = dict(zip(("my_training", "my_trainer"), CODE, strict=True))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [pytest.param(each, marks=[pytest.mark.slow] if "--fit" in each else []) for each in TRACING],
-)
+@pytest.mark.parametrize("command", TRACING)
 def test_the_commands_answer(command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module, code in MODULES.items():
         (tmp_path / f"{module}.py").write_text(code)
