@@ -42,29 +42,27 @@ def test_each_slip_is_named_with_its_line_and_the_other_rows_are_read(file: Path
     assert table.rows[0].text == 'a,"two\r\nlines"\r\n'
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_the_separator_is_the_one_that_divides_the_heading(file: Path, separator: str) -> None:
-    file.write_text(separator.join(["Name", "Note"]) + "\n" + separator.join(["a", "b"]) + "\n")
-    table = read_csv(file, lower_case=True)
-    assert (table.separator, table.rows[0].values) == (separator, {"name": "a", "note": "b"})
+def test_the_separator_is_the_one_that_divides_the_heading(file: Path) -> None:
+    for separator in (",", ";", "\t", "|"):
+        file.write_text("Name;Note\na;b\n".replace(";", separator))
+        table = read_csv(file, lower_case=True)
+        assert (table.separator, table.rows[0].values) == (separator, {"name": "a", "note": "b"})
 
 
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        (None, "cannot be read: No such file"),
-        (b"a,b,a\n", "has the column 'a' more than once: keep one"),
-        ("a,b\n".encode("utf-16"), "is UTF-16: save it as CSV in UTF-8"),
-        ("a,b\n".encode("utf-16-le"), "is UTF-16"),
-        (b'"a,b\n1,2\n', "line 1: a quote is not closed"),
-        (b"a,b\n" + b"1,2\n" * 10, "is larger than 4e-05 MB: divide it"),
-    ],
-)
-def test_a_file_that_is_not_a_table_is_refused(file: Path, content: bytes | None, words: str) -> None:
-    if content is not None:
+def test_a_file_that_is_not_a_table_is_refused(file: Path) -> None:
+    with pytest.raises(CsvError, match="cannot be read: No such file"):
+        read_csv(file)
+    refused = {
+        b"a,b,a\n": "has the column 'a' more than once: keep one",
+        "a,b\n".encode("utf-16"): "is UTF-16: save it as CSV in UTF-8",
+        "a,b\n".encode("utf-16-le"): "is UTF-16",
+        b'"a,b\n1,2\n': "line 1: a quote is not closed",
+        b"a,b\n" + b"1,2\n" * 10: "is larger than 4e-05 MB: divide it",
+    }
+    for content, words in refused.items():
         file.write_bytes(content)
-    with pytest.raises(CsvError, match=words):
-        read_csv(file, max_bytes=40)
+        with pytest.raises(CsvError, match=words):
+            read_csv(file, max_bytes=40)
 
 
 def test_the_time_for_a_hostile_file_grows_only_with_its_size(file: Path) -> None:

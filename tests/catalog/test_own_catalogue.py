@@ -44,9 +44,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "home")
 
 
-# ------------------------------------------------------------------ what a file may say
-
-
 def test_gpus_that_cannot_be_are_named_and_the_others_are_read(home: Home) -> None:
     wrong: dict[str, dict[str, object]] = {
         "'l40s' is the name of a GPU of the catalogue, which is used": {"gpu_id": "l40s"},
@@ -96,15 +93,18 @@ def test_workloads_that_cannot_be_are_named_and_the_others_are_read(home: Home) 
 
 def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) -> None:
     home.workloads.write_text(
-        "workload,model,method,examples,tokens_per_example,epochs,seq_len\n"
-        "a,llama-3.1-8b,qlora,50K,800,3,\nb,llama-3.1-8b,full,1M,8000,1,200000\n"
+        "workload,model,method,tokens,examples,tokens_per_example,epochs,seq_len,scenario\n"
+        "a,llama-3.1-8b,qlora,120M,50K,800,3,,true\n"
+        "b,llama-3.1-8b,full,,1M,8000,1,200000,\n"
+        "c,phi-4,full,121M,50K,800,3,,true\n"
     )
     found = read_own_catalogue(home)
     (row,) = found.rows()["workloads"]
     assert (row["tokens"], row["seq_len"], row["lora_rank"], row["max_gpus"]) == (120e6, 2048, 16, 8)
     assert (row["max_hours"], row["title"]) == (None, "a")
-    ((_, problem),) = found.problems
-    assert "b: skipped: seq_len is 200000, and llama-3.1-8b takes at most 131072" in problem
+    wrong_sum, too_long = (problem for _, problem in found.problems)
+    assert "b: skipped: seq_len is 200000, and llama-3.1-8b takes at most 131072" in too_long
+    assert "line 4: skipped: tokens is 1.21e+08, but its examples and epochs give" in wrong_sum
 
 
 def test_an_unreadable_file_leaves_the_others(home: Home) -> None:
@@ -138,26 +138,6 @@ def test_own_gpus_have_a_row_of_each_column(home: Home) -> None:
     assert found == (46.8, True, "own", "your own GPUs")
 
 
-def test_a_workload_is_read_as_the_table_workloads_has_it(home: Home) -> None:
-    home.workloads.write_text(
-        "workload,model,method,tokens,examples,tokens_per_example,epochs,scenario\n"
-        "a,phi-4,full,120M,50K,800,3,true\nb,phi-4,full,121M,50K,800,3,true\n"
-    )
-    found = read_own_catalogue(home)
-    assert [(job.workload, job.tokens) for job in found.workloads] == [("a", 120e6)]
-    ((_, problem),) = found.problems
-    assert "line 3: skipped: tokens is 1.21e+08, but its examples and epochs give" in problem
-
-
-def test_the_doctor_names_the_rows_that_cannot_be_used(home: Home) -> None:
-    home.gpus.write_text(f"{GPUS}\n{gpu()}\n{gpu('bad', vendor='acme')}\n")
-    said = gpufare("doctor", home=home).stdout
-    assert "line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in " ".join(said.split())
-
-
-# ------------------------------------------------------------------ published
-
-
 @pytest.fixture(scope="module")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, Any]]:
     """A home with a GPU and workloads of its own, beside lines that cannot be used, refreshed with few
@@ -186,14 +166,16 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, 
 OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
 
 
-def test_own_workloads_and_gpus_are_ranked_planned_and_priced_with_the_others(
+OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
+
+
+def test_own_workloads_and_gpus_are_ranked_planned_and_priced_and_bad_rows_reported(
     published: tuple[Home, Any],
 ) -> None:
-    home, _ = published
+    home, report = published
     answers: dict[str, list[tuple[Any, ...]]] = {
         "SELECT DISTINCT workload FROM cheapest_gpu_per_workload WHERE workload LIKE '%-bot' ORDER BY 1": [
-            ("long-bot",),
-            ("support-bot",),
+            *(("long-bot",), ("support-bot",))
         ],
         "SELECT count(*) > 0 FROM ranking_history WHERE workload = 'support-bot'": [(True,)],
         "SELECT count(*) > 0 FROM why_not WHERE model = 'phi-4' AND method = 'lora'": [(True,)],
@@ -204,15 +186,12 @@ def test_own_workloads_and_gpus_are_ranked_planned_and_priced_with_the_others(
     with reader(home.published) as connection:
         assert {query: ask(connection, query).rows for query in answers} == answers
         assert ask(connection, OF_LABEL, [LABEL]).rows == [("zz9", "matched", "label in your own gpus.csv")]
-
-
-def test_refresh_reports_unusable_rows(published: tuple[Home, Any]) -> None:
-    home, report = published
     said = "\n".join(report.lines())
     assert "gpus.csv: line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in said
     assert "workloads.csv: bad: skipped: model 'nothing' is not known" in said
-    kinds = {incident.kind.value for incident in kept_incidents(home)}
-    assert kinds == {"own_catalogue"}
+    assert {incident.kind.value for incident in kept_incidents(home)} == {"own_catalogue"}
+    doctor = " ".join(gpufare("doctor", home=home).stdout.split())
+    assert "line 3: skipped: vendor: Input should be 'nvidia', 'amd' or 'intel'" in doctor
 
 
 def test_a_row_of_the_table_gpus_is_one_of_your_own_under_another_name(

@@ -57,12 +57,12 @@ def offers_in(cell: str) -> list[Offer]:
 
 
 def _offer(price: str, *changes: str) -> Offer:
-    facts: dict[str, Any] = {}
+    facts, several = (
+        dict[str, Any](),
+        {"gpu": ("gpu_id", "raw_label"), "usd": ("usd_per_hour", "usd_per_gpu_hour")},
+    )
     for name, value in (change.split("=") for change in changes):
-        columns = {"gpu": ("gpu_id", "raw_label"), "usd": ("usd_per_hour", "usd_per_gpu_hour")}.get(
-            name, (name,)
-        )
-        facts |= dict.fromkeys(columns, None if value == "-" else value)
+        facts |= dict.fromkeys(several.get(name, (name,)), None if value == "-" else value)
     return offer(price, **facts)
 
 

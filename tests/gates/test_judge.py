@@ -49,22 +49,14 @@ def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(records:
     expect = config(must_have=(H100,), rows_max=3)
     records.write_accepted(YESTERDAY, "acme", [offer("2.00"), *OTHERS])
     built, acceptance = judged(records, [offer("9.00"), *OTHERS], expect)
-    assert acceptance == Acceptance(
-        True,
-        warnings=(
-            "4 offers, more than the 3 expected",
-            "a warning of the reader",
-            f"held, though this source always has it: {H100}",
-        ),
-    )
-    assert (built.offers, [row.reason for row in built.rejects]) == (
-        OTHERS,
-        ["price_out_of_bounds", "price_jump"],
-    )
+    held = f"held, though this source always has it: {H100}"
+    warnings = ("4 offers, more than the 3 expected", "a warning of the reader", held)
+    assert acceptance == Acceptance(True, warnings=warnings)
+    assert built.offers == OTHERS
+    assert [row.reason for row in built.rejects] == ["price_out_of_bounds", "price_jump"]
     built, acceptance = judged(records, OTHERS, expect)
-    assert acceptance == Acceptance(
-        False, f"missing cards that this source always has: {H100}", ("a warning of the reader",)
-    )
+    missing = f"missing cards that this source always has: {H100}"
+    assert acceptance == Acceptance(False, missing, ("a warning of the reader",))
     assert (built.offers, len(built.rejects)) == (OTHERS, 1)
 
 
@@ -125,9 +117,8 @@ def test_imported_prices_are_flagged_and_compared_with_nothing(records: Records)
     records.write_accepted(YESTERDAY, "acme", [offer("2.00", region=f"{n}") for n in range(20)])
     now = [offer("9.00"), offer("9.00", flag_reason=FlagReason.UNEVEN_PRICES), offer("1.00", region="eu")]
     built, acceptance = judged(records, now, imported)
-    assert acceptance == Acceptance(
-        True, warnings=("3 offers, more than the 2 expected", "a warning of the reader")
-    )
+    warnings = ("3 offers, more than the 2 expected", "a warning of the reader")
+    assert acceptance == Acceptance(True, warnings=warnings)
     flags = [FlagReason.IMPORTED, FlagReason.UNEVEN_PRICES, FlagReason.IMPORTED]
     assert built.offers == [o.model_copy(update={"flag_reason": f}) for o, f in zip(now, flags, strict=True)]
     assert (built.rejects, built.warnings) == (outside_bounds(1), ["a warning of the reader"])

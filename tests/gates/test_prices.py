@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 
 from pipeline.catalog.tables import catalog_rows
-from pipeline.gates.prices import (
-    bounds_of,
-    is_same_figure,
-    is_same_price,
-    price_key,
-    relative_change,
-    usd_of,
-    usd_text,
-)
+from pipeline.gates import prices
+from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
 from pipeline.gates.thresholds import Thresholds
 from tests.gates.screening import offers_in
 from tests.offers.builders import config, offer
@@ -50,24 +43,21 @@ def test_how_far_apart_prices_are_the_same_up_and_down() -> None:
     }
     for (low, high), same in asked.items():
         for one, other in ((Decimal(low), Decimal(high)), (Decimal(high), Decimal(low))):
-            assert (is_same_price(one, other), is_same_figure(one, other)) == same, (one, other)
-    assert (
-        relative_change(Decimal(2), Decimal(3)) == relative_change(Decimal(3), Decimal(2)) == Decimal("0.5")
-    )
+            found = (prices.is_same_price(one, other), prices.is_same_figure(one, other))
+            assert found == same, (one, other)
+    two, three = Decimal(2), Decimal(3)
+    assert relative_change(two, three) == relative_change(three, two) == Decimal("0.5")
 
 
 def test_dollars_and_their_bounds() -> None:
-    assert (usd_of(offer("2.50")), usd_text(Decimal("2.50")), usd_text(Decimal(100))) == (
-        Decimal("2.50"),
-        "2.5 USD",
-        "100 USD",
-    )
-    assert usd_text(None) == "unknown USD"
+    assert usd_of(offer("2.50")) == Decimal("2.50")
+    texts = [usd_text(each) for each in (Decimal("2.50"), Decimal(100), None)]
+    assert texts == ["2.5 USD", "100 USD", "unknown USD"]
     with pytest.raises(ValueError, match="'H100 SXM' has no price in dollars"):
         usd_of(offer(usd_per_gpu_hour=None))
     own = (Decimal("0.5"), Decimal(8))
-    assert bounds_of(config(usd_per_gpu_hour=own)) == own
-    assert bounds_of(config()) == (Decimal("0.01"), Decimal(40))
+    assert prices.bounds_of(config(usd_per_gpu_hour=own)) == own
+    assert prices.bounds_of(config()) == (Decimal("0.01"), Decimal(40))
 
 
 def test_every_threshold_is_explained() -> None:

@@ -11,6 +11,7 @@ from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.reading import Acceptance, check_reading, why_grown, why_in_another_currency
 from pipeline.gates.thresholds import THRESHOLDS
 from tests.offers.builders import CAPTURED, config, offer
+from tests.record.builders import reject
 
 
 def offers(count: int, filled: int = 0) -> list[Offer]:
@@ -18,16 +19,7 @@ def offers(count: int, filled: int = 0) -> list[Offer]:
 
 
 def outside_bounds(count: int, reason: str = "price_out_of_bounds", detail: str = "") -> list[RejectedRow]:
-    row = RejectedRow(
-        source="acme",
-        reason=RejectReason(reason),
-        detail=detail,
-        raw={},
-        observed_at=CAPTURED.observed_at,
-        source_url=CAPTURED.url,
-        capture_sha256=CAPTURED.sha256,
-    )
-    return [row] * count
+    return [reject(reason=RejectReason(reason), detail=detail, raw={})] * count
 
 
 def why(read: list[Offer], last_rows: int | None = None, **expect: Any) -> str | None:
@@ -66,11 +58,9 @@ def test_a_reading_without_offers_names_the_commonest_reject() -> None:
 def test_a_fifth_of_the_prices_may_be_out_of_bounds() -> None:
     """One price alone is a misprint, however large its share. Other rejects do not count."""
     accepted = {(1, 1): True, (8, 2): True, (7, 2): False, (12, 3): True, (11, 3): False}
-    found = {
-        case: check_reading(offers(case[0]), config(), None, outside_bounds(case[1])).accepted
-        for case in accepted
-    }
-    assert found == accepted
+    for (read, outside), is_accepted in accepted.items():
+        verdict = check_reading(offers(read), config(), None, outside_bounds(outside))
+        assert verdict.accepted == is_accepted, (read, outside)
     bounds = (Decimal("0.5"), Decimal(8))
     verdict = check_reading(offers(7), config(usd_per_gpu_hour=bounds), None, outside_bounds(2))
     assert verdict.reason == (
@@ -87,7 +77,6 @@ def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
         "&euro;2 &euro;3 &euro;4 and £1": (3, "EUR"),
         '{"currency": "EUR"} ' * 3: (3, "EUR"),
         "2 EUR, 3EUR, EUR 4, (EUR), £1": (4, "EUR"),
-        "£2 £3 £4": (3, "GBP"),
         "&pound;2 &pound;3 &pound;4": (3, "GBP"),
         "₹ ₹ ₹ ₹": (4, "INR"),
         "¥2 ¥3 ¥ 4": (3, "JPY"),
@@ -110,14 +99,11 @@ def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
     assert why_in_another_currency([dollars, euros], config()) == expected["€2,00 €3,00 €4,00"]
     mixed = replace(CAPTURED, body="$1 $2 and €1 €2 €3".encode())
     assert " shows 3 amounts in EUR and 2 in USD," in (why_in_another_currency([mixed], config()) or "")
+    ovh = source_config("ovh")
     american = replace(asked["€2,00 €3,00 €4,00"], url="https://api.us.ovhcloud.com/list")
-    assert " shows 3 amounts in EUR and 0 in USD," in (
-        why_in_another_currency([american], source_config("ovh")) or ""
-    )
+    assert " shows 3 amounts in EUR and 0 in USD," in (why_in_another_currency([american], ovh) or "")
     saved = replace(CAPTURED, body="₹2 ₹3 ₹4".encode(), url="https://saved.example/list")
-    assert "0 in EUR or USD, the currency of ovh" in (
-        why_in_another_currency([saved], source_config("ovh")) or ""
-    )
+    assert "0 in EUR or USD, the currency of ovh" in (why_in_another_currency([saved], ovh) or "")
 
 
 def test_a_source_that_grows_at_once_is_refused_until_that_lasts() -> None:

@@ -53,18 +53,13 @@ def test_a_jump_is_believed_when_another_source_moves_with_it() -> None:
     asked: list[tuple[str, str, date]] = []
 
     def moves(*to: str) -> Any:
-        def moves_since(gpu_id: str, kind: str, since: date) -> list[float]:
-            asked.append((gpu_id, kind, since))
-            return [math.log(float(each) / 2) for each in to]
+        return lambda *about: asked.append(about) or [math.log(float(each) / 2) for each in to]
 
-        return moves_since
-
-    now, before = [offer("8.00")], [offer("2.00")]
+    now, before, with_it = [offer("8.00")], [offer("2.00")], moves("8.00")
     assert {to: bool(reasons(now, before, moves=moves(to))) for to in held} == held
     assert reasons(now, before, moves=moves("2.00", "8.00")) == []
     assert set(asked) == {(H100, "on_demand", YESTERDAY)}
     # The market says nothing of other doubts, of unknown cards and of names without an earlier price.
-    with_it = moves("8.00")
     assert reasons(offers_in("8 native_currency=EUR usd=2"), before, moves=with_it) == ["currency_changed"]
     unknown = [offer(price, gpu_id=None) for price in ("2.00", "8.00")]
     assert reasons(unknown[1:], unknown[:1], moves=with_it) == ["price_jump"]
@@ -75,10 +70,10 @@ def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> N
     records = Records(Home(tmp_path))
     later = DAY + timedelta(days=1)
     for day, price in ((YESTERDAY, "2.00"), (DAY, "4.00"), (later, "9.00")):
-        facts: dict[str, Any] = {"source": "lambda"}
-        flat = [offer("2.00", price_kind="spot", **facts), offer("7.00", gpu_id="l40s", **facts)]
-        several = [offer(price, raw_label=f"{n}", **facts) for n in range(3)]
-        records.write_accepted(day, "lambda", [offer("90", raw_label="dear", **facts), *several, *flat])
+        flat = [offer("2.00", price_kind="spot"), offer("7.00", gpu_id="l40s"), offer("90", raw_label="dear")]
+        several = [offer(price, raw_label=f"{n}") for n in range(3)]
+        ours = [each.model_copy(update={"source": "lambda"}) for each in (*several, *flat)]
+        records.write_accepted(day, "lambda", ours)
         records.write_accepted(day, "vast", [offer(price, source="vast", tier="marketplace_verified")])
         records.write_accepted(day, "runpod", [offer(price, source="runpod")])
     records.write_accepted(DAY, "vultr", [offer("5.00", source="vultr")])
@@ -99,18 +94,18 @@ def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> N
 
 
 def test_a_persons_line_in_the_yaml_releases_its_price_only() -> None:
-    held: dict[str, tuple[dict[str, Any], bool]] = {
-        "that price": ({}, False),
-        "the same figure": ({"price": "8.008"}, False),
-        "another price": ({"price": "8.009"}, True),
-        "another currency": ({"currency": "EUR"}, True),
-        "another label": ({"offer": {"raw_label": "H100 PCIe"}}, True),
-        "another machine": ({"offer": {"raw_label": "H100 SXM", "gpu_count": 8}}, True),
-    }
-    for name, (change, is_held) in held.items():
+    held: list[tuple[dict[str, Any], bool]] = [
+        ({}, False),
+        ({"price": "8.008"}, False),  # the same figure
+        ({"price": "8.009"}, True),
+        ({"currency": "EUR"}, True),
+        ({"offer": {"raw_label": "H100 PCIe"}}, True),
+        ({"offer": {"raw_label": "H100 SXM", "gpu_count": 8}}, True),
+    ]
+    for change, is_held in held:
         by_a_person = config().model_copy(update={"reviewed_prices": (reviewed(**change),)})
         result = screened([offer("8.00")], [offer("2.00")], by_a_person)
-        assert bool(result.rejects) is is_held, name
+        assert bool(result.rejects) is is_held, change
 
 
 def test_reviewed_price_names_its_offer_reviewer_and_reason() -> None:
@@ -118,13 +113,9 @@ def test_reviewed_price_names_its_offer_reviewer_and_reason() -> None:
     for change in ({"offer": {"price_kind": "spot"}}, {"offer": more}, {"by": ""}, {"why": ""}, {"price": 0}):
         with pytest.raises(ValidationError):
             reviewed(**change)
-    with pytest.raises(
-        ValidationError, match=r"offer needs raw_label and may have gpu_count, .*; it has gpu"
-    ):
+    complaint = r"offer needs raw_label and may have gpu_count, .*; it has gpu"
+    with pytest.raises(ValidationError, match=complaint):
         reviewed(offer=more)
-
-
-# ------------------------------------------------------------------ what the record keeps
 
 
 @pytest.fixture
@@ -152,25 +143,19 @@ def test_a_jump_stays_held_over_the_days_of_the_record(
 
 def test_held_prices_are_read_back_with_the_price_before_them(records: Records) -> None:
     key, before = price_key(offer()), Before(Decimal("2.00"), "USD", Decimal("2.00"), DAY)
-
-    def held(day: int, price: str, since: int, readings: int) -> dict[Any, HeldPrice]:
-        read = read_history(records, "acme", DAY + timedelta(days=day)).held
-        first = DAY + timedelta(days=since)
-        assert read == {key: HeldPrice(RejectReason.PRICE_JUMP, Decimal(price), first, readings, before)}
-        return dict(read)
-
+    days = [DAY + timedelta(days=n) for n in range(6)]
     assert read_on(records, DAY, "2.00") == []
     assert read_history(records, "acme", DAY) == History([], None, {})
-    read_on(records, DAY + timedelta(days=1), "8.00")
-    held(2, "8.00", since=1, readings=1)
-    assert read_history(records, "acme", DAY + timedelta(days=1)).held == {}
-    read_on(records, DAY + timedelta(days=2), "8.40")
-    held(3, "8.40", since=1, readings=2)
-    read_on(records, DAY + timedelta(days=3), "9.00")
-    held(4, "9.00", since=3, readings=1)
-    read_on(records, DAY + timedelta(days=4), "2.10")  # accepted, so that nothing is held any more
-    last = read_history(records, "acme", DAY + timedelta(days=5))
-    assert (last.held, last.last_day, len(last.last)) == ({}, DAY + timedelta(days=4), 4)
+    for number, (price, since, readings) in enumerate(
+        (("8.00", 1, 1), ("8.40", 1, 2), ("9.00", 3, 1)), start=1
+    ):
+        read_on(records, days[number], price)
+        held = HeldPrice(RejectReason.PRICE_JUMP, Decimal(price), days[since], readings, before)
+        assert read_history(records, "acme", days[number + 1]).held == {key: held}
+    assert read_history(records, "acme", days[1]).held == {}
+    read_on(records, days[4], "2.10")  # accepted, so that nothing is held any more
+    last = read_history(records, "acme", days[5])
+    assert (last.held, last.last_day, len(last.last)) == ({}, days[4], 4)
 
 
 def test_a_price_held_beside_an_accepted_one_with_its_key_stays_held(records: Records) -> None:

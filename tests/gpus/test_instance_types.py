@@ -42,17 +42,13 @@ def test_the_count_of_a_family() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize(
-    ("column", "value"), [("pattern", "a("), ("sizes", "xlarge"), ("sizes", "xlarge:two"), ("sizes", "a:1:2")]
-)
-def test_a_malformed_row_is_reported(
-    column: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    row = {"provider": "", "pattern": "a", "gpu": "L4", "gpu_count": "", "sizes": ""} | {column: value}
-    (tmp_path / "instance_types.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+def test_a_malformed_row_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paths, "CATALOG_DIR", tmp_path)
-    with pytest.raises(CatalogError, match=rf"instance_types\.csv, line 2: {column}"):
-        catalog_table("instance_types.csv", Family)
+    for column, value in (("pattern", "a("), ("sizes", "xlarge"), ("sizes", "a:two"), ("sizes", "a:1:2")):
+        row = {"provider": "", "pattern": "a", "gpu": "L4", "gpu_count": "", "sizes": ""} | {column: value}
+        (tmp_path / "instance_types.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+        with pytest.raises(CatalogError, match=rf"instance_types\.csv, line 2: {column}"):
+            catalog_table("instance_types.csv", Family)
 
 
 def test_a_name_in_any_spelling_and_of_one_provider() -> None:
@@ -63,11 +59,8 @@ def test_a_name_in_any_spelling_and_of_one_provider() -> None:
         ("ml.p5.48xlarge", ""): h100,
         ("p5.96xlarge", ""): ("H100 SXM 80GB", None, None),
         ("a2-highgpu-4g", ""): a100,
-        ("a2_highgpu_4g", ""): a100,
-        ("a2 highgpu 4g", ""): a100,
-        ("a2/highgpu/4g", ""): a100,
-        ("a2--highgpu-4g", ""): a100,
-        ("-a2--highgpu-4g", ""): a100,
+        ("a2_highgpu 4g", ""): a100,
+        ("-a2--highgpu/4g", ""): a100,
         ("Standard_NC24ads_A100_v4", ""): ("A100 PCIe 80GB", 1, None),
         ("StandardNC24ads_A100_v4", ""): ("A100 PCIe 80GB", 1, None),
         ("Virtual Machines_NC24ads_A100_v4", ""): ("A100 PCIe 80GB", 1, None),
@@ -87,6 +80,5 @@ def test_a_name_in_any_spelling_and_of_one_provider() -> None:
 
 
 def test_provider_names_are_compared_by_letters_and_digits() -> None:
-    assert [provider_key(name) for name in ("Lambda Labs", "lambda-labs", "E2E")] == [
-        *("lambdalabs", "lambdalabs", "e2e")
-    ]
+    keys = [provider_key(name) for name in ("Lambda Labs", "lambda-labs", "E2E")]
+    assert keys == ["lambdalabs", "lambdalabs", "e2e"]

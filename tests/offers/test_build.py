@@ -14,13 +14,14 @@ import pytest
 
 from pipeline.catalog.source_config import LabelLookup, SourceConfig, source_config
 from pipeline.contracts.listing import ReaderWarning, Reject, SourceChangedError
-from pipeline.contracts.offer import Offer, RejectedRow
+from pipeline.contracts.offer import Offer
 from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.offers.build import MAX_RAW_CHARACTERS, MAX_REJECTS, build_offers
 from pipeline.parsing.printable import MAX_CHARACTERS
 from tests.offers.builders import CAPTURED, config, listing
+from tests.record.builders import reject
 
 EURO = Rate(Decimal("1.17"), date(2026, 8, 21))
 
@@ -79,84 +80,48 @@ def test_listings_are_the_offers_and_rejects_of_the_table() -> None:
 def test_a_text_has_at_most_so_many_characters() -> None:
     longest = "x" * MAX_CHARACTERS
     assert [offer.region for offer in build_offers([listing(region=longest)], config()).offers] == [longest]
-    for changes, column in (
-        ({"region": longest + "\n"}, "region"),
-        ({"context": {"note": longest + "\n"}}, "note"),
-    ):
-        (reject,) = build_offers([listing(**changes)], config()).rejects
+    too_long = longest + "\n"
+    for column, changes in (("region", {"region": too_long}), ("note", {"context": {"note": too_long}})):
+        (found,) = build_offers([listing(**changes)], config()).rejects
         text = f"{column} has {MAX_CHARACTERS + 1} characters: {'x' * 80!r}…"
-        assert (reject.reason, reject.detail) == (RejectReason.TEXT_TOO_LONG, text)
+        assert (found.reason, found.detail) == (RejectReason.TEXT_TOO_LONG, text)
 
 
 def test_all_of_an_offer() -> None:
     """What the row states, or else the yaml; with the card, the place, and the price in dollars."""
     stated: dict[str, Any] = {
-        "instance_type": "h100.4",
-        "gpu_counts": (4, 8),
-        "price_kind": "reserved",
-        "term_days": 365,
-        "region": "Oslo 1",
-        "country": "NO",
-        "minimum_seconds": 60,
-        "max_run_hours": 24.0,
-        "available": True,
-        "interconnect": "InfiniBand",
-        "node_network_gbps": 3200.0,
-        "vcpus": 64.0,
-        "ram_gib": 512.0,
-        "local_disk_gb": 2000.0,
-        "storage_usd_per_gb_month": Decimal("0.1"),
-        "download_usd_per_gb": Decimal("0.2"),
-        "reliability": 0.99,
-        "effective_from": date(2026, 9, 1),
-    }
-    billing = config().billing.model_copy(
-        update={"increment_seconds": 1, "minimum_seconds": 9, "min_gpu_count": 2}
-    )
+        "instance_type": "h100.4", "gpu_counts": (4, 8), "price_kind": "reserved", "term_days": 365,
+        "region": "Oslo 1", "country": "NO", "minimum_seconds": 60, "max_run_hours": 24.0, "available": True,
+        "interconnect": "InfiniBand", "node_network_gbps": 3200.0, "vcpus": 64.0, "ram_gib": 512.0,
+        "local_disk_gb": 2000.0, "storage_usd_per_gb_month": Decimal("0.1"),
+        "download_usd_per_gb": Decimal("0.2"), "reliability": 0.99, "effective_from": date(2026, 9, 1),
+    }  # fmt: skip
     attributes = {
         "max_nodes": 4,
         "egress_usd_per_gb": Decimal("0.3"),
         "tier": "secure",
         "region": "elsewhere",
     }
+    terms = {"increment_seconds": 1, "minimum_seconds": 9, "min_gpu_count": 2}
+    billing = config().billing.model_copy(update=terms)
     source = of_attributes(**attributes).model_copy(update={"billing": billing, "currency": "EUR"})
     row = listing("8", gpu_count=4, native_currency="EUR", native_unit="instance_hour", **stated)
-    row = replace(
-        row, upstream_provider="Owner", source_url="https://acme.example/h100", raw_label=" H100 SXM\n"
-    )
+    page = "https://acme.example/h100"
+    row = replace(row, upstream_provider="Owner", source_url=page, raw_label=" H100 SXM\n")
     (offer,) = build_offers([row], source, {"EUR": EURO}).offers
     assert offer == Offer(
         **stated | attributes | {"region": "Oslo 1", "continent": "europe"},
-        source="acme",
-        provider="Owner",
-        raw_label="H100 SXM",
-        gpu_id="h100-sxm-80gb",
-        match_status="matched",
-        match_rule="label+form_factor+usual_memory",
-        match_confidence="usual",
-        candidates="h100-sxm-80gb",
-        gpu_count=4,
-        size_evidence="offered",
-        usd_per_hour=Decimal("9.36"),
-        usd_per_gpu_hour=Decimal("2.34"),
-        native_price=Decimal(8),
-        native_currency="EUR",
-        native_unit="instance_hour",
-        billing_increment_seconds=1,
-        min_gpu_count=2,
-        tier_class="dedicated",
-        fx_rate=EURO.usd,
-        fx_date=EURO.day,
-        observed_at=CAPTURED.observed_at,
-        source_url="https://acme.example/h100",
-        capture_sha256=CAPTURED.sha256,
-    )
+        source="acme", provider="Owner", raw_label="H100 SXM", gpu_id="h100-sxm-80gb",
+        match_status="matched", match_rule="label+form_factor+usual_memory", match_confidence="usual",
+        candidates="h100-sxm-80gb", gpu_count=4, size_evidence="offered", tier_class="dedicated",
+        usd_per_hour=Decimal("9.36"), usd_per_gpu_hour=Decimal("2.34"), native_price=Decimal(8),
+        native_currency="EUR", native_unit="instance_hour", fx_rate=EURO.usd, fx_date=EURO.day,
+        billing_increment_seconds=1, min_gpu_count=2, source_url=page,
+        observed_at=CAPTURED.observed_at, capture_sha256=CAPTURED.sha256,
+    )  # fmt: skip
     (plain,) = build_offers([listing()], config(), {"EUR": EURO, "USD": EURO}).offers
-    assert (plain.provider, plain.source_url, plain.usd_per_gpu_hour) == (
-        "Acme",
-        CAPTURED.url,
-        Decimal("2.00"),
-    )
+    from_yaml = ("Acme", CAPTURED.url, Decimal("2.00"))
+    assert (plain.provider, plain.source_url, plain.usd_per_gpu_hour) == from_yaml
     assert (plain.fx_rate, plain.fx_date, plain.min_gpu_count) == (None, None, None)
     (unconverted,) = build_offers([row], source).offers
     assert (unconverted.usd_per_hour, unconverted.usd_per_gpu_hour, unconverted.fx_rate) == (None, None, None)
@@ -167,36 +132,28 @@ def test_all_of_an_offer() -> None:
 
 
 def test_the_place_of_a_source_is_that_of_its_offers() -> None:
-    ours, elsewhere = build_offers(
-        [listing(), listing("3", region="NORTH AMERICA")], of_attributes(country="NO")
-    ).offers
+    listings = [listing(), listing("3", region="NORTH AMERICA")]
+    ours, elsewhere = build_offers(listings, of_attributes(country="NO")).offers
     assert (ours.country, ours.continent) == ("NO", "europe")
     assert (elsewhere.country, elsewhere.continent) == (None, None)
 
 
 def test_all_of_a_reject() -> None:
-    facts = {
-        "observed_at": CAPTURED.observed_at,
-        "source_url": CAPTURED.url,
-        "capture_sha256": CAPTURED.sha256,
-    }
     row = listing("2.00", gpu_count=0, instance_type="h", region="eu", tier="secure")
     raw = {"raw_label": "H100 SXM", "instance_type": "h", "gpu_count": 0, "price_kind": "on_demand",
            "region": "eu", "tier": "secure", "native_unit": "gpu_hour", "native_price": "2.00",
            "native_currency": "USD"}  # fmt: skip
     detail = "'H100 SXM' has 0 GPUs"
-    assert build_offers([row], config()).rejects == [
-        RejectedRow(source="acme", reason=RejectReason.UNKNOWN_GPU_COUNT, detail=detail, raw=raw, **facts)
-    ]
+    reason = RejectReason.UNKNOWN_GPU_COUNT
+    expected = reject(reason=reason, detail=detail, raw=raw)
+    assert build_offers([row], config()).rejects == [expected]
     long = MAX_RAW_CHARACTERS
     texts = {"x" * long: "x" * long, "x" * (long + 1): "x" * long + "…", "a\x07": "a\ufffd"}
     for text, kept in texts.items():
-        (reject,) = build_offers([Reject(RejectReason.NOT_OFFERED, text, text, CAPTURED)], config()).rejects
-        assert (reject.raw, reject.detail) == (kept, kept.removesuffix("…"))
-    (reject,) = build_offers(
-        [Reject(RejectReason.NOT_OFFERED, "", {"a\x07": [1]}, CAPTURED)], config()
-    ).rejects
-    assert reject.raw == {"a\ufffd": [1]}
+        rows = [Reject(RejectReason.NOT_OFFERED, text, raw, CAPTURED) for raw in (text, {text: [1]})]
+        plain, in_a_mapping = build_offers(rows, config()).rejects
+        assert (plain.raw, plain.detail) == (kept, kept.removesuffix("…"))
+    assert in_a_mapping.raw == {"a\ufffd": [1]}
 
 
 def test_a_flood_is_refused_without_reading_on() -> None:

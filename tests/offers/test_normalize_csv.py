@@ -73,12 +73,12 @@ def test_an_input_column_named_like_an_answer_is_overwritten(path: Path) -> None
     assert (list(row)[:2], row["status"], len(row)) == (["status", "raw_label"], "matched", 11)
 
 
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(path: Path, separator: str) -> None:
+def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(path: Path) -> None:
     text = 'provider;raw_label ;note\r\nlambda;A100 SXM4;"a, b; c"\r\n'
-    path.write_bytes(b"\xef\xbb\xbf" + text.replace(";", separator).encode())
-    (row,) = normalized(path, separator)
-    assert (row["gpu_id"], row["note"]) == ("a100-sxm-40gb", f"a, b{separator} c")
+    for separator in (";", "\t"):
+        path.write_bytes(b"\xef\xbb\xbf" + text.replace(";", separator).encode())
+        (row,) = normalized(path, separator)
+        assert (row["gpu_id"], row["note"]) == ("a100-sxm-40gb", f"a, b{separator} c")
 
 
 def test_a_malformed_file_is_reported_with_its_line(path: Path) -> None:

@@ -18,29 +18,20 @@ from tests.offers.builders import CAPTURED, offer
 
 def outcome(day: date, *, hour: int = 6, accepted: bool = True, **changes: Any) -> Outcome:
     """Return the outcome of an attempt at an hour of a day."""
+    result = SourceResult.FRESH if accepted else SourceResult.DOUBTED
     facts: dict[str, Any] = {
-        "day": day,
-        "source": "acme",
-        "attempt": f"{day:%Y%m%d}T{hour:02}0000.000000Z",
-        "status": "captured",
-        "result": SourceResult.FRESH if accepted else SourceResult.DOUBTED,
-        "accepted": accepted,
-        "reason": None if accepted else "too few",
-    }
+        "day": day, "source": "acme", "attempt": f"{day:%Y%m%d}T{hour:02}0000.000000Z", "status": "captured",
+        "result": result, "accepted": accepted, "reason": None if accepted else "too few",
+    }  # fmt: skip
     return Outcome(**facts | changes)
 
 
 def reject(**changes: Any) -> RejectedRow:
     """Return a rejected row."""
     facts: dict[str, Any] = {
-        "source": "acme",
-        "reason": RejectReason.ZERO_PRICE,
-        "detail": "0 €",
-        "raw": {"price": "0"},
-        "observed_at": CAPTURED.observed_at,
-        "source_url": CAPTURED.url,
-        "capture_sha256": CAPTURED.sha256,
-    }
+        "source": "acme", "reason": RejectReason.ZERO_PRICE, "detail": "0 €", "raw": {"price": "0"},
+        "observed_at": CAPTURED.observed_at, "source_url": CAPTURED.url, "capture_sha256": CAPTURED.sha256,
+    }  # fmt: skip
     return RejectedRow(**facts | changes)
 
 

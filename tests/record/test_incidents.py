@@ -14,19 +14,13 @@ from pipeline.record.damage import RecordError
 from pipeline.record.incidents import MAX_TEXT_CHARACTERS, cause_of, kept_incidents, report_incident
 from pipeline.record.journal import Entry, Journal
 
-AT = datetime(2026, 8, 22, 23, tzinfo=UTC)
+AT, PATH = datetime(2026, 8, 22, 23, tzinfo=UTC), "offers/acme"
 
 
 def incident(kind: IncidentKind = IncidentKind.DAMAGED_FILE, **changes: Any) -> Incident:
-    facts: dict[str, Any] = {
-        "at": AT,
-        "day": date(2026, 8, 21),
-        "source": "acme",
-        "path": "offers/acme\x1b/2026-08-21.parquet",
-        "reason": "it is empty\x1b[31m",
-        "remedy": "read again\x07 from the archive",
-    }
-    return Incident(kind=kind, **facts | changes)
+    path, reason, remedy = PATH + "\x1b/x.parquet", "it is empty\x1b[31m", "read again\x07 from the archive"
+    facts: dict[str, Any] = {"at": AT, "day": date(2026, 8, 21), "source": "acme", "path": path}
+    return Incident(kind=kind, **facts | {"reason": reason, "remedy": remedy} | changes)
 
 
 @pytest.fixture
@@ -49,30 +43,24 @@ def test_an_incident_is_kept_as_plain_text(home: Home) -> None:
         "sentence": IncidentKind.DAMAGED_FILE.sentence,
         "day": "2026-08-21",
         "source": "acme",
-        "path": "offers/acme\ufffd/2026-08-21.parquet",
+        "path": f"{PATH}\ufffd/x.parquet",
         "reason": "it is empty\ufffd[31m",
         "remedy": "read again\ufffd from the archive",
     }
     longest = "x" * MAX_TEXT_CHARACTERS
-    report_incident(
-        home, incident(reason=longest + "y", remedy=longest + "y", source=None, path=None, day=None)
-    )
+    texts = {"reason": longest + "y", "remedy": longest + "y"}
+    report_incident(home, incident(**texts, source=None, path=None, day=None))
     kept = json.loads(entries(home)[0].content)
-    assert (kept["reason"], kept["remedy"], kept["path"], entries(home)[0].source) == (
-        longest,
-        longest,
-        None,
-        "",
-    )
+    expected = (longest, longest, None, "")
+    assert (kept["reason"], kept["remedy"], kept["path"], entries(home)[0].source) == expected
 
 
 def test_incidents_come_back_as_they_were_oldest_first(home: Home) -> None:
     assert kept_incidents(home) == []
-    plain: dict[str, Any] = {"path": "a", "reason": "it is empty", "remedy": "read again"}
-    later = incident(
-        IncidentKind.UNWRITABLE, at=AT + timedelta(hours=2), **plain | {"day": None, "source": None}
-    )
-    first = incident(**plain | {"source": "zebra"})
+    plain = {"path": "a", "reason": "it is empty", "remedy": "read again"}
+    at = AT + timedelta(hours=2)
+    later = incident(IncidentKind.UNWRITABLE, at=at, day=None, source=None, **plain)
+    first = incident(**plain, source="zebra")
     for each in (later, first):
         report_incident(home, each)
     assert kept_incidents(home) == [first, later]
@@ -85,13 +73,8 @@ def test_a_cause_is_the_same_as_kept_and_another_for_each_of_its_facts(home: Hom
     report_incident(home, incident())
     (found,) = kept_incidents(home)
     assert cause_of(found) == cause_of(incident())
-    changes: list[dict[str, Any]] = [
-        {"kind": IncidentKind.STRAY_FILE},
-        {"path": None},
-        {"source": "other"},
-        {"day": None},
-        {"reason": "line 7: no number"},
-    ]
+    changes: list[dict[str, Any]] = [{"kind": IncidentKind.STRAY_FILE}, {"path": None}, {"source": "other"}]
+    changes += [{"day": None}, {"reason": "line 7: no number"}]
     others = {cause_of(replace(incident(), **change)) for change in changes}
     assert len({cause_of(found), *others}) == len(changes) + 1
     assert cause_of(replace(incident(), remedy="another", at=AT + timedelta(days=1))) == cause_of(found)
@@ -113,7 +96,6 @@ def test_an_incident_that_cannot_be_kept_is_logged(home: Home, caplog: pytest.Lo
     assert report_incident(home, incident())
     (line,) = caplog.messages
     assert line.startswith(
-        "offers/acme\ufffd/2026-08-21.parquet: it is empty\ufffd[31m; read again\ufffd from the archive "
-        "(not kept: "
+        f"{PATH}\ufffd/x.parquet: it is empty\ufffd[31m; read again\ufffd from the archive (not kept: "
     )
     assert str(home.root / "record") in line

@@ -51,8 +51,7 @@ def test_entries_are_kept_by_kind_source_day_and_name(home: Home) -> None:
 
 
 def test_the_hash_of_a_day_changes_with_its_entries_alone(home: Home) -> None:
-    journal, acme = Journal(home), SourceDay("acme", DAY)
-    seen = []
+    journal, acme, seen = Journal(home), SourceDay("acme", DAY), []
     for name, content in (("1", "{}"), ("2", "{}"), ("2", "[]")):
         journal.write("outcome", "acme", DAY, name, content)
         seen.append(journal.digests("outcome", DAY)[acme])
@@ -78,42 +77,38 @@ def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> Non
 
 def filled(home: Home) -> Journal:
     """A journal of many pages."""
-    journal = Journal(home)
-    journal.write_all(
-        Entry("outcome", "acme", DAY, f"{number:03}", '"' + "x" * 500 + '"') for number in range(500)
-    )
+    journal, text = Journal(home), '"' + "x" * 500 + '"'
+    journal.write_all(Entry("outcome", "acme", DAY, f"{number:03}", text) for number in range(500))
     return journal
 
 
-REASONS = {
-    "gone": "it is gone",
-    "empty": "it is empty",
-    "text": "file is not a database",
-    "cut": "database disk image is malformed",
-    "a folder": "a folder is where a file belongs",
-}
-
-
-@pytest.mark.parametrize("how", REASONS)
-def test_a_journal_that_cannot_have_been_written_so_is_damaged(how: str, home: Home) -> None:
+def test_a_journal_that_cannot_have_been_written_so_is_damaged(home: Home) -> None:
     Records(home).write_accepted(DAY, "acme", [offer("2")])
     journal = filled(home)
     content = journal.path.read_bytes()
     journal.path.unlink()
-    spoilt = {"empty": b"", "text": b"whatever" * 100, "cut": content[: len(content) // 2]}
-    if how == "a folder":
-        journal.path.mkdir()
-    elif how != "gone":
-        journal.path.write_bytes(spoilt[how])
-    assert journal.damage() == Damage(journal.path, "journal", "", REASONS[how], stamp_of(journal.path))
-    message = (
-        f"{journal.path} is damaged ({REASONS[how]}); `gpufare refresh` sets it aside and reads its days "
-        "again from the archive"
-    )
-    for attempt in (lambda: journal.entries("outcome"), lambda: journal.write("x", "", DAY, "", "{}")):
-        with pytest.raises(RecordError) as raised:
-            attempt()
-        assert str(raised.value) == message
+    spoilt: dict[str, bytes | None] = {
+        "it is gone": None,
+        "it is empty": b"",
+        "file is not a database": b"whatever" * 100,
+        "database disk image is malformed": content[: len(content) // 2],
+        "a folder is where a file belongs": None,
+    }
+    for reason, written in spoilt.items():
+        if written is not None:
+            journal.path.write_bytes(written)
+        elif "folder" in reason:
+            journal.path.unlink()
+            journal.path.mkdir()
+        assert journal.damage() == Damage(journal.path, "journal", "", reason, stamp_of(journal.path))
+        message = (
+            f"{journal.path} is damaged ({reason}); `gpufare refresh` sets it aside and reads its days again "
+            "from the archive"
+        )
+        for attempt in (lambda: journal.entries("outcome"), lambda: journal.write("x", "", DAY, "", "{}")):
+            with pytest.raises(RecordError) as raised:
+                attempt()
+            assert str(raised.value) == message
     assert months(home, "offers")
 
 
@@ -133,22 +128,16 @@ def test_a_file_in_the_place_of_the_folder_is_named(home: Home) -> None:
         Journal(home).entries("outcome")
 
 
-@pytest.mark.parametrize(
-    ("content", "day", "reason"),
-    [("{", f"{DAY}", "an entry is not JSON"), ("{}", "noday", "Invalid isoformat string: 'noday'")],
-)
-def test_an_entry_that_is_not_one_is_damage(content: str, day: str, reason: str, home: Home) -> None:
+def test_an_entry_that_is_not_one_is_damage(home: Home) -> None:
     journal = Journal(home)
     journal.begin()
     with closing(sqlite3.connect(journal.path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES ('outcome', 'acme', ?, '1', ?)", [day, content])
-    if content == "{":
-        assert (journal.damage() or Damage(journal.path, "", "", "")).reason == reason
-        return
+        connection.execute("INSERT INTO entries VALUES ('outcome', 'acme', 'noday', '1', '{}')")
+    damage = Damage(journal.path, "journal", "", "Invalid isoformat string: 'noday'", stamp_of(journal.path))
     for attempt in (lambda: journal.entries("outcome"), lambda: journal.days("outcome")):
         with pytest.raises(RecordError) as raised:
             attempt()
-        assert raised.value.damage == Damage(journal.path, "journal", "", reason, stamp_of(journal.path))
+        assert raised.value.damage == damage
 
 
 def test_undamaged_entries_of_a_damaged_journal_can_be_read(home: Home) -> None:

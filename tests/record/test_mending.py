@@ -4,7 +4,7 @@ with an archived capture."""
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
@@ -67,68 +67,55 @@ def contents(home: Home) -> list[object]:
     ] + [records.exchange_rates(day) for day in records.rate_days()]
 
 
+AGAIN = "{} days were read again from the archive"
+LOST = "lost, as the archive gives nothing for them: {}"
+
+
 def test_months_are_read_again_older_days_first(home: Home) -> None:
     before = contents(home)
-    spoilt = [offers_of(home), offers_of(home, "other", table="rejects")]
-    for path in spoilt:
+    spoilt = {"acme": offers_of(home), "other": offers_of(home, "other", table="rejects")}
+    for path in spoilt.values():
         rewritten(path)
     found = damages(home)
     assert found == [
-        Damage(spoilt[0], "offers", "acme", REWRITTEN, stamp_of(spoilt[0])),
-        Damage(spoilt[1], "rejects", "other", REWRITTEN, stamp_of(spoilt[1])),
+        Damage(path, path.parent.parent.name, source, REWRITTEN, stamp_of(path))
+        for source, path in spoilt.items()
     ]
     read_again = ReadAgain(home)
     incidents = mend(home, found, read_again)
     assert read_again.asked == [(source, day) for day in (FIRST, SECOND) for source in ("acme", "other")]
-    paths = {
-        source: path.relative_to(home.root) for source, path in zip(("acme", "other"), spoilt, strict=True)
-    }
-    again = "2 days were read again from the archive"
+    names = {source: path.relative_to(home.root) for source, path in spoilt.items()}
     assert told(incidents) == [
-        ("damaged_file", source, None, f"{path}: {REWRITTEN}; moved to damaged/{path}; {again}")
-        for source, path in paths.items()
+        ("damaged_file", source, None, f"{name}: {REWRITTEN}; moved to damaged/{name}; {AGAIN.format(2)}")
+        for source, name in names.items()
     ]
     assert sorted(told(kept_incidents(home))) == sorted(told(incidents))
     assert (contents(home), damages(home)) == (before, [])
 
 
-def test_days_that_the_archive_lacks_are_named(home: Home) -> None:
+def test_what_the_archive_lacks_is_named_if_it_had_rows(home: Home) -> None:
+    """A month without rows had no day to read, and rankings are not read from it."""
     shutil.rmtree(home.archive / "acme" / f"{FIRST}")
     shutil.rmtree(home.archive / "other")
-    for source in ("acme", "other"):
-        rewritten(offers_of(home, source))
-    remedies = [incident.remedy for incident in mend(home, damages(home), ReadAgain(home))]
-    lost = "lost, as the archive gives nothing for them: 2026-08-21"
-    assert [text.partition("; ")[2] for text in remedies] == [
-        f"1 days were read again from the archive; {lost}",
-        f"{lost}, 2026-08-22",
-    ]
-
-
-def test_a_month_without_rows_and_rankings_have_no_days_to_read(home: Home) -> None:
     records = Records(home)
-    for day in (FIRST, SECOND):
-        records.write_outcome(replace(outcome(day), source="acme", rejects=0))
-    shutil.rmtree(home.archive)
-    with closing(sqlite3.connect(Journal(home).path)) as connection, connection:
-        connection.execute(
-            "DELETE FROM entries WHERE kind = 'outcome' AND content NOT LIKE '%\"rejects\": 0%'"
-        )
+    records.write_outcome(outcome(FIRST, source="third", rejects=0))
+    records.write_rejects(FIRST, "third", [])
     records.write_ranking(FIRST, [])
-    for table, source in (("rejects", "acme"), ("rankings", "")):
-        offers_of(home, source, table=table).write_bytes(b"")
+    results = {
+        offers_of(home): f"{AGAIN.format(1)}; {LOST.format(FIRST)}",
+        offers_of(home, "other"): LOST.format(f"{FIRST}, {SECOND}"),
+        offers_of(home, "third", table="rejects"): "it had no day with rows",
+        offers_of(
+            home, "", table="rankings"
+        ): "lost: the rankings kept in 2026-08, as those of past days are not computed again",
+    }
+    for path in results:
+        path.write_bytes(b"")
     read_again = ReadAgain(home)
     incidents = mend(home, damages(home), read_again)
-    place = "moved to damaged/record"
-    assert [(incident.source, incident.remedy) for incident in incidents] == [
-        ("acme", f"{place}/rejects/acme/2026-08.parquet; it had no day with rows"),
-        (
-            None,
-            f"{place}/rankings/2026-08.parquet; lost: the rankings kept in 2026-08, as those of past days "
-            "are not computed again",
-        ),
-    ]
-    assert read_again.asked == []
+    assert {home.root / str(i.path): i.remedy.partition("; ")[2] for i in incidents} == results
+    assert {i.source for i in incidents} == {"acme", "other", "third", None}
+    assert read_again.asked == [("acme", SECOND)]
 
 
 def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
@@ -145,14 +132,13 @@ def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
     read_again = ReadAgain(home)
     incidents = mend(home, missing, read_again)
     assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("acme", SECOND), ("other", LATER)]
-    again, gone = "1 days were read again from the archive", "it is gone; there was nothing to set aside"
-    lost = "lost, as the archive gives nothing for them: 2026-09-01"
+    again, gone = AGAIN.format(1), "it is gone; there was nothing to set aside"
     acme, other = (offers_of(home, source).relative_to(home.root) for source in ("acme", "other"))
     assert told(incidents) == [
         ("missing_file", "acme", FIRST, f"{acme}: {gone}; {again}"),
         ("missing_file", "acme", SECOND, f"{acme}: {gone}; {again}"),
         ("missing_file", None, SECOND, f"record/journal.sqlite: {gone}; {again}"),
-        ("missing_file", "other", LATER, f"{other}: {gone}; {lost}"),
+        ("missing_file", "other", LATER, f"{other}: {gone}; {LOST.format(LATER)}"),
     ]
     assert contents(home) == before
     assert mend(home, missing, read_again) == []  # each is reported once
@@ -172,22 +158,7 @@ def test_a_file_that_is_not_moved_is_left_alone(home: Home) -> None:
         each.unlink()
     gone = Damage(path, "offers", "acme", "it is gone", None)
     (incident,) = mend(home, [gone], read_again)
-    assert incident.remedy == "it was gone; 2 days were read again from the archive"
-
-
-def test_a_damaged_file_is_never_moved_over_an_earlier_one(home: Home) -> None:
-    for content in (b"first", b"second", b"third"):
-        offers_of(home).write_bytes(content)
-        mend(home, damages(home), ReadAgain(home))
-    kept = sorted((home.damaged / "record" / "offers" / "acme").iterdir())
-    assert [(path.name, path.read_bytes()) for path in kept] == [
-        ("2026-08.parquet", b"first"),
-        ("2026-08.parquet.2", b"second"),
-        ("2026-08.parquet.3", b"third"),
-    ]
-
-
-# ------------------------------------------------------------------ the journal
+    assert incident.remedy == f"it was gone; {AGAIN.format(2)}"
 
 
 def spoil(home: Home, where: str) -> None:
@@ -196,7 +167,7 @@ def spoil(home: Home, where: str) -> None:
         connection.execute(f"UPDATE entries SET content = '{{' WHERE {where}")
 
 
-LOST = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
+LOST_ENTRIES = "attempts that failed without an archived answer, and incidents, are lost where it is damaged"
 
 
 def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> None:
@@ -216,7 +187,7 @@ def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> N
     read_again = ReadAgain(home)
     (incident,) = mend(home, damages(home), read_again)
     kept = "kept in damaged/record/journal.sqlite; 8 of its entries could still be read"
-    line = f"an entry is not JSON; {kept}; 3 days were read again from the archive; {LOST}"
+    line = f"an entry is not JSON; {kept}; {AGAIN.format(3)}; {LOST_ENTRIES}"
     assert told([incident]) == [("damaged_file", None, None, f"record/journal.sqlite: {line}")]
     assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("third", FIRST)]
     assert contents(home) == before
@@ -227,22 +198,16 @@ def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> N
     assert damages(home) == []
 
 
-@pytest.mark.parametrize("what", ["gone", "a folder"])
-def test_a_journal_without_a_file_is_made_of_the_archive(what: str, home: Home) -> None:
+def test_a_journal_without_a_file_is_made_of_the_archive(home: Home) -> None:
     before, path = contents(home), Journal(home).path
-    path.unlink()
-    if what == "a folder":
-        path.mkdir()
-    (incident,) = mend(home, damages(home), ReadAgain(home))
-    done, reason = {
-        "gone": ("it was gone", "it is gone"),
-        "a folder": (
-            "kept in damaged/record/journal.sqlite; 0 of its entries could still be read",
-            "a folder is where a file belongs",
-        ),
-    }[what]
-    text = f"{done}; 7 days were read again from the archive; {LOST}"
-    assert (incident.reason, incident.remedy, contents(home)) == (reason, text, before)
+    nothing = "kept in damaged/record/journal.sqlite; 0 of its entries could still be read"
+    for reason, done in (("it is gone", "it was gone"), ("a folder is where a file belongs", nothing)):
+        path.unlink()
+        if done == nothing:
+            path.mkdir()
+        (incident,) = mend(home, damages(home), ReadAgain(home))
+        text = f"{done}; {AGAIN.format(7)}; {LOST_ENTRIES}"
+        assert (incident.reason, incident.remedy, contents(home)) == (reason, text, before)
 
 
 @pytest.mark.parametrize("after", ["replaced", "read"])
@@ -263,18 +228,13 @@ def test_a_mending_that_was_interrupted_is_finished_by_the_next(after: str, home
     assert (damages(home), contents(home)) == ([], before)
 
 
-# ------------------------------------------------------------------ what does not belong there
-
-
 def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
     before = contents(home)
     strays = ["record/offers/acme/2026-08 (copy).parquet", "record/rankings/notes.txt"]
     for stray in strays:
         (home.root / stray).parent.mkdir(exist_ok=True)
         (home.root / stray).write_bytes(b"whatever")
-    reported = report_strays(home)
     line = "{}: it is not a file of the record; ignored: move it elsewhere or remove it"
-    assert told(reported) == [("stray_file", None, None, line.format(path)) for path in strays]
+    assert told(report_strays(home)) == [("stray_file", None, None, line.format(path)) for path in strays]
     assert (report_strays(home), len(kept_incidents(home))) == ([], len(strays))
-    assert all((home.root / stray).exists() for stray in strays)
     assert (contents(home), damages(home)) == (before, [])

@@ -77,39 +77,39 @@ def test_the_hash_of_a_day_changes_with_its_rows_alone(home: Home) -> None:
     assert (prices(home)[FIRST], days_of(home, AUGUST)[FIRST].rows) == ([], 0)
 
 
-def _spoilt(home: Home, path: Path, how: str) -> None:
+def spoil(home: Home, path: Path, how: str) -> None:
     content = path.read_bytes()
-    if how == "cut":
-        path.write_bytes(content[: len(content) // 2])
-    elif how == "empty":
-        path.write_bytes(b"")
+    half = len(content) // 2
+    contents = {
+        "cut": content[:half],
+        "empty": b"",
+        "another bit": content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :],
+    }
+    others = {"another source": ("vast", FIRST), "another month": ("acme", NEXT)}
+    if how in contents:
+        path.write_bytes(contents[how])
+    elif how in others:
+        source, day = others[how]
+        write_day(home, source, day, frame("1", "2").with_columns(source=pl.lit(source)))
+        path.write_bytes(file_of(home, Month.of("offers", source, day)).read_bytes())
     elif how == "a folder":
         path.unlink()
         path.mkdir()
     elif how == "without metadata":
         pl.read_parquet(path).write_parquet(path)
-    elif how == "another source":
-        write_day(home, "vast", FIRST, frame("1", "2").with_columns(source=pl.lit("vast")))
-        path.write_bytes(file_of(home, Month.of("offers", "vast", FIRST)).read_bytes())
-    elif how == "another month":
-        write_day(home, "acme", NEXT, frame("1", "2"))
-        path.write_bytes(file_of(home, Month.of("offers", "acme", NEXT)).read_bytes())
-    elif how == "rewritten":
+    else:
         rewritten(path)
-    elif how == "another bit":
-        place = len(content) // 2
-        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
 
 
 SPOILT = {
     "cut": "",
     "empty": "",
+    "another bit": "",
     "a folder": "",
     "without metadata": "gpufare:days",
     "another source": "it has rows of vast, another source",
     "another month": "it lists 2026-09-01, which is in another month",
     "rewritten": REWRITTEN,
-    "another bit": "",
 }
 
 
@@ -117,7 +117,7 @@ SPOILT = {
 def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(how: str, home: Home) -> None:
     write_day(home, "acme", FIRST, frame("1", "2"))
     path = file_of(home, AUGUST)
-    _spoilt(home, path, how)
+    spoil(home, path, how)
     found = damage_of(home, AUGUST)
     assert found is not None
     assert SPOILT[how] in found.reason
@@ -149,16 +149,9 @@ def test_processes_that_write_one_month_and_the_journal_lose_nothing(home: Home)
 
 def test_strays_are_named_and_ignored(home: Home) -> None:
     write_day(home, "acme", FIRST, frame("1"))
-    names = [
-        "offers/notes.txt",
-        "offers/acme/2026-08 (copy).parquet",
-        "offers/acme/2026-8.parquet",
-        "offers/acme/2026-13.parquet",
-        "offers/acme/2026-08.txt",
-        "journal (copy).sqlite",
-        "rankings/x",
-        "rankings/acme/2026-08.parquet",
-    ]
+    names = ["journal (copy).sqlite", "offers/notes.txt", "rankings/x", "rankings/acme/2026-08.parquet"]
+    for name in ("2026-08 (copy).parquet", "2026-8.parquet", "2026-13.parquet", "2026-08.txt"):
+        names.append(f"offers/acme/{name}")
     for name in [*names, "journal.sqlite", "journal.sqlite-journal", "rejects/other/.unfinished"]:
         (home.record / name).parent.mkdir(parents=True, exist_ok=True)
         (home.record / name).write_bytes(b"x")
