@@ -64,8 +64,8 @@ def test_a_source_fails_when_more_than_half_of_its_prices_are_held() -> None:
     fails = {(1, 1): False, (2, 1): False, (2, 2): True, (3, 1): False, (3, 2): True, (4, 2): False}
     found = {}
     for compared, jumped in fails:
-        before = [offer(raw_label=f"card {number}") for number in range(compared)]
-        now = [offer("20.00" if n < jumped else "2.00", raw_label=f"card {n}") for n in range(compared)]
+        before = [offer(raw_label=f"{number}") for number in range(compared)]
+        now = [offer("20.00" if n < jumped else "2.00", raw_label=f"{n}") for n in range(compared)]
         result = screen([*now, *STEADY], History(before, YESTERDAY), config(), DAY)
         assert (len(result.rejects), len(result.offers)) == (jumped, compared - jumped + 3)
         found[compared, jumped] = result.failure

@@ -50,10 +50,14 @@ def test_a_price_that_returns_to_its_old_value_is_believed_at_once() -> None:
 def test_a_jump_is_believed_when_another_source_moves_with_it() -> None:
     """From 2 to 8; the other from 2 to between 4 and 32: half to twice as far in logarithms."""
     held = {"2.00": True, "3.99": True, "4.00": False, "32.00": False, "32.10": True, "0.50": True}
-    asked: list[tuple[str, str, date]] = []
+    asked: list[tuple[Any, ...]] = []
 
     def moves(*to: str) -> Any:
-        return lambda *about: asked.append(about) or [math.log(float(each) / 2) for each in to]
+        def moves_since(*about: Any) -> list[float]:
+            asked.append(about)
+            return [math.log(float(each) / 2) for each in to]
+
+        return moves_since
 
     now, before, with_it = [offer("8.00")], [offer("2.00")], moves("8.00")
     assert {to: bool(reasons(now, before, moves=moves(to))) for to in held} == held
