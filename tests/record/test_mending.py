@@ -101,13 +101,12 @@ def test_what_the_archive_lacks_is_named_if_it_had_rows(home: Home) -> None:
     records.write_outcome(outcome(FIRST, source="third", rejects=0))
     records.write_rejects(FIRST, "third", [])
     records.write_ranking(FIRST, [])
+    no_ranking = "lost: the rankings kept in 2026-08, as those of past days are not computed again"
     results = {
         offers_of(home): f"{AGAIN.format(1)}; {LOST.format(FIRST)}",
         offers_of(home, "other"): LOST.format(f"{FIRST}, {SECOND}"),
         offers_of(home, "third", table="rejects"): "it had no day with rows",
-        offers_of(
-            home, "", table="rankings"
-        ): "lost: the rankings kept in 2026-08, as those of past days are not computed again",
+        offers_of(home, "", table="rankings"): no_ranking,
     }
     for path in results:
         path.write_bytes(b"")
