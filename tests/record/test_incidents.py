@@ -65,8 +65,9 @@ def test_incidents_come_back_as_they_were_oldest_first(home: Home) -> None:
         report_incident(home, each)
     assert kept_incidents(home) == [first, later]
     Journal(home).write("incident", "", AT.date(), "x", '{"kind": "none"}')
-    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged"):
+    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged") as raised:
         kept_incidents(home)
+    assert (raised.value.damage.table, raised.value.damage.source) == ("journal", "")
 
 
 def test_a_cause_is_the_same_as_kept_and_another_for_each_of_its_facts(home: Home) -> None:

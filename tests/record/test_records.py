@@ -50,8 +50,9 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
 def test_rows_that_are_no_offers_and_rejects_are_damage(home: Home, records: Records) -> None:
     records.write_accepted(DAY, "acme", [offer().model_copy(update={"gpu_count": -1})])
     records.write_rejects(DAY, "acme", [])
-    with pytest.raises(RecordError, match=r"offers/acme/2026-08\.parquet is damaged \(1 validation error"):
+    with pytest.raises(RecordError, match=r"offers/acme/2026-08\.parquet is damaged \(1 valid") as raised:
         records.offers("acme", DAY)
+    assert (raised.value.damage.table, raised.value.damage.source) == ("offers", "acme")
     assert records.rejects("acme", DAY) == []
 
 
@@ -124,8 +125,9 @@ def test_an_outcome_or_rates_of_another_entry_are_refused(home: Home, records: R
         rate_rows(rates._replace(content=json.dumps(json.loads(rates.content) * 2)))
     Journal(home).write_all([entry._replace(name="later"), rates._replace(day=AFTER)])
     for read in (lambda: records.outcomes("acme"), lambda: records.exchange_rates(AFTER)):
-        with pytest.raises(RecordError, match=r"journal\.sqlite is damaged \(the "):
+        with pytest.raises(RecordError, match=r"journal\.sqlite is damaged \(the ") as raised:
             read()
+        assert (raised.value.damage.table, raised.value.damage.source) == ("journal", "")
 
 
 def rate(currency: str = "EUR", usd: str = "1.17") -> dict[str, Any]:
