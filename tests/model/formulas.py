@@ -869,3 +869,30 @@ def time_step(run: SimpleNamespace) -> None:
         "optimizer": run.optimizer_seconds,
     }  # fmt: skip
     run.bottleneck = max(terms, key=terms.__getitem__)
+
+
+def shown_memory(terms: Row) -> Row:
+    """Return the columns of memory_of and of plans that are terms of memory."""
+    states = {
+        "weights": "weight", "gradients": "gradient", "optimizer": "optimizer", "optimizer_copy": "step_copy",
+    }  # fmt: skip
+    of_states = {
+        f"{name}_gib": terms["on_gpu"] * terms[f"{of}_bytes_per_gpu"] / GIB for name, of in states.items()
+    }
+    return of_states | {
+        "adapter_gib": terms["adapter_bytes_per_gpu"] / GIB, "activations_gib": terms["stored_bytes"] / GIB,
+        "working_set_gib": terms["working_bytes"] / GIB, "logits_gib": terms["logits_bytes"] / GIB,
+        "fsdp_units_gib": (terms["root_bytes"] + terms["units_bytes"]) / GIB,
+        "fragmentation_gib": terms["reserved_gib"] - terms["allocated_gib"],
+        "overhead_gib": terms["process_gib"], "memory_gib": terms["memory_gib"],
+        "needed_gib": terms["needed_gib"], "peak_phase": terms["peak_phase"],
+    }  # fmt: skip
+
+
+def shown_speed(terms: Row) -> Row:
+    """Return the columns of speed_of and of plans that are terms of speed."""
+    same = ("matmul", "attention", "traffic", "logits", "communication", "offload", "optimizer")
+    return {f"{name}_seconds": terms[f"{name}_seconds"] for name in same} | {
+        "dequantization_seconds": terms["dequantize_seconds"], "bottleneck": terms["bottleneck"],
+        "host_seconds": terms["host_exposed_seconds"], "overhead_seconds": terms["host_per_step_seconds"],
+    }  # fmt: skip

@@ -24,13 +24,7 @@ from pipeline.model.corrections import (
     shrunken,
 )
 from pipeline.model.estimate import Estimator, estimate_file
-from pipeline.model.own_runs import (
-    MORE_COLUMNS,
-    OwnRuns,
-    add_own_run,
-    catalogue_columns,
-    read_own_runs,
-)
+from pipeline.model.own_runs import MORE_COLUMNS, OwnRuns, add_own_run, catalogue_columns, read_own_runs
 
 COLUMNS = (*catalogue_columns(), *MORE_COLUMNS)
 RUN = {
