@@ -145,10 +145,8 @@ ASSUMED: tuple[tuple[Row, Row], ...] = (
 
 def test_each_default_is_stated_if_it_applies(model: duckdb.DuckDBPyConnection) -> None:
     """A column that is no setting is named, in any case, unless it is known to be none."""
-    runs = [{"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "lora_r": 1, "note": "", "SEQ_LEN": None} | given
-            for given, _ in ASSUMED]  # fmt: skip
-    for run in runs:
-        run["seq_len"] = run.pop("SEQ_LEN") or run.get("seq_len")
+    shared = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "lora_r": 1, "note": ""}
+    runs = [shared | given for given, _ in ASSUMED]
     for macro in ("memory_of", "speed_of"):
         found = [json.loads(answer["assumptions"]) for answer in answers(model, macro, runs)]
         assert found == [assumed | {"ignored_columns": ["lora_r"]} for _, assumed in ASSUMED]
