@@ -52,28 +52,6 @@ def without(config: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != name}
 
 
-def columns(config: dict[str, Any]) -> dict[str, Any]:
-    return shape_of("theirs", config).model_dump(exclude_none=True)
-
-
-def test_a_dense_model() -> None:
-    shape = shape_of("theirs", LLAMA)
-    assert (shape.head_dim, shape.experts, shape.tied_embeddings, shape.gated_mlp) == (128, 1, 0, 1)
-    assert counted(shape).params_total == 8_030_261_248
-
-
-def test_latent_attention_shared_experts_and_dense_layers() -> None:
-    found = columns(DEEPSEEK_V3)
-    expected = {
-        "head_dim": 192, "rope_head_dim": 64, "value_head_dim": 128, "kv_latent": 512, "q_latent": 1536,
-        "experts": 256, "experts_active": 8, "shared_intermediate": 2048, "intermediate": 2048,
-        "dense_layers": 3, "dense_intermediate": 18432,
-    }  # fmt: skip
-    assert found | expected == found
-    # 671,026,419,200 with the norms of query and key latents.
-    assert counted(shape_of("theirs", DEEPSEEK_V3)).params_total == pytest.approx(671_026_419_200, rel=1e-6)
-
-
 WINDOWS: tuple[tuple[dict[str, Any], int | None, int | None], ...] = (
     ({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 32768}, 4096, 0),
     ({"model_type": "mistral", "sliding_window": None}, None, None),
@@ -95,39 +73,6 @@ def test_sliding_windows() -> None:
     assert [(shape.sliding_window, shape.full_attention_layers) for shape in shapes] == [
         (window, full) for _, window, full in WINDOWS
     ]
-
-
-def test_layers_in_linear_time() -> None:
-    hybrid = LLAMA | {
-        "model_type": "qwen3_5_text", "head_dim": 256, "full_attention_interval": 4,
-        "linear_num_key_heads": 16, "linear_num_value_heads": 32,
-        "linear_key_head_dim": 128, "linear_value_head_dim": 128,
-    }  # fmt: skip
-    found = columns(hybrid)
-    assert (found["full_attention_layers"], found["linear_attention_layers"]) == (8, 24)
-    key, value = 2048, 4096
-    mixer = 4096 * (2 * key + 2 * value + 64) + 4 * (2 * key + value) + value * 4096
-    assert found["linear_mixer_params"] == mixer
-    # The gate of attention's output is as wide as the query.
-    assert found["extra_linear_params"] == 8 * 4096 * 32 * 256
-
-
-def test_blocks_of_one_mixer_or_one_mlp() -> None:
-    found = columns(NEMOTRON_H)
-    assert (found["layers"], found["linear_attention_layers"], found["full_attention_layers"]) == (3, 2, 1)
-    assert (found["dense_layers"], found["dense_intermediate"]) == (1, 0)  # the mixer with no MLP after it
-    assert (found["gated_mlp"], found["shared_intermediate"]) == (0, 3712)
-
-
-def test_an_encoder_with_a_decoder() -> None:
-    t5 = {
-        "model_type": "t5", "d_model": 2048, "d_ff": 5120, "num_heads": 32, "d_kv": 64, "vocab_size": 32128,
-        "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu",
-        "is_encoder_decoder": True, "tie_word_embeddings": False,
-    }  # fmt: skip
-    found = columns(t5)
-    assert (found["layers"], found["cross_attention_layers"], found["gated_mlp"]) == (48, 24, 1)
-    assert counted(shape_of("theirs", t5)).params_total == pytest.approx(2_849_757_184, rel=1e-4)
 
 
 def test_vision_tower_is_skipped_and_named() -> None:

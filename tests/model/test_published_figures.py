@@ -80,22 +80,9 @@ BY_HAND: tuple[tuple[Row, str, float], ...] = (
     # Rank 16 on queries and values of 32 layers, in 4 bytes.
     (LLAMA_3_8B | {"lora_targets": "q_proj+v_proj"}, "adapter_gib", 16 * 32 * (8192 + 5120) * 4),
     (LLAMA_3_8B | {"lora_targets": "q_proj+v_proj"}, "optimizer_gib", 16 * 32 * (8192 + 5120) * 8),
-    # The head has one adapter, not one per layer.
-    (LLAMA_3_8B | {"lora_targets": "lm_head", "adapter_bytes": 2, "lora_rank": 8}, "adapter_gib",
-     8 * (4096 + VOCAB) * 2),
     # Embeddings and head are not quantized.
     (LLAMA_3_8B | {"method": "qlora", "kbit_upcast": 0}, "weights_gib",
      LINEAR * 0.5625 + (PARAMS - LINEAR) * 2),
-    # LitGPT gives tied embeddings a head.
-    ({"model": "gemma-2b", "gpu": "a100-sxm-80gb", "stack": "litgpt"}, "weights_gib",
-     2 * (2_506_172_416 + 256_000 * 2048)),
-    # A plain loss on 16-bit logits keeps them three times.
-    (LLAMA_3_8B | {"loss_kernel": "16bit", "micro_batch": 4}, "logits_gib", 4 * 2048 * VOCAB * 6),
-    # The experts of Mixtral are 45.1 of its 46.7 billion parameters; in one tensor they stay in 16 bits.
-    ({"model": "mixtral-8x7b", "gpu": "h100-sxm-80gb", "method": "qlora", "stack": "foak", "kbit_upcast": 0},
-     "weights_gib", 46_440_382_464 * 0.5625 + (46_702_792_704 - 46_440_382_464) * 2),
-    ({"model": "mixtral-8x7b", "gpu": "h100-sxm-80gb", "method": "qlora", "stack": "liger"}, "weights_gib",
-     2 * 46_702_792_704 - (2 - 0.5625) * (46_440_382_464 - 32 * 8 * 3 * 4096 * 14336)),
 )  # fmt: skip
 
 
