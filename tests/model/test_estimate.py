@@ -248,14 +248,8 @@ def test_rows_do_not_influence_each_other(estimator: Estimator) -> None:
 
 
 def test_the_error_names_the_form_of_another_file(estimator: Estimator, tmp_path: Path) -> None:
-    reasons = {
-        "model,gpu,method\n".encode("utf-16"): "is UTF-16: save it as CSV in UTF-8",
-        "model,gpu,method\n".encode("utf-16-le"): "is UTF-16",
-        b"model,gpu,method,Model\n": "has the column 'model' more than once", b'"model,gpu\nx,y\n': "line 1",
-    }  # fmt: skip
-    for content, reason in reasons.items():
-        with pytest.raises(GpufareError, match=reason):
-            estimated(estimator, tmp_path / "runs.csv", content)
+    with pytest.raises(GpufareError, match="is UTF-16: save it as CSV in UTF-8"):
+        estimated(estimator, tmp_path / "runs.csv", "model,gpu,method\n".encode("utf-16"))
     for content in (b"", b"a,b\n1,2\n"):
         with pytest.raises(EstimateError, match=r"runs.csv has no columns model and gpu: it is not a file"):
             estimated(estimator, tmp_path / "runs.csv", content)

@@ -9,18 +9,7 @@ import pytest
 
 from pipeline.contracts.training import EVIDENCES, METHODS
 from pipeline.model import bands
-from pipeline.model.bands import (
-    COLUMNS_OF_GROUP,
-    PARENT_FAMILIES,
-    PRIOR_BAND,
-    Band,
-    Residuals,
-    band,
-    coverage,
-    family_weights,
-    weighted_quantile,
-    widenings,
-)  # fmt: skip
+from pipeline.model.bands import Band, Residuals, band, coverage, family_weights, weighted_quantile, widenings
 from tests.model.conftest import Row, answers, ask
 from tests.model.formulas import shown_memory, shown_speed
 
@@ -119,28 +108,22 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
         for metric, offload in (("alloc", ""), ("smi", "cpu"))
     ]  # fmt: skip
     bands = {tuple(row[:5]): row[5:7] for row in model.execute("FROM main.model_bands").fetchall()}
-    classes = dict(
-        model.execute(
-            "SELECT gpu_id, gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus"
-        ).fetchall()
-    )
+    classes = model.execute(
+        "SELECT gpu_id, gpu_class(vendor, architecture, segment, form_factor) FROM main.gpus"
+    ).fetchall()
     for quantity, macro, figure in (
         ("memory", "memory", "memory_gib"), ("speed", "speed", "tokens_per_second_per_gpu"),
     ):  # fmt: skip
         found, terms = answers(model, f"{macro}_of", runs), answers(model, f"{macro}_terms_of", runs)
         for row, term, run in zip(found, terms, runs, strict=True):
-            low, high = bands["all", quantity, run["method"], classes[run["gpu"]], row["evidence"]]
+            low, high = bands["all", quantity, run["method"], dict(classes)[run["gpu"]], row["evidence"]]
             if quantity == "memory":
                 fits = term["needed_gib"] <= term["usable_memory_gib"]
                 expected = shown_memory(term) | {"fits": fits}
             else:
-                flops = (
-                    2 * term["product_passes"] * term["linear_active"] / (term["dense_16bit_tflops"] * 1e12)
-                )
-                expected = shown_speed(term) | {
-                    "mfu": term[figure] * flops,
-                    "step_seconds": term["step_seconds"],
-                }
+                peak = term["dense_16bit_tflops"] * 1e12
+                mfu = term[figure] * 2 * term["product_passes"] * term["linear_active"] / peak
+                expected = shown_speed(term) | {"mfu": mfu, "step_seconds": term["step_seconds"]}
             expected |= {f"{figure}_low": term[figure] * low, f"{figure}_high": term[figure] * high}
             numbers = {name: value for name, value in expected.items() if not isinstance(value, str)}
             assert {name: row[name] for name in numbers} == pytest.approx(numbers, rel=1e-9)
@@ -150,18 +133,16 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
     groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(EVIDENCES)
-    calibrations = dict(
-        model.execute(
-            "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
-            " AND calibration <> 'worked' GROUP BY calibration"
-        ).fetchall()
-    )
+    calibrations = model.execute(
+        "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
+        " AND calibration <> 'worked' GROUP BY calibration"
+    ).fetchall()
     families = model.execute("SELECT DISTINCT 'without ' || family FROM main.measured_sources").fetchall()
-    assert calibrations == dict.fromkeys(["all", *(name for (name,) in families)], groups)
+    assert dict(calibrations) == dict.fromkeys(["all", *(name for (name,) in families)], groups)
 
 
 def _residuals(values: np.ndarray, *group: str, family: str = "a") -> Residuals:
-    names = dict(zip((*COLUMNS_OF_GROUP, "family"), (*group, family), strict=True))
+    names = dict(zip((*bands.COLUMNS_OF_GROUP, "family"), (*group, family), strict=True))
     return pl.DataFrame({"value": values}, schema={"value": pl.Float64}).with_columns(
         **{column: pl.lit(name) for column, name in names.items()}
     )
@@ -184,7 +165,7 @@ def test_a_group_of_few_families_leans_on_the_group_around_it() -> None:
     found, around = (
         band(pl.concat([wide, *narrow]), (method, "pcie", "measured")) for method in ("lora", "qlora")
     )
-    share = 2 / (2 + PARENT_FAMILIES)
+    share = 2 / (2 + bands.PARENT_FAMILIES)
     assert found.runs == 10
     assert found.low == pytest.approx(share * 0.05 + (1 - share) * around.low)
     assert found.high == pytest.approx(share * 0.05 + (1 - share) * around.high)
@@ -208,7 +189,7 @@ def test_groups_narrow_by_evidence_then_gpu_class_then_method() -> None:
 
 def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_middle() -> None:
     nothing = _residuals(np.array([]), "full", "pcie", "measured")
-    assert band(nothing, ("full", "pcie", "measured")) == Band(*PRIOR_BAND, 0)
+    assert band(nothing, ("full", "pcie", "measured")) == Band(*bands.PRIOR_BAND, 0)
     assert Band(0.1, 0.5, 7).widened(2) == Band(pytest.approx(-0.1), pytest.approx(0.7), 7)
 
 

@@ -50,17 +50,6 @@ def test_every_source_of_the_runs_is_described_and_has_a_family() -> None:
     assert [row for row in sources if not (row["family"] and row["publisher"] and row["title"])] == []
 
 
-def test_the_summary_meets_the_goals_that_can_be_checked_here(tables: duckdb.DuckDBPyConnection) -> None:
-    rows = tables.execute(
-        "SELECT median_error_held_out, mean_error_held_out, stranger_share_in_band, balanced_accuracy "
-        "FROM main.model_accuracy_summary WHERE grouped_by = 'all' ORDER BY quantity"
-    ).fetchall()
-    (memory_median, memory_mean, memory_band, balanced), (speed_median, speed_mean, speed_band, _) = rows
-    assert (memory_median <= 0.08, memory_mean <= 0.12, balanced >= 0.9) == (True, True, True)
-    assert (speed_median <= 0.11, speed_mean <= 0.20) == (True, True)
-    assert 0.75 <= min(memory_band, speed_band) <= max(memory_band, speed_band) <= 0.85
-
-
 def test_the_summary_is_of_the_record_of_the_calibration(tables: duckdb.DuckDBPyConnection) -> None:
     """The table and calibration.yaml are computed apart: by SQL from the published macros, and by the fit."""
     record = yaml.safe_load((paths.CATALOG_DIR / "calibration.yaml").read_text(encoding="utf-8"))
