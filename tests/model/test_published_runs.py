@@ -120,7 +120,7 @@ def test_a_column_becomes_a_setting() -> None:
     assert wrong == []
 
 
-ASSUMED = (
+ASSUMED: tuple[tuple[dict[str, str], str | None], ...] = (
     ({}, None), ({"method": "lora", "lora_targets": "All linear"}, None),
     ({"gpu_count": ""}, "gpu_count: 1"), ({"flash_attention": "unknown"}, "flash_attention: 1"),
     ({"flash_attention": ""}, "flash_attention: 1"),
