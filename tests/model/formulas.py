@@ -108,12 +108,8 @@ def settle(run: SimpleNamespace, given: Row) -> None:
     run.autocast = said.get("autocast", run.is_trainer)
     run.training_precision = said.get("training_precision", "amp" if run.method == "pretrain" else "bf16")
     is_zero = str(said.get("sharding")).startswith("zero")
-    if (
-        run.is_trainer
-        and run.is_full
-        and is_zero
-        and said.get("training_precision") in (None, "bf16", "fp16")
-    ):
+    is_16bit = said.get("training_precision") in (None, "bf16", "fp16")
+    if run.is_trainer and run.is_full and is_zero and is_16bit:
         run.training_precision = "deepspeed_bf16"
     run.weight_bytes = said.get("weight_bytes", 4 if said.get("training_precision") == "fp32" else 2)
     usual = "zero1" if run.stack == "te" else "fsdp" if run.is_full else "ddp"
@@ -241,16 +237,12 @@ def describe_adapters(run: SimpleNamespace, mean: Any, shared: float, dense_widt
 
     def sides(target: str, share: float, doubled: int) -> tuple[float, float]:
         """Inputs and outputs of a layer's adapters; fused gate and up projections double the rank."""
+        wide = (m.hidden * mlps * share, width * share * doubled)
         return {
-            "q_proj": (m.hidden, query),
-            "k_proj": (m.hidden, key_value),
-            "v_proj": (m.hidden, key_value),
-            "o_proj": (query, m.hidden),
-            "qkv_fused": (m.hidden, query + 2 * key_value),
-            "gate_proj": (m.hidden * mlps * share, width * share * doubled),
-            "up_proj": (m.hidden * mlps * share, width * share * doubled),
-            "down_proj": (width * share, m.hidden * mlps * share),
-        }[target]
+            "q_proj": (m.hidden, query), "k_proj": (m.hidden, key_value), "v_proj": (m.hidden, key_value),
+            "o_proj": (query, m.hidden), "qkv_fused": (m.hidden, query + 2 * key_value),
+            "gate_proj": wide, "up_proj": wide, "down_proj": (width * share, m.hidden * mlps * share),
+        }[target]  # fmt: skip
 
     adapts_head = "lm_head" in run.lora_targets
     stored = sum(sum(sides(target, 1, 1 + run.folds_adapters)) for target in targets)
@@ -660,9 +652,8 @@ def counted_work(run: SimpleNamespace) -> dict[str, float] | None:
 
     def work(quantity: str, amounts: dict[str, float]) -> float:
         def of(part: dict[str, Row]) -> float:
-            return (
-                sum(part[quantity][name] * size for name, size in amounts.items()) if quantity in part else 0
-            )
+            each = part.get(quantity)
+            return sum(each[name] * size for name, size in amounts.items()) if each else 0
 
         return of(step) + run.recompute_passes * of(again)
 
@@ -869,3 +860,30 @@ def time_step(run: SimpleNamespace) -> None:
         "optimizer": run.optimizer_seconds,
     }  # fmt: skip
     run.bottleneck = max(terms, key=terms.__getitem__)
+
+
+def shown_memory(terms: Row) -> Row:
+    """Return the columns of memory_of and of plans that are terms of memory."""
+    states = {
+        "weights": "weight", "gradients": "gradient", "optimizer": "optimizer", "optimizer_copy": "step_copy",
+    }  # fmt: skip
+    of_states = {
+        f"{name}_gib": terms["on_gpu"] * terms[f"{of}_bytes_per_gpu"] / GIB for name, of in states.items()
+    }
+    return of_states | {
+        "adapter_gib": terms["adapter_bytes_per_gpu"] / GIB, "activations_gib": terms["stored_bytes"] / GIB,
+        "working_set_gib": terms["working_bytes"] / GIB, "logits_gib": terms["logits_bytes"] / GIB,
+        "fsdp_units_gib": (terms["root_bytes"] + terms["units_bytes"]) / GIB,
+        "fragmentation_gib": terms["reserved_gib"] - terms["allocated_gib"],
+        "overhead_gib": terms["process_gib"], "memory_gib": terms["memory_gib"],
+        "needed_gib": terms["needed_gib"], "peak_phase": terms["peak_phase"],
+    }  # fmt: skip
+
+
+def shown_speed(terms: Row) -> Row:
+    """Return the columns of speed_of and of plans that are terms of speed."""
+    same = ("matmul", "attention", "traffic", "logits", "communication", "offload", "optimizer")
+    return {f"{name}_seconds": terms[f"{name}_seconds"] for name in same} | {
+        "dequantization_seconds": terms["dequantize_seconds"], "bottleneck": terms["bottleneck"],
+        "host_seconds": terms["host_exposed_seconds"], "overhead_seconds": terms["host_per_step_seconds"],
+    }  # fmt: skip

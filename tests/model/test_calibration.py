@@ -1,12 +1,10 @@
 """The calibration: its record, what it holds out, and that published runs bear out P(fits)."""
 
-import math
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 import pytest
 import yaml
 
@@ -27,8 +25,6 @@ HELD_OUT = """
     _evidence AS (SELECT * FROM evidence_of('_terms', 'memory'))
     SELECT
         h.out_of_memory = 1 AS died, t.needed_gib <= t.usable_memory_gib AS fits,
-        ln(h.measured_memory_gib / t.memory_gib) AS residual,
-        ln(b.low_ratio) AS low, ln(b.high_ratio) AS high,
         fit_probability(t.usable_memory_gib, t.needed_gib, b.low_ratio, b.high_ratio) AS probability
     FROM _held_out h
     JOIN _terms t USING (run_id)
@@ -115,16 +111,3 @@ def test_runs_that_should_fit_ran_and_runs_that_died_should_not(held_out: dict[s
         f"of the {unlikely.sum()} with less than 50%, {ran[unlikely].sum()} did."
     )
     assert figures in " ".join(PAGE.read_text(encoding="utf-8").split())
-
-
-def test_residuals_are_likelier_than_under_a_log_normal(held_out: dict[str, Any]) -> None:
-    """Both distributions scaled to the same p10 and p90 on either side of the estimate."""
-    residual = np.ma.filled(held_out["residual"], np.nan)
-    side = np.maximum(np.where(residual > 0, held_out["high"], -held_out["low"]), 1e-3)
-    u = (residual / side)[~np.isnan(residual)]
-    z = 1.2815515655 * u
-    normal = np.log(1.2815515655) - z**2 / 2 - np.log(2 * np.pi) / 2
-    x = math.log(9) * u
-    logistic = np.log(math.log(9)) - x - 2 * np.log1p(np.exp(-x))
-    assert len(u) > 500
-    assert logistic.mean() > normal.mean()

@@ -1,6 +1,5 @@
 """The shape that a config.json gives: each kind of layer, and refusals that name the field."""
 
-import re
 from typing import Any
 
 import pytest
@@ -53,82 +52,27 @@ def without(config: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in config.items() if key != name}
 
 
-def columns(config: dict[str, Any]) -> dict[str, Any]:
-    return shape_of("theirs", config).model_dump(exclude_none=True)
-
-
-def test_a_dense_model() -> None:
-    shape = shape_of("theirs", LLAMA)
-    assert (shape.head_dim, shape.experts, shape.tied_embeddings, shape.gated_mlp) == (128, 1, 0, 1)
-    assert counted(shape).params_total == 8_030_261_248
-
-
-def test_latent_attention_shared_experts_and_dense_layers() -> None:
-    found = columns(DEEPSEEK_V3)
-    for name, value in {
-        "head_dim": 192, "rope_head_dim": 64, "value_head_dim": 128, "kv_latent": 512, "q_latent": 1536,
-        "experts": 256, "experts_active": 8, "shared_intermediate": 2048, "intermediate": 2048,
-        "dense_layers": 3, "dense_intermediate": 18432,
-    }.items():  # fmt: skip
-        assert found[name] == value, name
-    # 671,026,419,200 with the norms of query and key latents.
-    assert counted(shape_of("theirs", DEEPSEEK_V3)).params_total == pytest.approx(671_026_419_200, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("changes", "window", "full"),
-    [
-        ({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 32768}, 4096, 0),
-        ({"model_type": "mistral", "sliding_window": None}, None, None),
-        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}, None, None),
-        ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 28},
-         4096, 28),
-        ({"model_type": "phi3", "sliding_window": 262144, "max_position_embeddings": 131072}, None, None),
-        ({"model_type": "gemma2", "sliding_window": 4096}, 4096, 16),
-        ({"model_type": "gemma3_text", "sliding_window": 1024}, 1024, 5),
-        ({"model_type": "gpt_oss", "sliding_window": 128,
-          "layer_types": ["sliding_attention", "full_attention"] * 16}, 128, 16),
-        ({"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLG",
-          "use_sliding_window": None}, 4096, 8),
-        ({"model_type": "llama", "layer_types": ["full_attention"] * 32}, None, None),
-    ],
+WINDOWS: tuple[tuple[dict[str, Any], int | None, int | None], ...] = (
+    ({"model_type": "mistral", "sliding_window": 4096, "max_position_embeddings": 32768}, 4096, 0),
+    ({"model_type": "mistral", "sliding_window": None}, None, None),
+    ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": False}, None, None),
+    ({"model_type": "qwen2", "sliding_window": 4096, "use_sliding_window": True, "max_window_layers": 28},
+     4096, 28),
+    ({"model_type": "phi3", "sliding_window": 262144, "max_position_embeddings": 131072}, None, None),
+    ({"model_type": "gemma2", "sliding_window": 4096}, 4096, 16),
+    ({"model_type": "gemma3_text", "sliding_window": 1024}, 1024, 5),
+    ({"model_type": "gpt_oss", "sliding_window": 128,
+      "layer_types": ["sliding_attention", "full_attention"] * 16}, 128, 16),
+    ({"model_type": "exaone4", "sliding_window": 4096, "sliding_window_pattern": "LLLG",
+      "use_sliding_window": None}, 4096, 8),
 )  # fmt: skip
-def test_sliding_windows(changes: dict[str, Any], window: int | None, full: int | None) -> None:
-    shape = shape_of("theirs", LLAMA | changes)
-    assert (shape.sliding_window, shape.full_attention_layers) == (window, full)
 
 
-def test_layers_in_linear_time() -> None:
-    hybrid = LLAMA | {
-        "model_type": "qwen3_5_text", "head_dim": 256, "full_attention_interval": 4,
-        "linear_num_key_heads": 16, "linear_num_value_heads": 32,
-        "linear_key_head_dim": 128, "linear_value_head_dim": 128,
-    }  # fmt: skip
-    found = columns(hybrid)
-    assert (found["full_attention_layers"], found["linear_attention_layers"]) == (8, 24)
-    key, value = 2048, 4096
-    mixer = 4096 * (2 * key + 2 * value + 64) + 4 * (2 * key + value) + value * 4096
-    assert found["linear_mixer_params"] == mixer
-    # The gate of attention's output is as wide as the query.
-    assert found["extra_linear_params"] == 8 * 4096 * 32 * 256
-
-
-def test_blocks_of_one_mixer_or_one_mlp() -> None:
-    found = columns(NEMOTRON_H)
-    assert (found["layers"], found["linear_attention_layers"], found["full_attention_layers"]) == (3, 2, 1)
-    assert (found["dense_layers"], found["dense_intermediate"]) == (1, 0)  # the mixer with no MLP after it
-    assert (found["gated_mlp"], found["shared_intermediate"]) == (0, 3712)
-
-
-def test_an_encoder_with_a_decoder() -> None:
-    t5 = {
-        "model_type": "t5", "d_model": 2048, "d_ff": 5120, "num_heads": 32, "d_kv": 64, "vocab_size": 32128,
-        "num_layers": 24, "num_decoder_layers": 24, "feed_forward_proj": "gated-gelu",
-        "is_encoder_decoder": True, "tie_word_embeddings": False,
-    }  # fmt: skip
-    found = columns(t5)
-    assert (found["layers"], found["cross_attention_layers"], found["gated_mlp"]) == (48, 24, 1)
-    assert counted(shape_of("theirs", t5)).params_total == pytest.approx(2_849_757_184, rel=1e-4)
+def test_sliding_windows() -> None:
+    shapes = [shape_of("theirs", LLAMA | changes) for changes, *_ in WINDOWS]
+    assert [(shape.sliding_window, shape.full_attention_layers) for shape in shapes] == [
+        (window, full) for _, window, full in WINDOWS
+    ]
 
 
 def test_vision_tower_is_skipped_and_named() -> None:
@@ -145,90 +89,46 @@ def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
     assert (shape.vocab, shape.head_dim, shape.tied_embeddings) == (262_208, 256, 1)
 
 
-@pytest.mark.parametrize(
-    ("config", "method", "params"),
-    [
-        (DEEPSEEK_V3, "fp8", 671e9),
-        (GPT_OSS | {"num_hidden_layers": 24, "num_local_experts": 32}, "mxfp4", 20.9e9),
-        (GPT_OSS | {"num_hidden_layers": 36, "num_local_experts": 128}, "mxfp4", 116.8e9),
-        (BITNET, "bitnet", 2.41e9),
-    ],
-)
-def test_a_quantized_checkpoint_has_the_shape_before_quantization(
-    config: dict[str, Any], method: str, params: float
-) -> None:
-    stored = {"quantization_config": {"quant_method": method}}
-    model, notes = model_of_config(config | stored, "theirs", "a test")
-    assert counted(model).params_total == pytest.approx(params, rel=0.01)
-    assert notes == [
-        f"its weights are published quantized ('{method}'): planned in bf16, or quantized by --method qlora"
-    ]
-    part = {"text_config": config | stored, "vision_config": VISION}
-    assert notes[0] in model_of_config(part, "theirs", "a test")[1]
-
-
-@pytest.mark.parametrize(
-    ("text", "omitted", "params"),
-    [
-        # llava-hf/llava-1.5-7b-hf: Llama 2 7B with 64 more tokens
-        (
-            {"model_type": "llama", "vocab_size": 32064},
-            "hidden_size 4096, intermediate_size 11008, num_hidden_layers 32, num_attention_heads 32, "
-            "num_key_value_heads 32",
-            6_738_415_616 + 64 * 2 * 4096,
-        ),
-        ({"model_type": "llama"}, "hidden_size 4096, .*, vocab_size 32000, num_key_value_heads 32",
-         6_738_415_616),
-        # llava-hf/llava-v1.6-mistral-7b-hf, whose null is not the class's window
-        (
-            {"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8,
-             "sliding_window": None, "vocab_size": 32064},
-            "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32",
-            7_242_256_384,
-        ),
-        # Qwen/Qwen2-Audio-7B, without biases
-        (
-            {"model_type": "qwen2", "intermediate_size": 11008, "sliding_window": 32768,
-             "vocab_size": 156032},
-            "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32, num_key_value_heads 32",
-            7_754_485_760,
-        ),
-    ],
+QUANTIZED = (
+    (DEEPSEEK_V3, "fp8", 671e9), (BITNET, "bitnet", 2.41e9),
+    (GPT_OSS | {"num_hidden_layers": 24, "num_local_experts": 32}, "mxfp4", 20.9e9),
+    (GPT_OSS | {"num_hidden_layers": 36, "num_local_experts": 128}, "mxfp4", 116.8e9),
 )  # fmt: skip
-def test_sizes_that_a_part_omits_are_the_defaults_of_its_class(
-    text: dict[str, Any], omitted: str, params: int
-) -> None:
-    model, notes = model_of_config({"text_config": text, "vision_config": VISION}, "theirs", "a test")
-    assert counted(model).params_total == params
-    assert model.sliding_window is None
-    assert re.fullmatch(
-        f"sizes that it omits are the defaults of its class in transformers: {omitted}", notes[1]
-    )
 
 
-def test_llama_has_as_many_heads_of_keys_as_of_queries_by_default() -> None:
+def test_a_quantized_checkpoint_has_the_shape_before_quantization() -> None:
+    for config, method, params in QUANTIZED:
+        stored = config | {"quantization_config": {"quant_method": method}}
+        model, notes = model_of_config(stored, "theirs", "a test")
+        assert counted(model).params_total == pytest.approx(params, rel=0.01)
+        said = f"its weights are published quantized ('{method}')"
+        assert notes == [f"{said}: planned in bf16, or quantized by --method qlora"]
+        part = {"text_config": stored, "vision_config": VISION}
+        assert notes[0] in model_of_config(part, "theirs", "a test")[1]
+
+
+OMITTED: tuple[tuple[dict[str, Any], str, int], ...] = (
+    # llava-hf/llava-1.5-7b-hf: Llama 2 7B with 64 more tokens
+    ({"model_type": "llama", "vocab_size": 32064},
+     "hidden_size 4096, intermediate_size 11008, num_hidden_layers 32, num_attention_heads 32, "
+     "num_key_value_heads 32", 6_738_415_616 + 64 * 2 * 4096),
+    # llava-hf/llava-v1.6-mistral-7b-hf, whose null is not the class's window
+    ({"model_type": "mistral", "intermediate_size": 14336, "num_key_value_heads": 8, "sliding_window": None,
+      "vocab_size": 32064}, "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32", 7_242_256_384),
+    # Qwen/Qwen2-Audio-7B, without biases
+    ({"model_type": "qwen2", "intermediate_size": 11008, "sliding_window": 32768, "vocab_size": 156032},
+     "hidden_size 4096, num_hidden_layers 32, num_attention_heads 32, num_key_value_heads 32", 7_754_485_760),
+)  # fmt: skip
+
+
+def test_sizes_that_a_part_omits_are_the_defaults_of_its_class() -> None:
+    for text, omitted, params in OMITTED:
+        model, notes = model_of_config({"text_config": text, "vision_config": VISION}, "theirs", "a test")
+        assert (counted(model).params_total, model.sliding_window) == (params, None)
+        assert notes[1] == f"sizes that it omits are the defaults of its class in transformers: {omitted}"
+    assert shape_of("theirs", {"text_config": {"model_type": "mistral"}}).sliding_window == 4096
     text = {"model_type": "llama", "hidden_size": 5120, "num_attention_heads": 40, "num_hidden_layers": 40}
     assert shape_of("theirs", {"text_config": text}).kv_heads == 40
-
-
-def test_a_window_that_a_part_omits_is_that_of_its_class() -> None:
-    assert shape_of("theirs", {"text_config": {"model_type": "mistral"}}).sliding_window == 4096
-
-
-@pytest.mark.parametrize(
-    ("config", "missing"),
-    [
-        ({"model_type": "llama", "vocab_size": 32064},
-         "hidden_size, num_attention_heads, num_hidden_layers, intermediate_size"),
-        ({"text_config": {"model_type": "qwen3", "hidden_size": 4096, "vocab_size": 32064}},
-         "num_attention_heads, num_hidden_layers, intermediate_size, num_key_value_heads"),
-        ({"text_config": without(LLAMA, "num_key_value_heads") | {"model_type": "qwen3"}},
-         "num_key_value_heads"),
-    ],
-)  # fmt: skip
-def test_sizes_without_a_known_default_are_refused_by_name(config: dict[str, Any], missing: str) -> None:
-    with pytest.raises(ConfigError, match=f"it has no {missing}: add"):
-        shape_of("theirs", config)
 
 
 def test_a_list_of_one_equal_value_for_each_layer_is_that_value() -> None:
@@ -241,38 +141,35 @@ def test_a_list_of_one_equal_value_for_each_layer_is_that_value() -> None:
     assert shape_of("theirs", without(HUNYUAN_A13B, "num_shared_expert")) == shape
 
 
-@pytest.mark.parametrize("values", [[8] * 31 + [4], [8] * 31, [], [[8]] * 32])
-def test_a_list_with_other_values_is_refused(values: list[Any]) -> None:
-    with pytest.raises(ConfigError, match=r"moe_topk is .*(not a whole number|one equal value)"):
-        shape_of("theirs", HUNYUAN_A13B | {"moe_topk": values})
+REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
+    ({"model_type": "llama", "vocab_size": 32064},
+     "it has no hidden_size, num_attention_heads, num_hidden_layers, intermediate_size: add"),
+    ({"text_config": {"model_type": "qwen3", "hidden_size": 4096, "vocab_size": 32064}},
+     "it has no num_attention_heads, num_hidden_layers, intermediate_size, num_key_value_heads: add"),
+    *((HUNYUAN_A13B | {"moe_topk": values}, r"moe_topk is .*(not a whole number|one equal value)")
+      for values in ([8] * 31 + [4], [8] * 31, [], [[8]] * 32)),
+    (without(LLAMA, "model_type"), "model_type '' is not one whose layers are known"),
+    (without(LLAMA, "vocab_size"), "it has no vocab_size"),
+    (LLAMA | {"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, not a whole number"),
+    (HUNYUAN_A13B | {"use_cla": True}, "use_cla means keys and values that layers share"),
+    (LLAMA | {"altup_num_inputs": 4}, "altup_num_inputs means several residual streams"),
+    (NEMOTRON_H | {"moe_latent_size": 1024}, "moe_latent_size means experts in a latent space"),
+    (NEMOTRON_H | {"hybrid_override_pattern": "M-E*X"}, "hybrid_override_pattern"),
+    (LLAMA | {"layer_types": ["full_attention"] * 3}, "layer_types is not a list of 32 layers"),
+    (LLAMA | {"layer_types": ["recurrent"] * 32}, "'recurrent' is no kind of layer"),
+    (LLAMA | {"layer_types": ["mamba"] * 32}, "linear-time layers are of a kind"),
+    (without(DEEPSEEK_V3, "num_experts_per_tok"), "has none of num_experts_per_tok"),
+    (DEEPSEEK_V3 | {"first_k_dense_replace": 62}, "dense_layers is 62, not from 0 to 61"),
+    (LLAMA | {"is_encoder_decoder": True}, "encoder-decoders of type 'llama'"),
+    (LLAMA | {"text_config": [1]}, "text_config is"),
+    (LLAMA | {"quantization_config": "fp8"}, "quantization_config is 'fp8', not an object"),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("config", "words"),
-    [
-        (without(LLAMA, "model_type"), "model_type '' is not one whose layers are known"),
-        (LLAMA | {"model_type": "bert"}, "model_type 'bert' is not one"),
-        (without(LLAMA, "hidden_size"), "it has no hidden_size"),
-        (without(LLAMA, "vocab_size"), "it has no vocab_size"),
-        (without(LLAMA, "intermediate_size"), "it has no intermediate_size"),
-        (LLAMA | {"num_hidden_layers": 10**6}, "num_hidden_layers is 1000000, not a whole number"),
-        (HUNYUAN_A13B | {"use_cla": True}, "use_cla means keys and values that layers share"),
-        (LLAMA | {"altup_num_inputs": 4}, "altup_num_inputs means several residual streams"),
-        (NEMOTRON_H | {"moe_latent_size": 1024}, "moe_latent_size means experts in a latent space"),
-        (NEMOTRON_H | {"hybrid_override_pattern": "M-E*X"}, "hybrid_override_pattern"),
-        (LLAMA | {"layer_types": ["full_attention"] * 3}, "layer_types is not a list of 32 layers"),
-        (LLAMA | {"layer_types": ["recurrent"] * 32}, "'recurrent' is no kind of layer"),
-        (LLAMA | {"model_type": "llama", "layer_types": ["mamba"] * 32}, "linear-time layers are of a kind"),
-        (without(DEEPSEEK_V3, "num_experts_per_tok"), "has none of num_experts_per_tok"),
-        (DEEPSEEK_V3 | {"first_k_dense_replace": 62}, "dense_layers is 62, not from 0 to 61"),
-        (LLAMA | {"is_encoder_decoder": True}, "encoder-decoders of type 'llama'"),
-        (LLAMA | {"text_config": [1]}, "text_config is"),
-        (LLAMA | {"quantization_config": "fp8"}, "quantization_config is 'fp8', not an object"),
-    ],
-)
-def test_unknown_fields_are_refused_by_name(config: dict[str, Any], words: str) -> None:
-    with pytest.raises(GpufareError, match=words):
-        model_of_config(config, "theirs", "a test")
+def test_unknown_fields_are_refused_by_name() -> None:
+    for config, words in REFUSED:
+        with pytest.raises(GpufareError, match=words):
+            model_of_config(config, "theirs", "a test")
 
 
 def test_text_of_others_is_printable_and_short() -> None:

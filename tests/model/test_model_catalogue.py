@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from pipeline.catalog.model_shapes import Counts, Shape, counted
+from pipeline.catalog.model_shapes import Shape, counted
 from pipeline.home import paths
 from pipeline.model.architectures import shape_of
 
@@ -116,12 +116,3 @@ def test_ids_of_runs_are_known_and_measured_runs_use_no_others(model: duckdb.Duc
     runs = model.execute("SELECT run_id, model, gpu FROM main.measured_runs").fetchall()
     assert [run for run in runs if run[1] not in MODELS or run[2] not in cards] == []
     assert len({run_id for run_id, *_ in runs}) == len(runs)
-
-
-def test_a_dense_model_is_counted_by_hand() -> None:
-    shape = Shape(layers=2, hidden=8, intermediate=16, heads=2, kv_heads=1, head_dim=4, vocab=10)
-    attention, mlp = 8 * 8 + 2 * 8 * 4 + 8 * 8, 3 * 8 * 16
-    linear = 2 * (attention + mlp)
-    assert counted(shape) == Counts(
-        params_total=linear + 2 * 10 * 8 + 5 * 8, params_linear=linear, params_active=linear + 200
-    )

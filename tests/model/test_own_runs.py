@@ -4,7 +4,6 @@ import csv
 import math
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -22,15 +21,9 @@ from pipeline.model.corrections import (
     kinds_of,
     learn,
     shrunken,
-)
+)  # fmt: skip
 from pipeline.model.estimate import Estimator, estimate_file
-from pipeline.model.own_runs import (
-    MORE_COLUMNS,
-    OwnRuns,
-    add_own_run,
-    catalogue_columns,
-    read_own_runs,
-)
+from pipeline.model.own_runs import MORE_COLUMNS, OwnRuns, add_own_run, catalogue_columns, read_own_runs
 
 COLUMNS = (*catalogue_columns(), *MORE_COLUMNS)
 RUN = {
@@ -77,18 +70,18 @@ def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
     assert len(read_own_runs(home).problems) == 2
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"price,day\n1,2\n"])
-def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home, content: bytes) -> None:
+def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home) -> None:
     home.root.mkdir(parents=True)
-    home.own_runs.write_bytes(content)
-    found = read_own_runs(home)
-    assert found.runs == []
-    assert found.problems[0].startswith(str(home.own_runs))
-    assert found.problems[0].endswith("its runs are skipped")
-    said = add_own_run(home, RUN)
-    assert (home.damaged / "measured_runs.csv").read_bytes() == content
-    assert str(home.damaged) in said
-    assert names(home) == ["own-1"]
+    for content in (b"\xff\xfe\x00", b"price,day\n1,2\n"):
+        home.own_runs.write_bytes(content)
+        found = read_own_runs(home)
+        assert found.runs == []
+        assert found.problems[0].startswith(str(home.own_runs))
+        assert found.problems[0].endswith("its runs are skipped")
+        said = add_own_run(home, RUN)
+        assert content in [file.read_bytes() for file in home.damaged.iterdir()]
+        assert str(home.damaged) in said
+        assert names(home) == ["own-1"]
 
 
 def test_a_file_that_is_only_too_large_is_left_where_it_is(
@@ -123,12 +116,6 @@ def test_two_runs_of_five_percent_move_an_estimate_by_half_of_it() -> None:
     assert found.sentence("memory") == "memory corrected by x 1.025 from 2 runs of yours"
 
 
-def own(*rows: dict[str, Any]) -> OwnRuns:
-    return OwnRuns(
-        [CsvRow(line, dict.fromkeys(COLUMNS, "") | RUN | row, "") for line, row in enumerate(rows, 2)]
-    )
-
-
 MEMORY = Kind("memory", "rtx-4090", "qlora", "hf")
 SPEED = Kind("speed", "rtx-4090", "qlora", "hf")
 
@@ -154,11 +141,13 @@ def test_a_factor_is_of_a_card_a_method_and_a_stack_and_good_runs_only(estimator
         *((factor, 1.0, {"stack": "liger"}) for factor in (1.1, 1.2, 1.3)),
         (1.5, 0.5, {"not_ready": "power limited to 300 of 450 W"}),
     )  # fmt: skip
-    found = learn(estimator, own(
-        *rows, {"out_of_memory": "1", "gpu": "t4"}, rows[0] | {"measured_memory_gib": "much"},
+    rows += [
+        {"out_of_memory": "1", "gpu": "t4"}, rows[0] | {"measured_memory_gib": "much"},
         {"gpu": "abacus", "measured_memory_gib": "10"},
         {"measured_memory_gib": "-3", "measured_tokens_per_second_per_gpu": "nan"},
-    ))  # fmt: skip
+    ]  # fmt: skip
+    lines = [CsvRow(line, dict.fromkeys(COLUMNS, "") | RUN | row, "") for line, row in enumerate(rows, 2)]
+    found = learn(estimator, OwnRuns(lines))
     expected = {
         MEMORY: (1.1**0.5, 2), SPEED: (0.8**0.5, 2),
         **{kind._replace(gpu="l4"): (2 ** (1 / 3), 1) for kind in (MEMORY, SPEED)},

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from tests.model.conftest import Row, ask
-from tests.model.formulas import GIB, Tables, read_tables, work_out
+from tests.model.formulas import GIB, Tables, read_tables, shown_memory, shown_speed, work_out
 
 CARDS = ["h100-sxm-80gb", "rtx-4090", "t4", "p40", "mi300x", "gb200", "gaudi-3"]
 JOBS: tuple[Row, ...] = (
@@ -250,29 +250,16 @@ def said_of(job: Row, row: Row, band: tuple[float, float]) -> Row:
     state = row["full_weight_bytes"] if is_full else row["adapter_bytes"]
     trained, kept = (params, 2) if is_full else (row["adapter_params"], row["adapter_bytes"])
     speed = row["tokens_per_second_per_gpu"] * row["gpu_count"]
-    return {
-        "memory_gib": memory, "memory_gib_low": memory * low, "memory_gib_high": top,
-        "usable_memory_gib": usable, "memory_margin_gib": usable - needed, "needed_gib": needed,
+    return shown_memory(row) | shown_speed(row) | {
+        "memory_gib_low": memory * low, "memory_gib_high": top,
+        "usable_memory_gib": usable, "memory_margin_gib": usable - needed,
         "verdict": "does_not_fit" if reason or needed > usable else verdict,
         "infeasible_reason": reason or ("too_little_memory" if needed > usable else None),
         "fit_probability": 0 if reason else row["fit_probability"],
         "tokens_per_second": speed, "tokens_per_second_low": speed * band[0],
         "tokens_per_second_high": speed * band[1], "speed_low_ratio": band[0], "speed_high_ratio": band[1],
-        "memory_low_ratio": low, "memory_high_ratio": high, "bottleneck": row["bottleneck"],
-        "peak_phase": row["peak_phase"], "evidence": row["evidence"], "evidence_run": row["evidence_run"],
-        "weights_gib": row["on_gpu"] * row["weight_bytes_per_gpu"] / GIB,
-        "adapter_gib": row["adapter_bytes_per_gpu"] / GIB,
-        "gradients_gib": row["on_gpu"] * row["gradient_bytes_per_gpu"] / GIB,
-        "optimizer_gib": row["on_gpu"] * row["optimizer_bytes_per_gpu"] / GIB,
-        "optimizer_copy_gib": row["on_gpu"] * row["step_copy_bytes_per_gpu"] / GIB,
-        "activations_gib": row["stored_bytes"] / GIB, "working_set_gib": row["working_bytes"] / GIB,
-        "logits_gib": row["logits_bytes"] / GIB,
-        "fsdp_units_gib": (row["root_bytes"] + row["units_bytes"]) / GIB,
-        "fragmentation_gib": row["reserved_gib"] - row["allocated_gib"], "overhead_gib": row["process_gib"],
-        "host_seconds": row["host_exposed_seconds"], "dequantization_seconds": row["dequantize_seconds"],
-        "overhead_seconds": row["host_per_step_seconds"], "micro_step_seconds": row["step_seconds"],
-        **{f"{term}_seconds": row[f"{term}_seconds"] for term in (
-            "matmul", "attention", "traffic", "logits", "communication", "offload", "optimizer")},
+        "memory_low_ratio": low, "memory_high_ratio": high, "micro_step_seconds": row["step_seconds"],
+        "evidence": row["evidence"], "evidence_run": row["evidence_run"],
         "training_state_gib": trained * (state + row["optimizer_bytes"]) / GIB,
         "result_gib": trained * kept / GIB, "model_download_gib": params * 2 / GIB,
         "node_count": row["node_count"],
@@ -308,28 +295,16 @@ def test_a_plan_says_what_is_true_of_its_candidate(
 
 def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
     said = {plan["job"]: json.loads(plan["assumptions"]) for plan in plans}
-    common = {"stack": "liger", "optimizer": "adamw_fused", "max_gpus": 64, "is_packed": True}
-    adapters = {"lora_rank": 16, "lora_targets": "all_linear"}
+    common = {"stack": "liger", "optimizer": "adamw_fused", "is_packed": True}
     batch = {"global_batch_tokens": 2**17}
-    ranks = common | adapters | batch
+    ranks = common | batch | {"lora_rank": 16, "lora_targets": "all_linear", "training_precision": "bf16"}
+    usual = ranks | {"seq_len": 2048, "max_gpus": 64}
     assert said == {
-        "usual": ranks | {"seq_len": 2048, "training_precision": "bf16"},
-        "small": {"seq_len": 2048, "stack": "liger", "optimizer": "adamw_fused", "is_packed": True},
-        "bold": ranks | {"seq_len": 2048, "training_precision": "bf16"},
-        "packed": {
-            **{name: value for name, value in ranks.items() if name != "max_gpus"},
-            "quantization": "nf4dq", "training_precision": "bf16", "unquantized": "experts",
-        },
-        "wanted": {"training_precision": "bf16", "is_packed": True, **batch},
-        "offloaded": ranks | {"seq_len": 2048, "training_precision": "bf16"},
-        "from scratch": {
-            "stack": "liger", "optimizer": "adamw_fused", "training_precision": "amp",
-            "global_batch_tokens": 2**19, "is_packed": True,
-        },
-        "too long": {
-            "stack": "liger", "optimizer": "adamw_fused", "training_precision": "bf16", "is_packed": True,
-            **batch,
-        },
+        "usual": usual, "bold": usual, "offloaded": usual, "small": common | {"seq_len": 2048},
+        "packed": ranks | {"quantization": "nf4dq", "unquantized": "experts"},
+        "wanted": batch | {"training_precision": "bf16", "is_packed": True},
+        "from scratch": common | {"training_precision": "amp", "global_batch_tokens": 2**19},
+        "too long": common | batch | {"training_precision": "bf16"},
     }  # fmt: skip
 
 
