@@ -24,14 +24,7 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.page.write import write_report
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
-from tests.homes import (
-    PAGES,
-    made_once,
-    make_sample_home,
-    planned_home,
-    shared_folder,
-    small_catalogue,
-)
+from tests.homes import PAGES, made_once, make_sample_home, planned_home, shared_folder, small_catalogue
 from tests.scenario import Scenario, make_scenario
 
 WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)

@@ -30,7 +30,15 @@ from pipeline.refresh.refresh import refresh
 from pipeline.refresh.report import RefreshReport
 from pipeline.warehouse.query import ask, reader
 from tests.homes import PAGES, made_once, planned_home, small_catalogue
-from tests.refresh.faulty_server import Fault, FaultyServer, Host, breaks_off, first, redirects_to, says
+from tests.refresh.faulty_server import (
+    Fault,
+    FaultyHandler,
+    FaultyServer,
+    breaks_off,
+    first,
+    redirects_to,
+    says,
+)
 
 GOOD, BAD, MENDED = date(2026, 8, 22), date(2026, 8, 23), date(2026, 8, 24)
 AHEAD = date(2962, 8, 22)
@@ -122,12 +130,12 @@ EDITS: Mapping[date, Mapping[tuple[str, str], Edit]] = {
 }
 
 
-def second_request_fails(host: Host) -> None:
+def second_request_fails(host: FaultyHandler) -> None:
     """Answer all but the second request."""
     if host.asked == 2:
         host.say(404)
     else:
-        host.say_as_ever()
+        host.say_page()
 
 
 FAULTS: Mapping[date, Mapping[str, Fault]] = {

@@ -83,12 +83,7 @@ def visit(home: Home, config: SourceConfig, **environment: str) -> Capture:
     """A live visit."""
     with Client(limits=Limits(retries=0, connect_seconds=5, read_seconds=5)) as client:
         return capture_one(
-            config,
-            module(),
-            environment=environment,
-            day=TODAY,
-            archive=Archive(home.archive),
-            client=client,
+            config, module(), environment=environment, day=TODAY, archive=Archive(home.archive), client=client
         )
 
 

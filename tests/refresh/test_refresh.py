@@ -243,9 +243,7 @@ PUBLISHED = (
 )
 
 
-def test_nine_days_later_no_host_answers_and_no_price_is_recent_enough(
-    copy_of: Callable[..., Home],
-) -> None:
+def test_nine_days_later_no_host_answers_and_no_price_is_recent_enough(copy_of: Callable[..., Home]) -> None:
     """The rankings are empty then, people are told so, and whoever has the old file open keeps it."""
     home, late = copy_of(BAD), BAD + timedelta(days=9)
     with reader(home.published) as opened, refusing() as url:
