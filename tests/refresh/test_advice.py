@@ -82,14 +82,15 @@ def one_line(outcomes: list[Outcome], replay_url: str | None = None) -> str:
 
 def test_a_cause_common_to_all_sources_is_one_line() -> None:
     """With the step for many, or else for one, which may differ between the sources."""
+    ecb = source_config("ecb")
     expected = {
         OutcomeCode.CONNECT_TIMEOUT: "host names are resolved but no connection is made: a firewall blocks "
         "all but a proxy -> set GPUFARE_PROXY to the proxy's address",
         OutcomeCode.HTTP_403: f"the hosts forbid the requests (403) -> {ANOTHER_NETWORK}",
         OutcomeCode.HTTP_404: "there is nothing at this address (404) -> begin with akash: look for its new "
         "address, from https://akash.network/pricing/gpus/, and report it",
-        OutcomeCode.TLS_ERROR: "no host could be verified over TLS: a proxy on the way opens TLS with its own "
-        f"certificate -> {next_step(SourceResult.UNREACHABLE, OutcomeCode.TLS_ERROR, source_config('ecb'))}",
+        OutcomeCode.TLS_ERROR: "no host could be verified over TLS: a proxy on the way opens TLS with its "
+        f"own certificate -> {next_step(SourceResult.UNREACHABLE, OutcomeCode.TLS_ERROR, ecb)}",
         OutcomeCode.READ_TIMEOUT: "the host stopped sending -> refresh again later today",
     }
     told = {code: one_line(made_up(code, f"{code}: /{{}}/x")) for code in expected}
