@@ -90,9 +90,6 @@ def test_no_request_reaches_a_source_whose_terms_forbid_it(home: Home, host: Sit
     """Nor one that the user disabled, whatever key is set."""
     captured = visit(home, acme())
     assert (captured.status, captured.entries, captured.error) == ("needs_permission", (), BY_TERMS)
-    key = {"Authorization": "Bearer ${ACME_KEY}"}
-    keyed = acme(key_variables=["ACME_KEY"], requests=[{"url": f"https://{HOST}/gpus", "headers": key}])
-    assert visit(home, keyed).status == "needs_key", "that its terms forbid it is settled by the key"
     choose(home, "acme", asked=False)
     captured = visit(home, acme(key_variables=["ACME_KEY"]), ACME_KEY="abcdefgh")
     assert captured.error == f"you disabled it on {SINCE}: gpufare sources enable acme"
