@@ -27,10 +27,8 @@ def record(home: Home, day: date, *volatile: str) -> dict[str, Any]:
     """All that the record has of each source of a day, but for some columns of the outcomes."""
     records, kept = Records(home), {}
     for source in asked_on(day):
-        outcomes = [
-            {name: value for name, value in row.items() if name not in volatile}
-            for row in records.outcomes(source, day)
-        ]
+        rows = records.outcomes(source, day)
+        outcomes = [{name: row[name] for name in row if name not in volatile} for row in rows]
         offers = records.offers(source, day) if day in records.accepted_days(source) else None
         kept[source] = outcomes, offers, records.rejects(source, day)
     return kept | {"rates": records.usd_rates(day)}
@@ -89,22 +87,19 @@ def test_the_bad_day_read_again_beside_damage_is_as_it_was(
 
 
 def test_only_an_archived_day_can_be_read_again(scenario: Scenario) -> None:
-    archive = Archive(scenario.home(GOOD).archive)
     chosen = [source_config(name) for name in ("crusoe", "modal")]
-    ask_archive: Callable[..., Any] = lambda *days, named, of=archive: captures_of(  # noqa: E731
-        chosen, *days, "archive", of, {}, named=named
-    )
-    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=False).items()] == [("crusoe", 1)]
-    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=True).items()] == [
-        ("crusoe", 1),
-        ("modal", 0),
-    ]
-    with pytest.raises(GpufareError) as refused:
-        ask_archive(BAD, named=False)
-    assert str(refused.value) == f"the archive has no captures of {BAD}; it has captures of {GOOD} to {GOOD}"
-    with pytest.raises(GpufareError) as refused:
-        ask_archive(BAD, named=False, of=Archive(Path("nowhere")))
-    assert str(refused.value) == f"the archive has no captures of {BAD}; it is empty"
+
+    def found(day: date, archive: Path, *, named: bool = False) -> list[tuple[str, int]]:
+        captures = captures_of(chosen, day, "archive", Archive(archive), {}, named=named)
+        return [(name, len(of)) for name, of in captures.items()]
+
+    archive = scenario.home(GOOD).archive
+    assert found(GOOD, archive) == [("crusoe", 1)]
+    assert found(GOOD, archive, named=True) == [("crusoe", 1), ("modal", 0)]
+    for folder, available in ((archive, f"it has captures of {GOOD} to {GOOD}"), (Path("no"), "it is empty")):
+        with pytest.raises(GpufareError) as refused:
+            found(BAD, folder)
+        assert str(refused.value) == f"the archive has no captures of {BAD}; {available}"
 
 
 @pytest.fixture
