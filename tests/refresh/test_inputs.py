@@ -107,7 +107,7 @@ def test_a_folder_of_pages_is_archived_and_one_that_cannot_be_is_an_outcome(
     (lost,) = captures_of(chosen, DAY, str(pages), archive, **options)["crusoe"]
     assert (lost.capture_id, lost.status, lost.entries) == (None, "failed", ())
     assert (lost.error or "").startswith("the archive cannot be written: ")
-    with pytest.raises(GpufareError, match="^--pages http://localhost/x: a replay server must be"):
+    with pytest.raises(GpufareError, match="--pages http://localhost/x: a replay server"):
         captures_of(chosen, DAY, "http://localhost/x", archive, **options)
 
 

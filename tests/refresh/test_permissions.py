@@ -147,23 +147,17 @@ def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site) -> N
     shown = gpufare("sources", "--format", "jsonl")
     assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
     assert shown.stderr.splitlines()[-1] == problem
-    said = gpufare("sources", "enable", "vast").stdout.splitlines()[0]
-    assert said == (
-        f"{home.permissions} was damaged: it is now {home.damaged / 'permissions.json'}; "
-        "earlier choices are lost"
-    )
-    assert read_choices(home).by_source["vast"].asked
+    moved = f"{home.permissions} was damaged: it is now {home.damaged / 'permissions.json'}; "
+    assert enable(["vast"], home, TODAY, {})[0] == f"{moved}earlier choices are lost"
     assert (home.damaged / "permissions.json").read_bytes() == content
     assert visit(home, source()).status == "captured"
 
 
 def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: ConnectProxy) -> None:
     home.permissions.mkdir()
-    (said,) = off_lines([], home, {})
-    assert "it cannot be read (Is a directory)" in said
+    assert "it cannot be read (Is a directory)" in off_lines([], home, {})[0]
     environment = {"GPUFARE_PROXY": proxy.url}
-    report = refresh(home, sources=["linode"], environment=environment)
-    assert [outcome.status for outcome in report.outcomes] == ["needs_permission"]
+    assert refresh(home, sources=["linode"], environment=environment).asked == []
     live = examine_live(home, names=["linode"], now=datetime.now(UTC), environment=environment)
     assert (live.asked, proxy.asked) == ([], [])
 
@@ -216,10 +210,8 @@ def test_only_of_a_source_with_recent_prices_do_prices_stay(home: Home) -> None:
     days = source_config("linode").stale_after_days
     stay = f"; its last prices stay ranked for {days} days at most"
     for name, later, said in (("vast", 0, ""), ("linode", days, stay), ("linode", days + 1, "")):
-        (line,) = disable([name], home, TODAY + timedelta(days=later))
-        assert line == (
-            f"{name}: disabled, even if a key is set{said}. To undo it: gpufare sources enable {name}"
-        )
+        told = f"{name}: disabled, even if a key is set{said}. To undo it: gpufare sources enable {name}"
+        assert disable([name], home, TODAY + timedelta(days=later)) == [told]
 
 
 def test_a_refresh_names_the_sources_that_are_off_and_how_to_turn_them_on(home: Home) -> None:
@@ -237,32 +229,24 @@ def test_a_refresh_names_the_sources_that_are_off_and_how_to_turn_them_on(home: 
     assert off_lines([source_config("nebius")], home, {}) == []
 
 
-class Recording(Client):
-    """Notes the requests as they are sent."""
-
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
-        self.sent: list[Request] = []
-
-    def fetch(self, request: Request, rules: Rules) -> Response:
-        self.sent.append(request)
-        return super().fetch(request, rules)
-
-
 def test_keys_that_count_as_a_permission_are_sent(home: Home) -> None:
     """Each request has the key: what is asked without it is not asked as a customer."""
-    without: list[str] = []
+    sent: list[Request] = []
+
+    class Recording(Client):
+        def fetch(self, request: Request, rules: Rules) -> Response:
+            sent.append(request)
+            return super().fetch(request, rules)
+
     forbidden = [config for config in configs().values() if config.terms.automated == "forbidden"]
     keyed = [config for config in forbidden if config.key_variables]
-    with PagesServer(PAGES) as server:
+    with PagesServer(PAGES) as server, Recording(replay=ReplayServer(server.base_url)) as client:
         for config in keyed:
-            key = f"key-of-{config.name}"
-            keys = dict.fromkeys(config.key_variables, key)
-            with Recording(replay=ReplayServer(server.base_url)) as client:
-                options: dict[str, Any] = {"archive": Archive(home.archive), "client": client}
-                capture_one(config, source_module(config.name), environment=keys, day=TODAY, **options)
-            pages = [request for request in client.sent if not request.url.endswith("/robots.txt")]
-            without += [request.url for request in pages if key not in str(request)]
-            without += [] if pages else [f"no page of {config.name}"]
-    assert without == []
+            keys = dict.fromkeys(config.key_variables, f"key-of-{config.name}")
+            options: dict[str, Any] = {"archive": Archive(home.archive), "client": client}
+            sent.clear()
+            capture_one(config, source_module(config.name), environment=keys, day=TODAY, **options)
+            pages = [request for request in sent if not request.url.endswith("/robots.txt")]
+            assert pages, config.name
+            assert [request.url for request in pages if f"key-of-{config.name}" not in str(request)] == []
     assert {"runpod", "vast"} <= {config.name for config in keyed}

@@ -2,10 +2,10 @@
 live or again from the archive."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,10 +17,8 @@ from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.inputs import captures_of
 from pipeline.warehouse.query import ask, reader
+from tests.orchestration.conftest import Dagster
 from tests.scenario import AHEAD, BAD, GOOD, MENDED, Scenario, asked_on, refreshed
-
-if TYPE_CHECKING:
-    import dagster as dg
 
 
 def record(home: Home, day: date, *volatile: str) -> dict[str, Any]:
@@ -102,43 +100,20 @@ def test_only_an_archived_day_can_be_read_again(scenario: Scenario) -> None:
         assert str(refused.value) == f"the archive has no captures of {BAD}; {available}"
 
 
-@pytest.fixture
-def materialize() -> Iterator[Callable[..., Any]]:
-    """Makes the assets of the bad day's sources, exchange rates first, as the schedule does."""
+def test_dagster_records_the_day_as_the_command_does_and_reads_it_again(
+    scenario: Scenario, copy_of: Callable[..., Home]
+) -> None:
     import dagster as dg
 
-    from pipeline.orchestration.keys import offers_key, raw_key
-    from pipeline.orchestration.resources import GpufareHome
-    from pipeline.orchestration.source_assets import source_assets
-
-    keys = {"raw": raw_key, "offers": offers_key}
-    names = [name for name in asked_on(BAD) if source_config(name).disabled is None]
-
-    def make(home: Home, url: str, *kinds: str) -> "dg.ExecuteInProcessResult":
-        return dg.materialize(
-            [source_assets([source_config(name) for name in names], days)],
-            selection=[keys[kind](name) for name in names for kind in kinds],
-            partition_key=f"{BAD}",
-            resources={"home": GpufareHome(root=f"{home.root}", pages=url)},
-            instance=instance,
-            raise_on_error=False,
-        )
-
-    days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield make
-
-
-def test_dagster_records_the_day_as_the_command_does_and_reads_it_again(
-    scenario: Scenario, copy_of: Callable[..., Home], materialize: Callable[..., Any]
-) -> None:
+    names = " ".join(name for name in asked_on(BAD) if source_config(name).disabled is None)
     by_command, by_dagster, again = scenario.home(BAD), copy_of(GOOD), copy_of(GOOD, "again")
-    with scenario.serving(BAD) as server:
-        materialize(by_dagster, server.base_url, "raw", "offers")
-    live = record(by_dagster, BAD, "attempt", "duration_seconds")
-    assert differences(live, record(by_command, BAD, "attempt", "duration_seconds")) == ["tensordock"]
+    with dg.DagsterInstance.ephemeral() as instance:
+        with scenario.serving(BAD) as server:
+            Dagster(instance).sources(names, by_dagster, server.base_url, BAD)
+        live = record(by_dagster, BAD, "attempt", "duration_seconds")
+        assert differences(live, record(by_command, BAD, "attempt", "duration_seconds")) == ["tensordock"]
 
-    shutil.rmtree(again.archive)
-    shutil.copytree(by_dagster.archive, again.archive)
-    materialize(again, "", "offers")
+        shutil.rmtree(again.archive)
+        shutil.copytree(by_dagster.archive, again.archive)
+        Dagster(instance).sources(names, again, day=BAD, only="offers")
     assert differences(record(again, BAD), record(by_dagster, BAD)) == []
