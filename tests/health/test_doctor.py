@@ -80,13 +80,12 @@ def test_a_sound_home_has_one_line_per_check(home: Home) -> None:
     assert found["home"][0][2].startswith("can be written, on the disk of /")
     run = gpufare("doctor", home=home)
     assert (run.returncode, run.stderr) == (1, "Error: 1 check failed\n")
-    lines = [line for line in run.stdout.splitlines() if not line.startswith(" ")]
-    assert [line.split()[1] for line in lines] == list(CHECKS)
-    assert f"fail  published {home.published}: nothing is published yet -> run `gpufare refresh`" in lines
-    (home.demo).write_text("{}")
-    assert look(home)["home"][0][2].startswith(
-        "the demo's: sample prices, no refresh from the providers; can be"
+    assert (
+        f"fail  published {home.published}: nothing is published yet -> run `gpufare refresh`" in run.stdout
     )
+    home.demo.write_text("{}")
+    demo = "the demo's: sample prices, no refresh from the providers; can be"
+    assert look(home)["home"][0][2].startswith(demo)
 
 
 def test_the_published_file_is_opened_and_its_age_said(scenario: Scenario, home: Home) -> None:
@@ -103,16 +102,12 @@ def test_the_published_file_is_opened_and_its_age_said(scenario: Scenario, home:
 
 
 def test_everything_that_is_wrong_in_a_home_is_named_and_left_as_it_is(home: Home) -> None:
-    strays = (
-        "notes.txt",
-        "record/offers/runpod/2026-08 (copy).parquet",
-        "archive/nobody/x",
-        "archive/runpod/backup",
-    )
-    strays += (f"archive/runpod/{TODAY}/note.txt", "x\x1b[31m\nok   all")
+    strays = [home.root / name for name in ("notes.txt", "archive/nobody/x", "x\x1b[31m\nok   all")]
+    strays += [home.record / "offers" / "runpod" / "2026-08 (copy).parquet"]
+    strays += [home.archive / "runpod" / "backup", home.archive / "runpod" / f"{TODAY}" / "note.txt"]
     for place in strays:
-        (home.root / place).parent.mkdir(parents=True, exist_ok=True)
-        (home.root / place).write_text("")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("")
     litter = home.record / "offers" / "runpod" / ".2026-08.parquet.1.tmp"
     litter.write_bytes(b"")
     os.utime(litter, (0, 0))
@@ -143,17 +138,14 @@ def test_everything_that_is_wrong_in_a_home_is_named_and_left_as_it_is(home: Hom
     killed = f"1 half-written files of killed processes, such as {short[litter]}"
     assert found["litter"] == [("warn", "", killed, "the next `gpufare refresh` deletes them")]
     stray = "does not belong here and is not read"
-    places = sorted(home.root / each for each in (*strays, "archive/nobody"))
-    assert found["stray"] == [
-        ("warn", str(each.relative_to(home.root)), stray, "move it away") for each in places
-    ]
-    assert [(level, where, what) for level, where, what, _ in found["home"]] == [
+    places = [str(each.relative_to(home.root)) for each in sorted([*strays, home.archive / "nobody"])]
+    assert found["stray"] == [("warn", place, stray, "move it away") for place in places]
+    assert [line[:3] for line in found["home"]] == [
         ("fail", str(home.cache), "a file is where a folder belongs"),
         ("fail", str(home.lock), "a folder is where a file belongs"),
     ]
     ((level, where, what, remedy),) = found["incidents"]
-    assert (level, where) == ("warn", str(home.damaged))
-    assert what.startswith("1 damaged files were set aside (")
+    assert (level, where, what[:33]) == ("warn", str(home.damaged), "1 damaged files were set aside (1")
     assert remedy == "delete them when you no longer need them"
 
 
@@ -169,7 +161,7 @@ def test_without_a_home_or_with_a_file_in_its_place_only_that_is_said(tmp_path: 
     assert list(examine(Home(tmp_path / "home"), now=NOW)) == nowhere
     (tmp_path / "home").write_text("")
     (only,) = examine(Home(tmp_path / "home"), now=NOW)
-    assert (only.level, only.what) == ("fail", "a file is where a folder belongs")
+    assert only.what == "a file is where a folder belongs"
 
 
 def test_a_full_disk(small_disk: Path) -> None:
@@ -226,16 +218,14 @@ def test_many_findings_are_counted(home: Home) -> None:
 
 
 def test_incidents_of_the_last_week_and_those_whose_cause_is_still_there(home: Home) -> None:
+    kinds = IncidentKind
     for kind, path, days in (
-        (IncidentKind.DAMAGED_FILE, "recent", 6),
-        (IncidentKind.DAMAGED_FILE, "old", 7),
-        (IncidentKind.STRAY_FILE, "still there", 30),
-        (IncidentKind.STRAY_FILE, "gone", 1),
-        (IncidentKind.OWN_CATALOGUE, "models.csv", 1),
-        (IncidentKind.UNKNOWN_SOURCE, "record/offers/runpod", 1),
+        *((kinds.DAMAGED_FILE, "recent", 6), (kinds.DAMAGED_FILE, "old", 7)),
+        *((kinds.STRAY_FILE, "still there", 30), (kinds.STRAY_FILE, "gone", 1)),
+        *((kinds.OWN_CATALOGUE, "models.csv", 1), (kinds.UNKNOWN_SOURCE, "record/offers/runpod", 1)),
     ):
-        incident = Incident(at=NOW - timedelta(days=days), kind=kind, path=path, reason="why", remedy="look")
-        report_incident(home, incident)
+        at = NOW - timedelta(days=days)
+        report_incident(home, Incident(at=at, kind=kind, path=path, reason="why", remedy="look"))
     (home.root / "still there").write_text("")
     assert look(home)["incidents"] == [
         ("warn", path, f"{NOW - timedelta(days=days):%Y-%m-%d %H:%M} {kind}: why", "look")
