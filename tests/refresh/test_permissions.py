@@ -144,9 +144,7 @@ def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site) -> N
     )
     assert off_lines([acme(), source()], home, {}) == [problem]
     assert f"Permissions: {problem}" in digest_of(home, datetime.now(UTC)).lines
-    shown = gpufare("sources", "--format", "jsonl")
-    assert [json.loads(line)["source"] for line in shown.stdout.splitlines()] == list(configs())
-    assert shown.stderr.splitlines()[-1] == problem
+    assert gpufare("sources", "--format", "jsonl").stderr.splitlines()[-1] == problem
     moved = f"{home.permissions} was damaged: it is now {home.damaged / 'permissions.json'}; "
     assert enable(["vast"], home, TODAY, {})[0] == f"{moved}earlier choices are lost"
     assert (home.damaged / "permissions.json").read_bytes() == content
@@ -173,8 +171,7 @@ def test_saved_pages_the_archive_and_a_replay_need_no_permission(home: Home) -> 
 
 
 def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
-    vast = source_config("vast")
-    terms = vast.terms
+    vast, terms = source_config("vast"), source_config("vast").terms
     assert enable(["vast"], home, TODAY, {}) == [
         "vast: asked from now on. To undo it: gpufare sources disable vast",
         f"  terms: {terms.url}",
@@ -198,8 +195,7 @@ def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
 def test_nothing_is_changed_when_one_name_is_wrong(home: Home) -> None:
     for command in ("enable", "disable"):
         answer = gpufare("sources", command, "vast", "vats")
-        assert answer.returncode == 1
-        assert "there is no source 'vats'; did you mean vast?" in answer.stderr
+        assert answer.stderr == "Error: there is no source 'vats'; did you mean vast?\n"
     with pytest.raises(GpufareError, match=r"^tensordock cannot be enabled: its list of locations is empty"):
         enable(["vast", "tensordock"], home, TODAY, {})
     assert not home.permissions.exists()
