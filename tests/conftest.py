@@ -24,14 +24,7 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.page.write import write_report
 from pipeline.store.address import STORE_VARIABLE
 from pipeline.warehouse.query import ask, reader
-from tests.homes import (
-    PAGES,
-    made_once,
-    make_sample_home,
-    planned_home,
-    shared_folder,
-    small_catalogue,
-)
+from tests.homes import PAGES, made_once, make_sample_home, planned_home, shared_folder, small_catalogue
 from tests.scenario import Scenario, make_scenario
 
 WRITTEN = datetime(2026, 8, 23, 7, 30, tzinfo=UTC)
@@ -151,24 +144,16 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)]
-    try:
-        mounted = subprocess.run(command, capture_output=True, check=False).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("this user may not mount a disk")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
 
 
 def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command line in this process, with pipes for its output: a process of its own takes longer to
     start than most commands to answer. What no command should let through is raised."""
-    root = home.root if isinstance(home, Home) else home
-    environment = {HOME_VARIABLE: str(root)} if root else {}
-    result = CliRunner().invoke(main, arguments, env=environment)
+    result = CliRunner().invoke(main, arguments, env=_environment(home))
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
@@ -176,14 +161,11 @@ def gpufare(*arguments: str, home: Home | Path | None = None) -> subprocess.Comp
 
 def gpufare_process(*arguments: str, home: Home | Path | None = None) -> subprocess.CompletedProcess[str]:
     """The same in a separate process, for what depends on that."""
+    command = [sys.executable, "-m", "pipeline.cli", *arguments]
+    environment = os.environ | _environment(home)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+
+
+def _environment(home: Home | Path | None) -> dict[str, str]:
     root = home.root if isinstance(home, Home) else home
-    environment = os.environ | ({HOME_VARIABLE: str(root)} if root else {})
-    environment.pop("COLUMNS", None)  # a pipe, whatever the shell of these tests exports
-    return subprocess.run(
-        [sys.executable, "-m", "pipeline.cli", *arguments],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    return {HOME_VARIABLE: str(root)} if root else {}

@@ -30,7 +30,8 @@ from pipeline.refresh.refresh import refresh
 from pipeline.refresh.report import RefreshReport
 from pipeline.warehouse.query import ask, reader
 from tests.homes import PAGES, made_once, planned_home, small_catalogue
-from tests.refresh.faulty_server import Fault, FaultyServer, Host, breaks_off, first, redirects_to, says
+from tests.refresh import faulty_server as host
+from tests.refresh.faulty_server import Fault, FaultyHandler, FaultyServer
 
 GOOD, BAD, MENDED = date(2026, 8, 22), date(2026, 8, 23), date(2026, 8, 24)
 AHEAD = date(2962, 8, 22)
@@ -122,20 +123,20 @@ EDITS: Mapping[date, Mapping[tuple[str, str], Edit]] = {
 }
 
 
-def second_request_fails(host: Host) -> None:
+def second_request_fails(asked: FaultyHandler) -> None:
     """Answer all but the second request."""
-    if host.asked == 2:
-        host.say(404)
+    if asked.asked == 2:
+        asked.say(404)
     else:
-        host.say_as_ever()
+        asked.say_page()
 
 
 FAULTS: Mapping[date, Mapping[str, Fault]] = {
-    GOOD: {"lambda": first(2, says(500))},
+    GOOD: {"lambda": host.first(2, host.says(500))},
     BAD: {
-        "crusoe": says(403, b"<h1>Forbidden</h1>"),
-        "hyperstack": redirects_to("http://169.254.169.254/latest/meta-data/"),
-        "together": breaks_off,
+        "crusoe": host.says(403, b"<h1>Forbidden</h1>"),
+        "hyperstack": host.redirects_to("http://169.254.169.254/latest/meta-data/"),
+        "together": host.breaks_off,
         "vast": second_request_fails,
     },
     MENDED: {},
@@ -219,16 +220,12 @@ def make_scenario(folder: Path) -> None:
         for day in (GOOD, BAD, MENDED):
             pages_of(day, scenario.pages(day))
             if day == MENDED:
-                _leave_a_day_of_the_future(home, scenario.pages(GOOD))
+                config, pages, archive = source_config("linode"), scenario.pages(GOOD), Archive(home.archive)
+                ahead = capture_pages(pages, config, day=AHEAD, archive=archive)
+                assert record_day(config, AHEAD, [ahead], home).accepted
             with scenario.serving(day) as server:
                 report = refreshed(home, day, pages=server.base_url, sources=asked_on(day))
             assert report.published, report.failure()
             (folder / f"{day}.pickle").write_bytes(pickle.dumps(report))
             shutil.copytree(home.root, scenario.home(day).root)
     shutil.rmtree(home.root)
-
-
-def _leave_a_day_of_the_future(home: Home, pages: Path) -> None:
-    config, archive = source_config("linode"), Archive(home.archive)
-    ahead = capture_pages(pages, config, day=AHEAD, archive=archive)
-    assert record_day(config, AHEAD, [ahead], home).accepted

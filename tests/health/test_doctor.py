@@ -11,16 +11,20 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.incidents import Incident, IncidentKind
+from pipeline.contracts.outcome import SourceResult
 from pipeline.contracts.request import Entry
 from pipeline.health.doctor import CHECKS, MAX_LINES_PER_CHECK, examine
 from pipeline.health.doctor.finding import Finding
+from pipeline.health.doctor.live import examine_live, outcomes_table
 from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.record.journal import Journal
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from tests.conftest import gpufare
-from tests.scenario import BAD, MENDED, Scenario, noon
+from tests.homes import PAGES
+from tests.refresh.faulty_server import FaultyServer, refusing, says
+from tests.scenario import BAD, LIMITS, MENDED, Scenario, noon
 
 NOW = datetime.now(UTC)
 TODAY = NOW.date()
@@ -80,13 +84,10 @@ def test_a_sound_home_has_one_line_per_check(home: Home) -> None:
     assert found["home"][0][2].startswith("can be written, on the disk of /")
     run = gpufare("doctor", home=home)
     assert (run.returncode, run.stderr) == (1, "Error: 1 check failed\n")
-    lines = [line for line in run.stdout.splitlines() if not line.startswith(" ")]
-    assert [line.split()[1] for line in lines] == list(CHECKS)
-    assert f"fail  published {home.published}: nothing is published yet -> run `gpufare refresh`" in lines
-    (home.demo).write_text("{}")
-    assert look(home)["home"][0][2].startswith(
-        "the demo's: sample prices, no refresh from the providers; can be"
-    )
+    assert f"published {home.published}: nothing is published yet -> run `gpufare refresh`" in run.stdout
+    home.demo.write_text("{}")
+    demo = "the demo's: sample prices, no refresh from the providers; can be"
+    assert look(home)["home"][0][2].startswith(demo)
 
 
 def test_the_published_file_is_opened_and_its_age_said(scenario: Scenario, home: Home) -> None:
@@ -103,16 +104,12 @@ def test_the_published_file_is_opened_and_its_age_said(scenario: Scenario, home:
 
 
 def test_everything_that_is_wrong_in_a_home_is_named_and_left_as_it_is(home: Home) -> None:
-    strays = (
-        "notes.txt",
-        "record/offers/runpod/2026-08 (copy).parquet",
-        "archive/nobody/x",
-        "archive/runpod/backup",
-    )
-    strays += (f"archive/runpod/{TODAY}/note.txt", "x\x1b[31m\nok   all")
+    strays = [home.root / name for name in ("notes.txt", "archive/nobody/x", "x\x1b[31m\nok   all")]
+    strays += [home.record / "offers" / "runpod" / "2026-08 (copy).parquet"]
+    strays += [home.archive / "runpod" / "backup", home.archive / "runpod" / f"{TODAY}" / "note.txt"]
     for place in strays:
-        (home.root / place).parent.mkdir(parents=True, exist_ok=True)
-        (home.root / place).write_text("")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text("")
     litter = home.record / "offers" / "runpod" / ".2026-08.parquet.1.tmp"
     litter.write_bytes(b"")
     os.utime(litter, (0, 0))
@@ -143,17 +140,14 @@ def test_everything_that_is_wrong_in_a_home_is_named_and_left_as_it_is(home: Hom
     killed = f"1 half-written files of killed processes, such as {short[litter]}"
     assert found["litter"] == [("warn", "", killed, "the next `gpufare refresh` deletes them")]
     stray = "does not belong here and is not read"
-    places = sorted(home.root / each for each in (*strays, "archive/nobody"))
-    assert found["stray"] == [
-        ("warn", str(each.relative_to(home.root)), stray, "move it away") for each in places
-    ]
-    assert [(level, where, what) for level, where, what, _ in found["home"]] == [
+    places = [str(each.relative_to(home.root)) for each in sorted([*strays, home.archive / "nobody"])]
+    assert found["stray"] == [("warn", place, stray, "move it away") for place in places]
+    assert [line[:3] for line in found["home"]] == [
         ("fail", str(home.cache), "a file is where a folder belongs"),
         ("fail", str(home.lock), "a folder is where a file belongs"),
     ]
     ((level, where, what, remedy),) = found["incidents"]
-    assert (level, where) == ("warn", str(home.damaged))
-    assert what.startswith("1 damaged files were set aside (")
+    assert (level, where, what[:33]) == ("warn", str(home.damaged), "1 damaged files were set aside (1")
     assert remedy == "delete them when you no longer need them"
 
 
@@ -169,7 +163,7 @@ def test_without_a_home_or_with_a_file_in_its_place_only_that_is_said(tmp_path: 
     assert list(examine(Home(tmp_path / "home"), now=NOW)) == nowhere
     (tmp_path / "home").write_text("")
     (only,) = examine(Home(tmp_path / "home"), now=NOW)
-    assert (only.level, only.what) == ("fail", "a file is where a folder belongs")
+    assert only.what == "a file is where a folder belongs"
 
 
 def test_a_full_disk(small_disk: Path) -> None:
@@ -226,16 +220,14 @@ def test_many_findings_are_counted(home: Home) -> None:
 
 
 def test_incidents_of_the_last_week_and_those_whose_cause_is_still_there(home: Home) -> None:
+    kinds = IncidentKind
     for kind, path, days in (
-        (IncidentKind.DAMAGED_FILE, "recent", 6),
-        (IncidentKind.DAMAGED_FILE, "old", 7),
-        (IncidentKind.STRAY_FILE, "still there", 30),
-        (IncidentKind.STRAY_FILE, "gone", 1),
-        (IncidentKind.OWN_CATALOGUE, "models.csv", 1),
-        (IncidentKind.UNKNOWN_SOURCE, "record/offers/runpod", 1),
+        *((kinds.DAMAGED_FILE, "recent", 6), (kinds.DAMAGED_FILE, "old", 7)),
+        *((kinds.STRAY_FILE, "still there", 30), (kinds.STRAY_FILE, "gone", 1)),
+        *((kinds.OWN_CATALOGUE, "models.csv", 1), (kinds.UNKNOWN_SOURCE, "record/offers/runpod", 1)),
     ):
-        incident = Incident(at=NOW - timedelta(days=days), kind=kind, path=path, reason="why", remedy="look")
-        report_incident(home, incident)
+        at = NOW - timedelta(days=days)
+        report_incident(home, Incident(at=at, kind=kind, path=path, reason="why", remedy="look"))
     (home.root / "still there").write_text("")
     assert look(home)["incidents"] == [
         ("warn", path, f"{NOW - timedelta(days=days):%Y-%m-%d %H:%M} {kind}: why", "look")
@@ -253,3 +245,66 @@ def test_the_command_gives_json(copy_of: Callable[..., Home]) -> None:
     assert found["archive"][1] == "97 bodies of 40 captures have the hashes of their index: every body"
     assert found["incidents"][1].endswith("future_day: the home has data of this future date")
     assert rows[0].keys() == {"level", "check", "where", "what", "remedy"}
+
+
+# ------------------------------------------------------------------ --live
+
+
+def test_each_source_has_its_outcome_and_what_it_took_and_the_home_stays_as_it_was(
+    scenario: Scenario,
+) -> None:
+    """Prices are judged as on a first day, but converted with the rates that the home has."""
+    home = scenario.home(BAD)
+    before = {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()}
+    names = ["coreweave", "hyperstack", "modal", "primeintellect", "scaleway"]
+    with FaultyServer(PAGES, {"coreweave": says(403)}) as server:
+        options: dict[str, Any] = {"names": names, "environment": {}, "pages": server.base_url}
+        report = examine_live(home, now=noon(BAD), limits=LIMITS, **options)
+    assert {path: path.read_bytes() for path in home.root.rglob("*") if path.is_file()} == before
+    rows = {row["source"]: row for row in outcomes_table(report).dicts()}
+    facts = ("result", "accepted", "requests", "failed_requests", "code")
+    assert {name: tuple(rows[name][fact] for fact in facts) for name in names} == {
+        "coreweave": (SourceResult.REFUSED_BY_HOST, False, 1, 1, "http_403"),
+        "hyperstack": (SourceResult.FRESH, True, 1, 0, None),
+        "modal": (SourceResult.FRESH, True, 1, 0, None),
+        "primeintellect": (SourceResult.NEEDS_KEY, False, 1, 1, "needs_key"),
+        "scaleway": (SourceResult.FRESH, True, 18, 0, None),
+    }
+    assert rows["modal"]["bytes"] == (PAGES / "modal" / "pricing.html").stat().st_size
+    step = "try from another network: hosts refuse VPNs and data centres"
+    assert (rows["modal"]["next_step"], rows["coreweave"]["next_step"]) == (None, step)
+    assert [each.source for each in report.failed] == ["coreweave"]
+
+
+def test_many_that_fail_alike_are_one_line(tmp_path: Path) -> None:
+    with refusing() as url:
+        options: dict[str, Any] = {"names": ["modal", "ecb", "civo", "primeintellect"], "environment": {}}
+        report = examine_live(Home(tmp_path), now=noon(BAD), limits=LIMITS, pages=url, **options)
+    (shared,) = report.source_lines(recorded=False)
+    assert shared.startswith(f"all 3 sources asked failed alike: {url} does not answer (connection_refused)")
+    assert shared.endswith("; --format json has each error")
+    assert (len(report.failed), len(report.asked)) == (3, 3)
+
+
+def test_a_source_that_is_off_is_not_asked(tmp_path: Path) -> None:
+    report = examine_live(Home(tmp_path), names=["vast", "tensordock"], now=NOW, environment={})
+    assert report.asked == []
+    assert [line.split(";")[0] for line in report.off] == [
+        "off because of their terms: vast",
+        "retired: tensordock",
+    ]
+
+
+def test_the_command_fails_when_a_source_does(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with FaultyServer(PAGES, {"linode": says(404)}) as server:
+        options = ("doctor", "--live", "--pages", server.base_url, "--source", "modal")
+        answer = gpufare(*options, "--source", "linode", home=home)
+        well = gpufare(*options, "--format", "jsonl", home=home)
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, "Error: 1 of 2 sources asked failed")
+    (row,) = (json.loads(line) for line in well.stdout.splitlines())
+    assert (well.returncode, row["source"], row["result"]) == (0, "modal", "fresh")
+    assert not home.exists()
+    for words in (("--source", "modal"), ("--live", "--all"), ("--live", "--pages", "folder")):
+        refused = gpufare("doctor", *words, home=home)
+        assert (refused.returncode != 0, "--live" in refused.stderr) == (True, True)

@@ -30,20 +30,22 @@ class Run:
     result: "dg.ExecuteInProcessResult"
     instance: "dg.DagsterInstance"
 
+    def _events(self, kind: str) -> list[Any]:
+        return [event for event in self.result.all_events if event.event_type_value == kind]
+
     @property
     def success(self) -> bool:
         return self.result.success
 
     @property
     def failures(self) -> list[str]:
-        found = [event.step_failure_data for event in self.result.all_events if event.is_step_failure]
+        found = [event.step_failure_data for event in self._events("STEP_FAILURE")]
         return [str(data.user_failure_data or data.error) for data in found]
 
     @property
     def made(self) -> set[tuple[str, ...]]:
         """The keys of the materialized assets."""
-        events = [event for event in self.result.all_events if event.is_step_materialization]
-        return {tuple(event.asset_key.path) for event in events if event.asset_key}
+        return {tuple(event.asset_key.path) for event in self._events("ASSET_MATERIALIZATION")}
 
     @property
     def checked(self) -> dict[str, "dg.AssetCheckEvaluation"]:
@@ -55,19 +57,14 @@ class Run:
     def metadata(self, *key: str) -> dict[str, Any]:
         """The metadata of a materialized asset."""
         (found,) = [
-            event.materialization
-            for event in self.result.all_events
-            if event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key.path == list(key)
+            event for event in self._events("ASSET_MATERIALIZATION") if event.asset_key.path == [*key]
         ]
-        return {name: value.value for name, value in found.metadata.items()}
+        return {name: value.value for name, value in found.materialization.metadata.items()}
 
     def skipped(self) -> dict[tuple[str, ...], str]:
         """Why assets were skipped."""
-        seen = [
-            event.asset_observation_data.asset_observation
-            for event in self.result.all_events
-            if event.event_type_value == "ASSET_OBSERVATION"
-        ]
+        events = self._events("ASSET_OBSERVATION")
+        seen = [event.asset_observation_data.asset_observation for event in events]
         return {tuple(each.asset_key.path): each.metadata["skipped"].value for each in seen}
 
     def notice_failure(self, home: Home) -> None:
@@ -77,7 +74,7 @@ class Run:
         from pipeline.orchestration.failures import failed_runs
         from pipeline.orchestration.resources import GpufareHome
 
-        (event,) = [e for e in self.result.all_events if e.event_type_value == "PIPELINE_FAILURE"]
+        (event,) = self._events("PIPELINE_FAILURE")
         context = dg.build_run_status_sensor_context("sensor", event, self.instance, self.result.dagster_run)
         failed_runs(context.for_run_failure(), home=GpufareHome(root=f"{home.root}"))
 
@@ -93,10 +90,8 @@ class Dagster:
 
         from pipeline.orchestration.resources import GpufareHome
 
-        resources = {"home": GpufareHome(root=f"{home.root}", pages=pages)}
-        ran = dg.materialize(
-            assets, resources=resources, instance=self.instance, raise_on_error=False, **options
-        )
+        options |= {"resources": {"home": GpufareHome(root=f"{home.root}", pages=pages)}}
+        ran = dg.materialize(assets, instance=self.instance, raise_on_error=False, **options)
         return Run(ran, self.instance)
 
     def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY, only: str = "") -> Run:

@@ -73,17 +73,14 @@ def test_each_asset_has_its_version_its_freshness_and_its_columns(defs: "dg.Defi
     assert [path for path in daily if not specs[path].code_version] == []
     assert specs["raw", "aws"].code_version != specs["raw", "gcp"].code_version
     assert (specs["raw", "aws"].tags["source"], specs["raw", "aws"].group_name) == ("aws", "raw")
+    policies = {path: policy for path in daily if (policy := specs[path].freshness_policy) is not None}
     hours = {
-        path: (policy.fail_window.to_timedelta() / hour, policy.warn_window.to_timedelta() / hour)
-        for hour in [timedelta(hours=1)]
-        for path in daily
-        if (policy := specs[path].freshness_policy) is not None
+        path: tuple(window.to_timedelta() / timedelta(hours=1) for window in (of.fail_window, of.warn_window))
+        for path, of in policies.items()
     }
-    rates = {"ecb"}
-    kept = {("exchange_rates" if name in rates else "offers", name): configs()[name] for name in ENABLED}
-    assert hours == {path: (config.stale_after_days * 24, 30) for path, config in kept.items()} | {
-        path: (49, 25) for path in daily if path[0] == "published"
-    }
+    last = {name: ("exchange_rates" if name == "ecb" else "offers", name) for name in ENABLED}
+    expected = {path: (configs()[name].stale_after_days * 24, 30) for name, path in last.items()}
+    assert hours == expected | {path: (49, 25) for path in daily if path[0] == "published"}
     schema = specs["published", "price_changes"].metadata["dagster/column_schema"]
     (column,) = [column for column in schema.columns if column.name == "change_share"]
     assert (column.type, column.constraints.nullable) == ("DOUBLE", False)
@@ -92,16 +89,15 @@ def test_each_asset_has_its_version_its_freshness_and_its_columns(defs: "dg.Defi
 
 def test_each_file_of_checks_is_a_check_with_its_sentence(defs: "dg.Definitions") -> None:
     graph = defs.resolve_asset_graph()
-    found = {key.name: (key, graph.get_check_spec(key)) for key in graph.asset_check_keys}
+    found = {key.name: (key.asset_key.path, graph.get_check_spec(key)) for key in graph.asset_check_keys}
     consequence = {"fail": "Such rows stop the publishing.", "warn": "Such rows are a warning."}
-    assert {check.name: found[check.name][1].description for check in checks()} == {
-        check.name: f"Looks for: {check.sentence}. {consequence[check.level]}" for check in checks()
-    }
-    tables = {name: key.asset_key.path for name, (key, _) in found.items()}
-    assert {tuple(tables[check.name][:1]) for check in checks()} == {("published",)}
-    assert tables["ranks_count_up"] == ["published", "cheapest_gpu_per_workload"]
-    assert tables["prices_do_not_jump"] == ["published", "price_changes"]
-    assert tables["model_errors_do_not_grow"] == ["published", "model_accuracy_summary"]
+    for check in checks():
+        path, spec = found[check.name]
+        assert spec.description == f"Looks for: {check.sentence}. {consequence[check.level]}"
+        assert path[0] == "published"
+    assert found["ranks_count_up"][0] == ["published", "cheapest_gpu_per_workload"]
+    assert found["prices_do_not_jump"][0] == ["published", "price_changes"]
+    assert found["model_errors_do_not_grow"][0] == ["published", "model_accuracy_summary"]
 
 
 # The schedules.
@@ -121,10 +117,8 @@ def test_the_morning_runs_in_order_and_in_few_steps(defs: "dg.Definitions") -> N
     assert max(config.time_limit_seconds for config in configs().values()) < 30 * 60
     running = [*repository.schedule_defs, *repository.sensor_defs]
     assert {each.default_status.value for each in running} == {"RUNNING"}
-    jobs = {
-        name: defs.resolve_job_def(name)
-        for name in ("capture", "publish_tables", "morning_digest", "plan_ahead")
-    }
+    names = ("capture", "publish_tables", "morning_digest", "plan_ahead")
+    jobs = {name: defs.resolve_job_def(name) for name in names}
     assert {name: {node.name for node in job.graph.nodes} for name, job in jobs.items()} == {
         "capture": {"capture_and_read"},
         "publish_tables": {"publish", "report"},
@@ -159,18 +153,16 @@ def asked(tick: Any) -> set[str]:
     assert (request.partition_key, request.run_key) == (TODAY.isoformat(), MORNING_OF_TODAY.isoformat())
     keys = [tuple(key.path) for key in request.asset_selection]
     raw = {name for kind, name in keys if kind == "raw"}
-    assert sorted(keys) == sorted(
-        (kind if (kind, name) != ("offers", "ecb") else "exchange_rates", name)
-        for name in raw
-        for kind in ("raw", "offers")
-    )
+    read = {name for kind, name in keys if kind in ("offers", "exchange_rates")}
+    assert (read, len(keys)) == (raw, 2 * len(raw))
     return raw
 
 
 def test_at_six_every_source_that_may_be_asked_is_and_the_tick_says_why_others_are_not(
     monkeypatch: pytest.MonkeyPatch, home: Home, tick: Callable[..., Any]
 ) -> None:
-    for variable in [PAGES_VARIABLE, *(each for name in ENABLED for each in configs()[name].key_variables)]:
+    keys = [variable for name in ENABLED for variable in configs()[name].key_variables]
+    for variable in (PAGES_VARIABLE, *keys):
         monkeypatch.delenv(variable, raising=False)
     first = asked(tick("capture"))
     assert {"ecb", "modal"} <= first < ENABLED
@@ -187,7 +179,7 @@ def test_at_six_every_source_that_may_be_asked_is_and_the_tick_says_why_others_a
     assert "aws is off: its terms are reported to forbid" in none.skip_message
     enable(["modal"], home, TODAY, {})
     monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)
-    for variable in (each for name in ENABLED for each in configs()[name].key_variables):
+    for variable in keys:
         monkeypatch.setenv(variable, "a key")
     assert asked(tick("capture")) == ENABLED, "a replay needs no permission"
 
@@ -195,23 +187,17 @@ def test_at_six_every_source_that_may_be_asked_is_and_the_tick_says_why_others_a
 # A morning on which a source fails.
 
 
-@pytest.fixture
-def two_pages(tmp_path: Path) -> Path:
-    """Return sample pages of two sources, one of them unreadable."""
+def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
+    tmp_path: Path, home: Home, dagster: Dagster, tick: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = tmp_path / "pages"
     for source in ("runpod", "lambda"):
         shutil.copytree(PAGES / source, pages / source)
     for page in (pages / "lambda").glob("*.html"):
         page.write_text("<html><body>We moved.</body></html>")
-    return pages
-
-
-def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
-    two_pages: Path, home: Home, dagster: Dagster, tick: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setenv(PAGES_VARIABLE, NOTHING_LISTENS)  # for permission
     assert tick("capture_again").skip_message == "no source to ask"
-    with PagesServer(two_pages) as server:
+    with PagesServer(pages) as server:
         run = dagster.sources("lambda runpod", home, server.base_url)
     unread = "https://lambda.ai/pricing: no pricing row (tr with data-plan) on the page"
     (failure,) = run.failures
@@ -230,8 +216,8 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     assert [raw[name] for name in ("status", "requests", "retries", "error")] == ["captured", 1, 0, ""]
 
     assert asked(tick("capture_again")) == {"lambda"}
-    shutil.copytree(PAGES / "lambda", two_pages / "lambda", dirs_exist_ok=True)
-    with PagesServer(two_pages) as server:
+    shutil.copytree(PAGES / "lambda", pages / "lambda", dirs_exist_ok=True)
+    with PagesServer(pages) as server:
         again = dagster.sources("lambda", home, server.base_url)
     assert (again.success, again.checked["lambda"].passed) == (True, True)
     assert not tick("capture_again").run_requests
@@ -279,7 +265,6 @@ def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
     assert (failed.passed, failed.severity.value) == (False, "ERROR")
     assert failed.asset_key.path == ["published", "offers"]
     assert failed.metadata["first rows"].value[0]["source"] == "runpod"
-    assert run.checked["ranks_count_up"].passed
     run.notice_failure(home)
     (incident,) = kept_incidents(home)
     assert (incident.kind, incident.day, incident.source) == ("not_published", TODAY, None)
@@ -322,7 +307,6 @@ def test_a_source_that_cannot_even_be_archived_has_one_outcome(home: Home, dagst
     shutil.rmtree(home.archive / "modal")
     (home.archive / "modal").write_text("a file where the source's folder belongs")
     blocked = dagster.sources("modal", home, NOTHING_LISTENS)
-    assert "archive/modal" in blocked.failures[0]
     assert blocked.checked["modal"].metadata["capture"].value == "nothing was archived"
     assert "archive/modal" in last_error()
 
@@ -338,10 +322,7 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
 
     keys, instance = {raw_key("modal"), offers_key("modal")}, dagster.instance
     job = defs.resolve_job_def("capture").get_subset(asset_selection=keys)
-    for kind, what in (
-        ("killed", "Exceeded maximum runtime of 3600 seconds."),
-        ("canceled", "A person ended it."),
-    ):
+    for kind, what in (("killed", "Exceeded maximum runtime."), ("canceled", "A person ended it.")):
         home = Home(tmp_path / kind)
         tags = {**job.tags, "dagster/partition": TODAY.isoformat()}
         run = instance.create_run_for_job(job, tags=tags, asset_selection=frozenset(keys))
@@ -354,10 +335,8 @@ def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
         else:
             canceled_runs(context, home=resource)
         (outcome,) = Records(home).outcomes("modal", TODAY)
-        assert (outcome["status"], outcome["error"]) == (
-            "failed",
-            f"the run ended without an outcome: {what}",
-        )
+        error = f"the run ended without an outcome: {what}"
+        assert (outcome["status"], outcome["error"]) == ("failed", error)
         (incident,) = kept_incidents(home)
         assert (incident.kind, incident.source, incident.day) == ("run_failed", "modal", TODAY)
         assert incident.reason == f"the run of capture (modal) failed: {what}"

@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import Any
 
 from pipeline.capture.http.client import SOURCE_HEADER
 from tests.pages_server import PageHandler, PagesServer
@@ -19,33 +18,12 @@ UNTRUSTED = Path(__file__).parents[1] / "capture" / "untrusted.pem"
 TLS_HANDSHAKE = b"\x16"
 
 
-class Host(BaseHTTPRequestHandler):
-    """The connection of a request, on which a fault acts."""
-
-    asked: int
-    base_url: str
-
-    def say(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Send an answer."""
-        self.send_response(status)
-        for name, value in headers.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def say_as_ever(self) -> None:
-        """Answer with the saved page."""
-
-
-Fault = Callable[[Host], None]
-
-
 class FaultyHandler(PageHandler):
-    """Answers with its source's fault, where it has one."""
+    """The connection of a request, on which its source's fault acts, where it has one."""
 
     server: "FaultyServer"
     wbufsize = 0
+    asked: int
 
     def setup(self) -> None:
         if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
@@ -69,13 +47,22 @@ class FaultyHandler(PageHandler):
             self.say_page()
             return
         self.asked = self.server.asked[source] = self.server.asked.get(source, 0) + 1
-        self.base_url = self.server.base_url
         self.close_connection = True
-        fault(self)  # type: ignore[arg-type]
+        fault(self)
 
     do_POST = do_GET
-    say = Host.say
-    say_as_ever = PageHandler.say_page
+
+    def say(self, status: int, body: bytes = b"", **headers: str) -> None:
+        """Send an answer."""
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+Fault = Callable[[FaultyHandler], None]
 
 
 class FaultyServer(PagesServer):
@@ -108,86 +95,75 @@ def says(status: int, body: bytes = b"", **headers: str) -> Fault:
 
 def first(count: int, fault: Fault) -> Fault:
     """Act the fault for a number of times, then give the page."""
-    return lambda host: fault(host) if host.asked <= count else host.say_as_ever()
+    return lambda host: fault(host) if host.asked <= count else host.say_page()
 
 
 def redirects_to(location: str, status: int = 302) -> Fault:
     return lambda host: host.say(status, location=location)
 
 
-def redirects_to_untrusted_tls(host: Host) -> None:
-    """Redirect to https on the same port, which is allowed but has an untrusted certificate."""
-    host.say(302, location=host.base_url.replace("http:", "https:") + "/prices")
-
-
 def sends(head: bytes, body: bytes = b"") -> Fault:
     """Send exactly these bytes after the status line, then close the connection."""
 
-    def fault(host: Host) -> None:
+    def fault(host: FaultyHandler) -> None:
         host.wfile.write(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body)
 
     return fault
 
 
-def drips(host: Host) -> None:
+def drips(host: FaultyHandler) -> None:
     """Send an endless body, a byte at a time."""
     host.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 100000\r\n\r\n")
     _drip(host)
 
 
-def drips_headers(host: Host) -> None:
+def drips_headers(host: FaultyHandler) -> None:
     host.wfile.write(b"HTTP/1.1 200 OK\r\nx-slow: ")
     _drip(host)
 
 
-def _drip(host: Host) -> None:
+def _drip(host: FaultyHandler) -> None:
     while True:
         host.wfile.write(b"x")
         time.sleep(0.02)
 
 
-def falls_silent(host: Host) -> None:
+def falls_silent(host: FaultyHandler) -> None:
     sends(b"content-length: 10", b"12345")(host)
     time.sleep(2)
 
 
-def sends_200_mb(host: Host) -> None:
+def sends_200_mb(host: FaultyHandler) -> None:
     sends(b"content-type: text/html\r\nconnection: close")(host)
     for _ in range(200):
         host.wfile.write(b"x" * MIB)
 
 
-def pads_without_end(host: Host) -> None:
+def pads_without_end(host: FaultyHandler) -> None:
     """Send a whole gzip body, then zeros."""
     sends(b"connection: close\r\ncontent-encoding: gzip", gzip.compress(b"{}"))(host)
     for _ in range(200):
         host.wfile.write(bytes(MIB))
 
 
-def sends_gzip_bomb(host: Host) -> None:
+def sends_gzip_bomb(host: FaultyHandler) -> None:
     """Send 300 gzip members of 1 MiB of zeros each: 300 kB on the wire, 300 MiB unpacked."""
     host.say(200, gzip.compress(bytes(MIB)) * 300, content_type="text/html", content_encoding="gzip")
 
 
-def breaks_off(host: Host) -> None:
+def breaks_off(host: FaultyHandler) -> None:
     """Send less than the announced length, then close the connection."""
     sends(b"content-type: application/json\r\ncontent-length: 1000", b"{")(host)
     host.connection.shutdown(socket.SHUT_RDWR)
 
 
-def hangs_up(host: Host) -> None:
+def hangs_up(host: FaultyHandler) -> None:
     """Give no answer."""
     host.connection.shutdown(socket.SHUT_RDWR)
 
 
-def talks_nonsense(host: Host) -> None:
+def talks_nonsense(host: FaultyHandler) -> None:
     host.wfile.write(b"220 smtp.example ESMTP\r\n")
-
-
-def listening() -> tuple[Any, str]:
-    """Return a listening socket of this machine and its address, which must be refused without a request."""
-    taken = socket.create_server(("127.0.0.1", 0))
-    return taken, f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 @contextmanager

@@ -1,30 +1,26 @@
 """The next step for a failed source, and the cause that many failed sources share."""
 
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.visit import capture_all
-from pipeline.catalog.source_config import SourceConfig, configs, source_config
+from pipeline.catalog.source_config import configs, source_config
 from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
 from pipeline.home.paths import Home
 from pipeline.refresh.advice import diagnosis, key_text, next_step, next_step_of
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import capture_sources
 from pipeline.refresh.report import RefreshReport
-from tests.capture.conftest import module, source
-from tests.capture.site import Reply, Site
+from tests.capture.conftest import source
+from tests.capture.site import Site
 from tests.conftest import gpufare
-from tests.homes import PAGES
-from tests.refresh.faulty_server import FaultyServer, refusing
+from tests.refresh.faulty_server import refusing
 
 DAY = date(2026, 8, 22)
-LIMITS = Limits(backoff_seconds=0.01, backoff_max_seconds=0.02)
 NOT_YET_VALID = Path(__file__).parents[1] / "capture" / "not_yet_valid.pem"
 WITHOUT_STEP = {SourceResult.FRESH, SourceResult.NEEDS_PERMISSION, SourceResult.RETIRED}
 ANOTHER_NETWORK = "try from another network: hosts refuse VPNs and data centres"
@@ -47,13 +43,9 @@ def test_each_result_that_needs_something_has_its_next_step_and_some_codes_have_
     }
     templates = [next_step(code.result, code, modal) or "" for code in OutcomeCode] + list(steps.values())
     assert [step for step in templates if step and "{" in step] == []
-
-
-def test_a_code_that_did_not_decide_the_result_gives_no_step() -> None:
-    modal = source_config("modal")
+    # A code that did not decide the result gives no step.
     assert next_step(SourceResult.FRESH, OutcomeCode.HTTP_403, modal) is None
-    partial = next_step(SourceResult.PARTIAL, None, modal)
-    assert next_step(SourceResult.PARTIAL, OutcomeCode.HTTP_403, modal) == partial
+    assert next_step(SourceResult.PARTIAL, OutcomeCode.HTTP_403, modal) == steps[SourceResult.PARTIAL]
 
 
 def test_the_step_for_a_key_names_its_variables_and_origin() -> None:
@@ -90,14 +82,15 @@ def one_line(outcomes: list[Outcome], replay_url: str | None = None) -> str:
 
 def test_a_cause_common_to_all_sources_is_one_line() -> None:
     """With the step for many, or else for one, which may differ between the sources."""
+    ecb = source_config("ecb")
     expected = {
         OutcomeCode.CONNECT_TIMEOUT: "host names are resolved but no connection is made: a firewall blocks "
         "all but a proxy -> set GPUFARE_PROXY to the proxy's address",
         OutcomeCode.HTTP_403: f"the hosts forbid the requests (403) -> {ANOTHER_NETWORK}",
         OutcomeCode.HTTP_404: "there is nothing at this address (404) -> begin with akash: look for its new "
         "address, from https://akash.network/pricing/gpus/, and report it",
-        OutcomeCode.PROXY_REFUSED: "the proxy refuses the requests -> put the proxy's name and password in "
-        "its address (docs/how-to/networks.md), or ask whoever runs it to allow the hosts",
+        OutcomeCode.TLS_ERROR: "no host could be verified over TLS: a proxy on the way opens TLS with its "
+        f"own certificate -> {next_step(SourceResult.UNREACHABLE, OutcomeCode.TLS_ERROR, ecb)}",
         OutcomeCode.READ_TIMEOUT: "the host stopped sending -> refresh again later today",
     }
     told = {code: one_line(made_up(code, f"{code}: /{{}}/x")) for code in expected}
@@ -142,66 +135,17 @@ def test_a_shared_cause_is_reported_once_before_the_other_sources() -> None:
 # ------------------------------------------------------------------ with real errors
 
 
-def outcomes_of(folder: Path, url: str) -> list[Outcome]:
-    """Three sources asked at an address."""
-    home, chosen = Home(folder), [source_config(name) for name in ("crusoe", "lambda", "modal")]
-    captures = capture_sources(chosen, DAY, Archive(home.archive), {}, pages=url, limits=LIMITS)
-    return [record_day(each, DAY, [captures[each.name]], home) for each in chosen]
-
-
-def test_networks_that_fail_are_recognized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name that cannot be resolved, a closed port, a proxy that opens TLS, and a wrong clock: a certificate
-    that is trusted, but valid from 2090 on."""
-    found = {"dns": outcomes_of(tmp_path / "dns", "http://nowhere.invalid")}
-    with refusing() as url:
-        found["port"] = outcomes_of(tmp_path / "port", url)
-    with FaultyServer(PAGES, {}) as server:
-        found["tls"] = outcomes_of(tmp_path / "tls", server.tls_url)
+def test_a_wrong_clock_is_recognized(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a certificate that is trusted, but valid from 2090 on."""
+    home, chosen = Home(tmp_path), [source_config(name) for name in ("crusoe", "lambda", "modal")]
     monkeypatch.setenv("SSL_CERT_FILE", str(NOT_YET_VALID))
     with Site(NOT_YET_VALID) as site:
-        found["clock"] = outcomes_of(tmp_path / "clock", site.base_url)
-    codes = {name: {each.code for each in outcomes} for name, outcomes in found.items()}
-    assert codes == {
-        "dns": {OutcomeCode.DNS_ERROR},
-        "port": {OutcomeCode.CONNECTION_REFUSED},
-        "tls": {OutcomeCode.TLS_ERROR},
-        "clock": {OutcomeCode.TLS_ERROR},
-    }
-    assert one_line(found["tls"]).startswith("no host could be verified over TLS")
-    assert one_line(found["clock"]) == (
+        captures = capture_sources(chosen, DAY, Archive(home.archive), {}, pages=site.base_url)
+    outcomes = [record_day(each, DAY, [captures[each.name]], home) for each in chosen]
+    assert {each.code for each in outcomes} == {OutcomeCode.TLS_ERROR}
+    assert one_line(outcomes) == (
         "every certificate is out of date or not yet valid: this machine's clock is wrong -> set the clock"
     )
-
-
-def asked_of(config: SourceConfig, client: Client, home: Home, day: date) -> Outcome:
-    """The outcome of a made-up source, which has no module."""
-    captures = capture_all(
-        [config],
-        environment={},
-        day=day,
-        archive=Archive(home.archive),
-        client=client,
-        module_of=lambda _: module(),
-    )
-    return record_day(config, day, [captures[config.name]], home)
-
-
-def test_a_host_with_an_address_that_is_not_public_is_refused_unasked(tmp_path: Path) -> None:
-    today = datetime.now(UTC).date()
-    for address in ("198.18.0.7", "100.64.1.2", "10.0.0.1"):
-        config = source(requests=[{"url": f"https://{address}/gpus"}], api_hosts=[address])
-        with Client(limits=LIMITS) as client:
-            outcome = asked_of(config, client, Home(tmp_path / address), today)
-        assert (outcome.result, outcome.code) == (SourceResult.REFUSED_BY_US, OutcomeCode.ADDRESS_REFUSED)
-        assert f"resolves to {address}, which is not a public address" in (outcome.error or "")
-        assert "GPUFARE_PROXY" not in (outcome.error or ""), "the step is given once"
-
-
-def test_robots_txt_is_the_hosts_refusal(tmp_path: Path) -> None:
-    with Site() as site, Client(limits=LIMITS, replay=ReplayServer(site.base_url)) as client:
-        site.say("prices.acme.example", "/robots.txt", Reply(200, b"User-agent: *\nDisallow: /"))
-        outcome = asked_of(source(), client, Home(tmp_path), DAY)
-    assert (outcome.result, outcome.code) == (SourceResult.REFUSED_BY_HOST, OutcomeCode.ROBOTS_DISALLOWED)
 
 
 def test_a_proxy_that_does_not_answer_is_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,8 @@
 """Several attempts at a source on one day: each keeps its outcome, and the best gives the day's offers."""
 
 import json
+import re
 import shutil
-from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,22 +12,27 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
+from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
+from pipeline.contracts.request import Entry
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import bounded_warnings, record_day
+from pipeline.sources import linode
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from tests.homes import PAGES
+from tests.sources.helpers import answer, page, read
 from tests.warehouse.full_load import load_record
 
 DAY = date(2026, 8, 22)
-HELD_DAYS = THRESHOLDS.held_days
 VAST = source_config("vast")
 """It asks several pages, so that an attempt can be partial."""
+ALL, SOME, FEWER, NONE = None, 4, 3, 0
+"""Answered requests, out of 5."""
 
 
 @pytest.fixture
@@ -46,27 +51,18 @@ def pages(folder: Path, answered: int | None = None) -> Path:
     return folder
 
 
-ALL, SOME, FEWER, NONE = None, 4, 3, 0
-"""Answered requests, out of 5."""
-
-
 def attempt(home: Home, folder: Path, answered: int | None, day: date = DAY) -> Outcome:
     """One attempt, archived and read into the record as the daily job does it."""
-    number = len(list(folder.glob("pages-*")))
-    directory = pages(folder / f"pages-{number}", answered)
-    return record_day(
-        VAST, day, [capture_pages(directory, VAST, day=day, archive=Archive(home.archive))], home
-    )
+    directory = pages(folder / f"pages-{len(list(folder.glob('pages-*')))}", answered)
+    capture = capture_pages(directory, VAST, day=day, archive=Archive(home.archive))
+    return record_day(VAST, day, [capture], home)
 
 
-def record(home: Home, day: date = DAY) -> dict[str, Any]:
+def record(home: Home) -> dict[str, Any]:
     records = Records(home)
-    kept = day in records.accepted_days("vast")
-    return {
-        "outcomes": records.outcomes("vast", day),
-        "offers": records.offers("vast", day) if kept else None,
-        "rejects": records.rejects("vast", day),
-    }
+    offers = records.offers("vast", DAY) if DAY in records.accepted_days("vast") else None
+    found = {"outcomes": records.outcomes("vast", DAY), "rejects": records.rejects("vast", DAY)}
+    return found | {"offers": offers}
 
 
 def standing(home: Home) -> list[tuple[Any, ...]]:
@@ -79,23 +75,8 @@ def standing(home: Home) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-def read_from_the_archive(home: Home, folder: Path) -> Home:
-    """A home with nothing but the archive of another, read in one go."""
-    shutil.copytree(home.archive, folder / "archive")
-    again = Home(folder)
-    record_day(VAST, DAY, Archive(again.archive).captures("vast", DAY), again)
-    return again
-
-
 def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_same(tmp_path: Path) -> None:
-    cases = [
-        ([ALL, FEWER], 0),
-        ([ALL, NONE], 0),
-        ([NONE, ALL], 1),
-        ([FEWER, SOME], 1),
-        ([SOME, SOME], 1),
-        ([FEWER, ALL, SOME, NONE], 1),
-    ]
+    cases = [([ALL, NONE], 0), ([NONE, ALL], 1), ([SOME, SOME], 1), ([FEWER, ALL, SOME, NONE], 1)]
     for number, (attempts, best) in enumerate(cases):
         folder = tmp_path / f"{number}"
         home = Home(folder / "home")
@@ -104,7 +85,10 @@ def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_sam
         assert [row["attempt"] for row in live["outcomes"]] == [outcome.attempt for outcome in outcomes]
         assert [row["accepted"] for row in live["outcomes"]] == [answered != NONE for answered in attempts]
         assert standing(home) == [(outcomes[best].attempt, len(live["offers"]))], attempts
-        assert record(read_from_the_archive(home, folder / "again")) == live, attempts
+        again = Home(folder / "again")
+        shutil.copytree(home.archive, again.archive)
+        record_day(VAST, DAY, Archive(again.archive).captures("vast", DAY), again)
+        assert record(again) == live, attempts
 
 
 def test_superseded_attempt_names_the_one_that_stands(home: Home, tmp_path: Path) -> None:
@@ -130,20 +114,13 @@ def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_pat
 
 def test_a_damaged_newest_capture_falls_back_to_the_one_before(tmp_path: Path) -> None:
     """The archive stays as it is, and nothing of the source is doubted: this machine lost its answer."""
-    damages: dict[str, Callable[[bytes], bytes]] = {
-        "0001.json.gz": lambda content: content[: len(content) // 2],
-        "index.json": lambda content: content[: len(content) // 2],
-        "status": lambda content: json.dumps(json.loads(content) | {"status": "splendid"}).encode(),
-        "shape": lambda content: json.dumps(json.loads(content) | {"duration_seconds": "long"}).encode(),
-    }
-    for name, damaged in damages.items():
+    for name in ("0001.json.gz", "index.json"):
         home, folder = Home(tmp_path / name / "home"), tmp_path / name
         morning, noon = attempt(home, folder, SOME), attempt(home, folder, ALL)
         place = home.archive / "vast" / str(DAY) / noon.attempt
-        file = place / (name if "." in name else "index.json")
-        content = file.read_bytes()
-        file.unlink()  # bodies may be shared with other captures
-        file.write_bytes(damaged(content))
+        content = (place / name).read_bytes()
+        (place / name).unlink()  # bodies may be shared with other captures
+        (place / name).write_bytes(content[: len(content) // 2])
         kept = {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
         again = record_day(VAST, DAY, Archive(home.archive).captures("vast", DAY), home)
         assert (again.attempt, again.accepted, again.status) == (noon.attempt, False, "failed"), name
@@ -152,20 +129,17 @@ def test_a_damaged_newest_capture_falls_back_to_the_one_before(tmp_path: Path) -
         assert len(record(home)["offers"]) == morning.rows
         (incident,) = kept_incidents(home)
         assert (incident.kind, incident.day, incident.source) == ("damaged_capture", DAY, "vast")
-        assert incident.path == str(place.relative_to(home.root))
+        assert (incident.path, incident.reason) == (str(place.relative_to(home.root)), again.error)
         assert incident.remedy == "left as it is: the day's other captures are used"
-        assert incident.reason == again.error
         assert kept == {path: path.read_bytes() for path in home.archive.rglob("*") if path.is_file()}
 
 
 def test_lost_offers_of_an_earlier_attempt_are_read_again_with_the_next(home: Home, tmp_path: Path) -> None:
     morning = attempt(home, tmp_path, ALL)
-    file_of(home, Month.of("offers", "vast", DAY)).write_bytes(b"PAR1")
+    file_of(home, Month.of("offers", "vast", DAY)).unlink()
     attempt(home, tmp_path, FEWER)
     assert standing(home) == [(morning.attempt, morning.rows)]
     assert len(record(home)["offers"]) == morning.rows
-    (incident,) = kept_incidents(home)
-    assert incident.remedy.endswith("1 days were read again from the archive")
 
 
 def test_attempts_are_preferred_by_completeness_then_by_what_they_lack_and_then_by_newness() -> None:
@@ -193,49 +167,69 @@ def test_warnings_are_bounded_in_number_and_length() -> None:
     assert bounded_warnings(["x"] * 20) == ("x",) * 20
 
 
-def of_aws(folder: Path, lacking: Callable[[dict[str, Any]], bool]) -> Path:
-    """AWS's pages, some of them refused."""
-    shutil.copytree(PAGES / "aws", folder / "aws")
-    index = folder / "aws" / "index.json"
+AWS = source_config("aws")
+"""Some of its requests are optional: a capture without their answers is whole."""
+ENTRIES = json.loads((PAGES / "aws" / "index.json").read_text(encoding="utf-8"))
+
+
+def attempt_at_aws(home: Home, folder: Path, lacking: set[str], day: date = DAY) -> Outcome:
     refused = {"status": 403, "file": None, "optional": True}
-    entries = json.loads(index.read_text(encoding="utf-8"))
-    index.write_text(json.dumps([entry | (refused if lacking(entry) else {}) for entry in entries]))
-    return folder
+    shutil.copytree(PAGES / "aws", folder / "aws", dirs_exist_ok=True)
+    found = [entry | (refused if entry["url"] in lacking else {}) for entry in ENTRIES]
+    (folder / "aws" / "index.json").write_text(json.dumps(found))
+    capture = capture_pages(folder, AWS, day=day, archive=Archive(home.archive))
+    return record_day(AWS, day, [capture], home)
 
 
 def test_a_halved_list_with_missing_answers_is_accepted_in_the_end(home: Home, tmp_path: Path) -> None:
-    """They may never come again. Where all requests were answered, half of the offers may be misread."""
-    config, archive = source_config("aws"), Archive(home.archive)
-    first = json.loads((PAGES / "aws" / "index.json").read_text(encoding="utf-8"))[0]
-    whole = of_aws(tmp_path / "all", lambda _: False)
-    some = of_aws(tmp_path / "some", lambda entry: entry["url"] != first["url"])
-    alone = of_aws(tmp_path / "alone", lambda _: False)
-    (alone / "aws" / "index.json").write_text(json.dumps([first]))
-
-    def read(pages: Path, days: int) -> Outcome:
-        day = DAY + timedelta(days=days)
-        return record_day(config, day, [capture_pages(pages, config, day=day, archive=archive)], home)
-
-    full = read(whole, 0)
-    early, misread, late = read(some, HELD_DAYS - 1), read(alone, HELD_DAYS), read(some, HELD_DAYS)
-    assert [each.accepted for each in (full, early, misread, late)] == [True, False, False, True]
-    assert (late.status, late.rows < full.rows / 2) == ("captured", True)
+    """They may never come again."""
+    full, missing = attempt_at_aws(home, tmp_path, set()), {entry["url"] for entry in ENTRIES[1:]}
+    days = [DAY + timedelta(days=THRESHOLDS.held_days - 1), DAY + timedelta(days=THRESHOLDS.held_days)]
+    early, late = (attempt_at_aws(home, tmp_path, missing, day) for day in days)
     shrunk = f"{late.rows} offers, while the last accepted reading had {full.rows}"
-    assert (early.reason, misread.reason) == (shrunk, shrunk)
+    assert (early.accepted, early.reason, late.accepted, late.status) == (False, shrunk, True, "captured")
     assert late.warnings[0] == f"{shrunk}, on {DAY}: not all requests are answered"
 
 
 def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(
     home: Home, tmp_path: Path
 ) -> None:
-    config, archive = source_config("aws"), Archive(home.archive)
-    spot = next(facts.url for facts in config.requests if facts.optional)
-    of_aws(tmp_path / "all", lambda _: False)
-    of_aws(tmp_path / "some", lambda entry: entry["url"] == spot)
-    morning, noon = (
-        record_day(config, DAY, [capture_pages(tmp_path / name, config, day=DAY, archive=archive)], home)
-        for name in ("all", "some")
-    )
+    spot = next(facts.url for facts in AWS.requests if facts.optional)
+    morning, noon = (attempt_at_aws(home, tmp_path, lacking) for lacking in (set[str](), {spot}))
     assert (morning.status, noon.status, noon.accepted) == ("captured", "captured", True)
     assert noon.rows < morning.rows == len(Records(home).offers("aws", DAY))
     assert standing(home) == [(morning.attempt, morning.rows)]
+
+
+# ------------------------------------------------------------------ answers that are not understood
+
+
+def recorded(source: str, home: Home, body: str) -> Outcome:
+    """The outcome of a day on which the source gave this answer, archived and read into the record."""
+    writer, given = Archive(home.archive).start(source, DAY), answer(body)
+    writer.add(Entry(url=given.url, observed_at=given.observed_at, outcome="ok"), given.body)
+    return record_day(source_config(source), DAY, [writer.finish()], home)
+
+
+def test_a_column_that_is_gone_moves_no_price_into_another() -> None:
+    text = page("together", "pricing.html")
+    for term in ("Pay as you go", "7-30 days", "31-90 days", "91-180 days"):
+        without = re.sub(rf"<th(?:(?!</th>).)*{term}(?:(?!</th>).)*</th>", "", text)
+        assert without != text
+        with pytest.raises(SourceChangedError, match="expected one column"):
+            read("together", answer(without))
+
+
+def test_a_reader_that_breaks_fails_only_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> None:
+        raise AttributeError("no \x1b[31m here")
+
+    types = page("linode", "types.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(linode, "read", breaks)
+        outcome = recorded("linode", Home(tmp_path), types)
+    assert outcome.error == (
+        "the linode reader does not understand the answer (AttributeError: no \ufffd[31m here)"
+    )
+    assert (outcome.reason, outcome.result) == ("the answer could not be read", "changed")
+    assert recorded("linode", Home(tmp_path), types).accepted

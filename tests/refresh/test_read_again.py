@@ -2,10 +2,10 @@
 live or again from the archive."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -17,20 +17,16 @@ from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.inputs import captures_of
 from pipeline.warehouse.query import ask, reader
+from tests.orchestration.conftest import Dagster
 from tests.scenario import AHEAD, BAD, GOOD, MENDED, Scenario, asked_on, refreshed
-
-if TYPE_CHECKING:
-    import dagster as dg
 
 
 def record(home: Home, day: date, *volatile: str) -> dict[str, Any]:
     """All that the record has of each source of a day, but for some columns of the outcomes."""
     records, kept = Records(home), {}
     for source in asked_on(day):
-        outcomes = [
-            {name: value for name, value in row.items() if name not in volatile}
-            for row in records.outcomes(source, day)
-        ]
+        rows = records.outcomes(source, day)
+        outcomes = [{name: row[name] for name in row if name not in volatile} for row in rows]
         offers = records.offers(source, day) if day in records.accepted_days(source) else None
         kept[source] = outcomes, offers, records.rejects(source, day)
     return kept | {"rates": records.usd_rates(day)}
@@ -89,61 +85,35 @@ def test_the_bad_day_read_again_beside_damage_is_as_it_was(
 
 
 def test_only_an_archived_day_can_be_read_again(scenario: Scenario) -> None:
-    archive = Archive(scenario.home(GOOD).archive)
     chosen = [source_config(name) for name in ("crusoe", "modal")]
-    ask_archive: Callable[..., Any] = lambda *days, named, of=archive: captures_of(  # noqa: E731
-        chosen, *days, "archive", of, {}, named=named
-    )
-    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=False).items()] == [("crusoe", 1)]
-    assert [(name, len(found)) for name, found in ask_archive(GOOD, named=True).items()] == [
-        ("crusoe", 1),
-        ("modal", 0),
-    ]
-    with pytest.raises(GpufareError) as refused:
-        ask_archive(BAD, named=False)
-    assert str(refused.value) == f"the archive has no captures of {BAD}; it has captures of {GOOD} to {GOOD}"
-    with pytest.raises(GpufareError) as refused:
-        ask_archive(BAD, named=False, of=Archive(Path("nowhere")))
-    assert str(refused.value) == f"the archive has no captures of {BAD}; it is empty"
 
+    def found(day: date, archive: Path, *, named: bool = False) -> list[tuple[str, int]]:
+        captures = captures_of(chosen, day, "archive", Archive(archive), {}, named=named)
+        return [(name, len(of)) for name, of in captures.items()]
 
-@pytest.fixture
-def materialize() -> Iterator[Callable[..., Any]]:
-    """Makes the assets of the bad day's sources, exchange rates first, as the schedule does."""
-    import dagster as dg
-
-    from pipeline.orchestration.keys import offers_key, raw_key
-    from pipeline.orchestration.resources import GpufareHome
-    from pipeline.orchestration.source_assets import source_assets
-
-    keys = {"raw": raw_key, "offers": offers_key}
-    names = [name for name in asked_on(BAD) if source_config(name).disabled is None]
-
-    def make(home: Home, url: str, *kinds: str) -> "dg.ExecuteInProcessResult":
-        return dg.materialize(
-            [source_assets([source_config(name) for name in names], days)],
-            selection=[keys[kind](name) for name in names for kind in kinds],
-            partition_key=f"{BAD}",
-            resources={"home": GpufareHome(root=f"{home.root}", pages=url)},
-            instance=instance,
-            raise_on_error=False,
-        )
-
-    days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
-    with dg.DagsterInstance.ephemeral() as instance:
-        yield make
+    archive = scenario.home(GOOD).archive
+    assert found(GOOD, archive) == [("crusoe", 1)]
+    assert found(GOOD, archive, named=True) == [("crusoe", 1), ("modal", 0)]
+    for folder, available in ((archive, f"it has captures of {GOOD} to {GOOD}"), (Path("no"), "it is empty")):
+        with pytest.raises(GpufareError) as refused:
+            found(BAD, folder)
+        assert str(refused.value) == f"the archive has no captures of {BAD}; {available}"
 
 
 def test_dagster_records_the_day_as_the_command_does_and_reads_it_again(
-    scenario: Scenario, copy_of: Callable[..., Home], materialize: Callable[..., Any]
+    scenario: Scenario, copy_of: Callable[..., Home]
 ) -> None:
-    by_command, by_dagster, again = scenario.home(BAD), copy_of(GOOD), copy_of(GOOD, "again")
-    with scenario.serving(BAD) as server:
-        materialize(by_dagster, server.base_url, "raw", "offers")
-    live = record(by_dagster, BAD, "attempt", "duration_seconds")
-    assert differences(live, record(by_command, BAD, "attempt", "duration_seconds")) == ["tensordock"]
+    import dagster as dg
 
-    shutil.rmtree(again.archive)
-    shutil.copytree(by_dagster.archive, again.archive)
-    materialize(again, "", "offers")
+    names = " ".join(name for name in asked_on(BAD) if source_config(name).disabled is None)
+    by_command, by_dagster, again = scenario.home(BAD), copy_of(GOOD), copy_of(GOOD, "again")
+    with dg.DagsterInstance.ephemeral() as instance:
+        with scenario.serving(BAD) as server:
+            Dagster(instance).sources(names, by_dagster, server.base_url, BAD)
+        live = record(by_dagster, BAD, "attempt", "duration_seconds")
+        assert differences(live, record(by_command, BAD, "attempt", "duration_seconds")) == ["tensordock"]
+
+        shutil.rmtree(again.archive)
+        shutil.copytree(by_dagster.archive, again.archive)
+        Dagster(instance).sources(names, again, day=BAD, only="offers")
     assert differences(record(again, BAD), record(by_dagster, BAD)) == []

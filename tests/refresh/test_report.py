@@ -4,8 +4,6 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.contracts.outcome import Outcome, OutcomeCode, SourceResult
@@ -18,12 +16,8 @@ from pipeline.warehouse.checks import Check, CheckResult
 DAY = date(2026, 8, 22)
 FRESH: dict[str, Any] = {"status": "captured", "result": SourceResult.FRESH, "accepted": True, "reason": None}
 REFUSED: dict[str, Any] = {
-    "status": "failed",
-    "result": SourceResult.REFUSED_BY_HOST,
-    "code": OutcomeCode.HTTP_403,
-    "accepted": False,
-    "reason": "http_403: no",
-    "error": "http_403: no",
+    **{"status": "failed", "result": SourceResult.REFUSED_BY_HOST, "code": OutcomeCode.HTTP_403},
+    **{"accepted": False, "reason": "http_403: no", "error": "http_403: no"},
 }
 STEP = " -> try from another network: hosts refuse VPNs and data centres"
 
@@ -55,9 +49,8 @@ def test_a_source_is_one_line_with_what_was_read_and_what_it_took() -> None:
     assert line_of("gcp", False, **FRESH, rows=1, **measured) == (
         "gcp  accepted  1 offers; 1 request, 2.5 kB in 1.3 s"
     )
-    assert (
-        line_of("gcp", False, **FRESH, requests=0) == "gcp  accepted  0 offers; 0 requests, 0 bytes in 0.0 s"
-    )
+    none = "gcp  accepted  0 offers; 0 requests, 0 bytes in 0.0 s"
+    assert line_of("gcp", False, **FRESH, requests=0) == none
 
 
 def test_a_source_that_was_not_asked_says_why() -> None:
@@ -70,15 +63,9 @@ def test_a_source_that_was_not_asked_says_why() -> None:
 
 def test_sources_stand_under_their_result_fresh_ones_first_and_without_those_that_are_off() -> None:
     off = {"status": "needs_permission", "result": SourceResult.NEEDS_PERMISSION, "accepted": False}
-    report = RefreshReport(
-        DAY,
-        outcomes=[
-            outcome("vast", **off, reason="off"),
-            outcome("coreweave", **REFUSED),
-            outcome("modal", **FRESH, rows=2),
-            outcome("gcp", **FRESH, rows=1),
-        ],
-    )
+    outcomes = [outcome("vast", **off, reason="off"), outcome("coreweave", **REFUSED)]
+    outcomes += [outcome("modal", **FRESH, rows=2), outcome("gcp", **FRESH, rows=1)]
+    report = RefreshReport(DAY, outcomes=outcomes)
     expected = [
         "fresh prices: 2 of 4 sources",
         "modal      accepted  2 offers",
@@ -97,11 +84,8 @@ def test_sources_stand_under_their_result_fresh_ones_first_and_without_those_tha
 
 
 def test_the_report_names_held_prices_incidents_and_the_publication() -> None:
-    def problem(number: int) -> Incident:
-        at, path = datetime(2026, 8, 22, 7, tzinfo=UTC), f"offers/acme/{number}.parquet"
-        remedy = "read again from the archive"
-        return Incident(at=at, kind=IncidentKind.DAMAGED_FILE, path=path, reason="it is cut", remedy=remedy)
-
+    at, kind, remedy = datetime(2026, 8, 22, 7, tzinfo=UTC), IncidentKind.DAMAGED_FILE, "read again"
+    paths = [f"offers/acme/{number}.parquet" for number in range(20)]
     published = Report(rows={"offers_latest": 12, "rentals": 1})
     check = Check("odd_rows", "warn", "rows are odd", "SELECT 1")
     published.checks = [CheckResult(check, ("n",), rows) for rows in ([], [(1,)])]
@@ -111,10 +95,10 @@ def test_the_report_names_held_prices_incidents_and_the_publication() -> None:
         published_day=DAY,
         published=published,
         swept_files=3,
-        held={"lambda": [f"from 1 to {number}" for number in range(21)], "gcp": ["from 2 to 9"]},
-        incidents=[problem(number) for number in range(20)],
-        replayed="lambda (observed on 2026-08-01)",
         stored="stored",
+        held={"lambda": [f"from 1 to {number}" for number in range(21)], "gcp": ["from 2 to 9"]},
+        incidents=[Incident(at=at, kind=kind, path=each, reason="cut", remedy=remedy) for each in paths],
+        replayed="lambda (observed on 2026-08-01)",
     )
     assert report.lines() == [
         "gcp  accepted  1 offers",
@@ -125,7 +109,7 @@ def test_the_report_names_held_prices_incidents_and_the_publication() -> None:
         "gcp: prices held until they are confirmed: 1",
         "  from 2 to 9",
         "incidents, kept in the table of that name: 20",
-        *(f"  offers/acme/{number}.parquet: it is cut; read again from the archive" for number in range(20)),
+        *(f"  {path}: cut; read again" for path in paths),
         f"warning: {published.checks[1].message}",
         "published as of 2026-08-22: 12 offers",
         "among them, replayed from saved pages and no live prices: lambda (observed on 2026-08-01)",
@@ -158,10 +142,8 @@ def test_a_run_that_published_nothing_says_why() -> None:
     none = "nothing was published: "
     assert failure() == f"{none}no source was asked"
     assert failure(publish_error="the disk is full") == f"{none}the disk is full"
-    assert (
-        failure(outcomes=[outcome("modal", **REFUSED, requests=0)])
-        == f"{none}no answer could be kept (1 asked)"
-    )
+    unkept = [outcome("modal", **REFUSED, requests=0)]
+    assert failure(outcomes=unkept) == f"{none}no answer could be kept (1 asked)"
     some = [outcome("modal", **REFUSED, failed_requests=1), outcome("gcp", **REFUSED)]
     assert failure(outcomes=some) == f"{none}no source was accepted (2 asked)"
     assert failure(outcomes=some[:1]) == f"{none}no source answered (1 asked)"
@@ -170,22 +152,17 @@ def test_a_run_that_published_nothing_says_why() -> None:
 # ------------------------------------------------------------------ before the first request
 
 
-@pytest.mark.parametrize("blank", ["", " "])
-def test_the_first_refresh_names_whom_it_asks_and_what_a_key_would_add(tmp_path: Path, blank: str) -> None:
+def test_the_first_refresh_names_whom_it_asks_and_what_a_key_would_add(tmp_path: Path) -> None:
     """A key that only turns its source on adds nothing; those of sources that are off are named elsewhere."""
     chosen = [source_config(name) for name in ("modal", "gcp", "primeintellect", "vast", "tensordock")]
     home, facts = Home(tmp_path), source_config("gcp").coverage
     more = f"a key would add to gcp: {facts.with_key}; set GCP_API_KEY: {facts.key_from}"
-    assert announcement(chosen, home, {"GCP_API_KEY": blank}) == ["asking 2 sources without a key", more]
-    keys = {"PRIME_API_KEY": "secret", "GCP_API_KEY": blank}
+    assert announcement(chosen, home, {"GCP_API_KEY": " "}) == ["asking 2 sources without a key", more]
+    keys = {"PRIME_API_KEY": "secret"}
     with_key = "asking 2 sources without a key and primeintellect with your keys"
     assert announcement(chosen, home, keys) == [with_key, more]
     assert announcement(chosen[:1], home, {}) == ["asking 1 source without a key"]
     assert announcement(chosen[2:], home, keys) == ["asking primeintellect with your keys"]
     assert announcement(chosen[3:], home, {}) == ["asking no source"]
-
-
-def test_after_a_first_accepted_day_one_line_is_enough(tmp_path: Path) -> None:
-    Records(Home(tmp_path)).write_accepted(DAY, "modal", [])
-    chosen = [source_config(name) for name in ("modal", "gcp", "primeintellect", "vast")]
-    assert announcement(chosen, Home(tmp_path), {}) == ["asking 2 sources without a key"]
+    Records(home).write_accepted(DAY, "modal", [])
+    assert announcement(chosen, home, {}) == ["asking 2 sources without a key"], "it is not the first"

@@ -5,6 +5,7 @@ by day and, from empty tables, at once. Offers are kept for a few days only, so 
 tests/nightly/test_long_history.py does the same with as many as people keep.
 """
 
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -48,12 +49,7 @@ TABLES = (
 FILLED = ("source_health_history", "offers_latest", "unmatched_labels", "unmatched_regions", "claim_audit")
 """The tables that each build fills again from the tables of the previous one."""
 
-KEPT = (
-    "FROM recorded_prices()",
-    "FROM history.first_seen",
-    "FROM history.claim_prices",
-    "FROM history.spot_prices",
-)
+KEPT = ("recorded_prices()", "history.first_seen", "history.claim_prices", "history.spot_prices")
 
 
 SHARE_DAMAGED = {"offers": 0.06, "rejects": 0.04, "rankings": 0.04}
@@ -85,13 +81,8 @@ class World:
 
     def read(self, source: str, day: date) -> None:
         moment = datetime(day.year, day.month, day.day, 6, self.chance.randrange(60), tzinfo=UTC)
-        found = [
-            self.offer(source, gpu, kind, place)
-            for gpu in GPUS
-            for kind in ("on_demand", "spot")
-            for place in PLACES
-            if self.chance.random() < 0.6
-        ]
+        every = itertools.product(GPUS, ("on_demand", "spot"), PLACES)
+        found = [self.offer(source, *facts) for facts in every if self.chance.random() < 0.6]
         if self.chance.random() < 0.3:
             label = self.chance.choice(("Mystery X", "Mystery Y"))
             found.append(offer("1", source=source, raw_label=label, gpu_id=None, match_status="unknown"))
@@ -100,35 +91,23 @@ class World:
             self.records.write_accepted(day, source, found)
         rejects = [self.reject(source, moment) for _ in range(self.chance.randrange(3))]
         self.records.write_rejects(day, source, rejects)
-        outcome = Outcome(
-            day=day,
-            source=source,
-            attempt=moment.strftime("%Y%m%dT%H%M%S.%fZ"),
-            status=self.chance.choice(("captured", "partial")),
-            result=SourceResult.FRESH if accepted else SourceResult.DOUBTED,
-            accepted=accepted,
-            reason=None if accepted else "few offers",
-            rows=len(found),
-        )
-        self.records.write_outcome(outcome)
+        facts: dict[str, Any] = {"status": self.chance.choice(("captured", "partial")), "rows": len(found)}
+        facts |= {"result": SourceResult.FRESH if accepted else SourceResult.DOUBTED, "accepted": accepted}
+        facts |= {
+            "attempt": moment.strftime("%Y%m%dT%H%M%S.%fZ"),
+            "reason": None if accepted else "few offers",
+        }
+        self.records.write_outcome(Outcome(day=day, source=source, **facts))
 
     def offer(self, source: str, gpu: str, kind: str, place: tuple[str | None, ...]) -> Any:
         key = (source, gpu, kind, place)
         if key not in self.prices or self.chance.random() < 0.1:
             self.prices[key] = Decimal(self.chance.randrange(100, 500)) / 100
-        flagged = self.chance.random() < 0.05
-        return offer(
-            str(self.prices[key]),
-            source=source,
-            provider=source.title(),
-            gpu_id=gpu,
-            price_kind=kind,
-            region=place[0],
-            country=place[1],
-            continent=place[2],
-            available=self.chance.choice((True, None, None, False)),
-            flag_reason="custom_quote" if flagged else None,
-        )
+        facts: dict[str, Any] = {"provider": source.title(), "gpu_id": gpu, "price_kind": kind}
+        facts |= dict(zip(("region", "country", "continent"), place, strict=True))
+        facts |= {"flag_reason": "custom_quote" if self.chance.random() < 0.05 else None}
+        facts |= {"available": self.chance.choice((True, None, None, False))}
+        return offer(str(self.prices[key]), source=source, **facts)
 
     def reject(self, source: str, moment: datetime) -> RejectedRow:
         reason = self.chance.choice(list(RejectReason))
@@ -137,16 +116,10 @@ class World:
 
     def publish(self, day: date) -> None:
         """The ranking of the day, as its publication saves it."""
-        ranks = [
-            (workload, rank)
-            for workload in ("llama-3.1-8b-lora-100m", "8b-lora-10m-tokens")
-            for rank in (1, 2)
-        ]
         where = ("rtx-4090", 1, 1, "lambda", "Lambda", None, None)
-        total = Decimal(self.chance.randrange(100, 500)) / 100
-        rows = [
-            (workload, "on_demand", "cost", rank, *where, total, Decimal("2.5")) for workload, rank in ranks
-        ]
+        costs = Decimal(self.chance.randrange(100, 500)) / 100, Decimal("2.5")
+        ranks = itertools.product(("llama-3.1-8b-lora-100m", "8b-lora-10m-tokens"), (1, 2))
+        rows = [(workload, "on_demand", "cost", rank, *where, *costs) for workload, rank in ranks]
         self.records.write_ranking(day, rows)
 
 
@@ -182,11 +155,8 @@ def tables(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, .
         connection.execute(f"DELETE FROM main.{table}")
     for table in FILLED:
         fill(connection, table)
-    queries = {table: f"FROM main.{table}" for table in TABLES} | {query: query for query in KEPT}
-    return {
-        name: connection.execute(f"SELECT * FROM ({query}) ORDER BY ALL").fetchall()
-        for name, query in queries.items()
-    }
+    names = (*(f"main.{table}" for table in TABLES), *KEPT)
+    return {name: connection.execute(f"FROM {name} ORDER BY ALL").fetchall() for name in names}
 
 
 def differences(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -201,6 +171,14 @@ def reasons(damages: list[Damage]) -> set[Path]:
     return {damage.path for damage in damages}
 
 
+def loaded_at_once(growing: Any, connections: Any, home: Home, day: date) -> list[Damage]:
+    """Load the whole record at once, which must give the same tables; return what was damaged."""
+    at_once = connections()
+    damages = bring_up_to_date(at_once, home, day)
+    assert differences(tables(growing), tables(at_once)) == {}, day
+    return damages
+
+
 def compare_growing_with_whole(home: Home, connections: Any, days: int, compared: tuple[int, ...]) -> None:
     """Load random days one by one, and on some of them the whole record at once; then go back and forth."""
     start = FIRST + timedelta(days=22 - days)
@@ -213,9 +191,7 @@ def compare_growing_with_whole(home: Home, connections: Any, days: int, compared
         damages = bring_up_to_date(growing, home, day)
         world.publish(day)
         if number in compared:
-            at_once = connections()
-            assert reasons(bring_up_to_date(at_once, home, day)) == reasons(damages)
-            assert differences(tables(growing), tables(at_once)) == {}, day
+            assert reasons(loaded_at_once(growing, connections, home, day)) == reasons(damages)
         for damage in damages:
             damage.path.unlink(missing_ok=True)  # set aside by whoever publishes
         lost.update(reasons(damages))
@@ -232,9 +208,7 @@ def compare_growing_with_whole(home: Home, connections: Any, days: int, compared
     assert changes.days(*LOADED_INTO) == set()
     for moment in (start + timedelta(days=days // 3), day):  # what was forgotten is loaded again
         bring_up_to_date(growing, home, moment)
-        at_once = connections()
-        bring_up_to_date(at_once, home, moment)
-        assert differences(tables(growing), tables(at_once)) == {}, moment
+        loaded_at_once(growing, connections, home, moment)
 
 
 def test_day_by_day_equals_loading_the_whole_record(
@@ -257,12 +231,8 @@ def test_a_restored_journal_is_loaded_again(tmp_path: Path, connections: Any) ->
     journal.write_bytes(copy)
     for number in (3, 4):
         world.read("lambda", FIRST + timedelta(days=number))
-    last = FIRST + timedelta(days=4)
-    at_once = connections()
-    bring_up_to_date(growing, home, last)
-    bring_up_to_date(at_once, home, last)
-    query = "SELECT source, day, attempt FROM main.capture_outcomes ORDER BY ALL"
-    assert growing.execute(query).fetchall() == at_once.execute(query).fetchall()
+    bring_up_to_date(growing, home, FIRST + timedelta(days=4))
+    loaded_at_once(growing, connections, home, FIRST + timedelta(days=4))
 
 
 def read_days(home: Home, seed: int, sources: tuple[str, ...], days: int) -> date:
@@ -279,11 +249,10 @@ def test_a_day_before_one_without_offers_is_built_as_if_that_had_not_been(
 ) -> None:
     home = Home(tmp_path / "home")
     last = read_days(home, 7, SOURCES, KEPT_DAYS + 4)
-    growing, at_once = connections(), connections()
+    growing = connections()
     for day in (last + timedelta(days=3), last):
         assert bring_up_to_date(growing, home, day) == []
-    bring_up_to_date(at_once, home, last)
-    assert differences(tables(growing), tables(at_once)) == {}
+    loaded_at_once(growing, connections, home, last)
 
 
 def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, connections: Any) -> None:
@@ -307,13 +276,10 @@ def test_a_past_day_is_rebuilt_beside_the_published_file(
     """With the rankings that were published on that day; nothing of the home changes."""
     home, past = copy_of(MENDED), tmp_path / "past.duckdb"
     before = {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()}
-    answer = gpufare("rebuild", str(past), "--day", f"{BAD}", home=home)
-    assert answer.returncode == 0, answer.stderr
-    ranked = []
-    for file in (past, scenario.home(BAD).published):
-        with reader(file) as connection:
-            ranked.append(ask(connection, "FROM main.cheapest_gpu_per_workload ORDER BY ALL").rows)
-    assert ranked[0] == ranked[1]
+    assert gpufare("rebuild", str(past), "--day", f"{BAD}", home=home).returncode == 0
+    ranking = "FROM main.cheapest_gpu_per_workload ORDER BY ALL"
+    with reader(past) as rebuilt, reader(scenario.home(BAD).published) as published:
+        assert ask(rebuilt, ranking).rows == ask(published, ranking).rows
     assert {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()} == before
     for day, why in ((GOOD - timedelta(days=900), "no offers of"), (date(2999, 1, 1), "is after today")):
         answer = gpufare("rebuild", str(tmp_path / "no.duckdb"), "--day", f"{day}", home=home)

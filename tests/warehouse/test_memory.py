@@ -19,10 +19,8 @@ FROM (SELECT a, row_number() OVER (ORDER BY hash(a)) AS r FROM range(3000000) AS
 
 
 def _bytes(connection: duckdb.DuckDBPyConnection) -> int:
-    ((count,),) = connection.execute(
-        "SELECT parse_formatted_bytes(current_setting('memory_limit'))"
-    ).fetchall()
-    return int(count)
+    query = "SELECT parse_formatted_bytes(current_setting('memory_limit'))"
+    return int(connection.execute(query).fetchall()[0][0])
 
 
 def test_a_connection_takes_a_quarter_of_the_memory_and_at_least_a_gibibyte() -> None:
@@ -33,17 +31,13 @@ def test_a_connection_takes_a_quarter_of_the_memory_and_at_least_a_gibibyte() ->
 
 
 def test_the_environment_sets_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Anything else is refused in one line."""
     monkeypatch.setenv(MEMORY_VARIABLE, "300 MB")
     with connect() as connection:
         assert _bytes(connection) == pytest.approx(300e6, rel=0.01)
-
-
-def test_a_memory_that_is_none_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for asked in ("0GB", "-2GB", "40%", "2", "much"):
         monkeypatch.setenv(MEMORY_VARIABLE, asked)
-        with pytest.raises(
-            SettingError, match=f"^{MEMORY_VARIABLE} is '{asked}': it must be a number and a unit"
-        ):
+        with pytest.raises(SettingError, match=f"is '{asked}': it must be a number and a unit"):
             connect()
     answer = gpufare_process("sql", "SELECT 1")
     assert answer.returncode != 0
