@@ -89,10 +89,10 @@ def test_an_empty_answer_names_what_binds_and_a_command_that_has_one(
 ) -> None:
     together, alone = (question for question in QUESTIONS if "none" in question)
     note, *_ = prices.cheapest(**together["job"]).notes
-    assert f"\n  {together['none']} " in note
+    assert note == together["none"]
     answer = gpufare("cheapest", *options_of(alone["job"]), "--format", "jsonl", home=sample_home)
     assert (answer.returncode, answer.stdout) == (1, "")
-    assert f"\n  {alone['none']} 8 instead of 64: " in answer.stderr
+    assert alone["none"] in answer.stderr
     (hint,) = (line.removeprefix("try: ") for line in answer.stderr.splitlines() if line.startswith("try: "))
     program, *words = shlex.split(hint)
     assert program == "gpufare"
