@@ -9,7 +9,6 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Mapping
 from pathlib import Path
 
 from pipeline.home.paths import HOME_VARIABLE
@@ -18,14 +17,7 @@ _ERASED = re.compile(r"(?:\n(?:\x1b\[\?25h)?\r?\x1b\[1A)?\x1b\[2K")
 _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]")
 
 
-def screen(
-    *arguments: str,
-    columns: int,
-    home: Path,
-    cwd: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    raw: bool = False,
-) -> list[str]:
+def screen(*arguments: str, columns: int, home: Path, raw: bool = False) -> list[str]:
     """Return the lines of both streams that ``gpufare`` writes to a terminal of ``columns`` columns; ``raw``
     keeps control sequences."""
     ours, theirs = pty.openpty()
@@ -33,8 +25,7 @@ def screen(
     plain = {name: text for name, text in os.environ.items() if name not in {"COLUMNS", "NO_COLOR"}}
     started = subprocess.Popen(
         [sys.executable, "-m", "pipeline.cli", *arguments],
-        env={**plain, "TERM": "xterm", HOME_VARIABLE: str(home), **(environment or {})},
-        cwd=cwd,
+        env={**plain, "TERM": "xterm", HOME_VARIABLE: str(home)},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

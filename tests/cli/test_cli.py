@@ -4,13 +4,10 @@ import csv
 import io
 import json
 import os
-import re
 import shutil
 import socket
 import subprocess
 import sys
-from datetime import datetime
-from decimal import Decimal
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -18,7 +15,6 @@ import duckdb
 import pytest
 
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.offers.money import price_text
 from tests.conftest import PAGES, gpufare
 
 RUNPOD_PAGE = PAGES / "runpod" / "gpu_types.json"
@@ -35,29 +31,21 @@ def test_read_gives_offers_on_stdout_and_rejects_on_stderr() -> None:
     assert {"reason", "raw"} <= rejects[0].keys()
 
 
-@pytest.mark.parametrize(
-    ("said", "moment"),
-    [
+def test_read_takes_any_moment_of_iso_8601() -> None:
+    for said, moment in (
         ("2026-08-22T06:00:00+02:00", "2026-08-22T04:00:00Z"),
         ("2026-08-22T06:00:00.500Z", "2026-08-22T06:00:00.500000Z"),
         ("2026-08-22 06:00", "2026-08-22T06:00:00Z"),
-    ],
-)
-def test_read_takes_any_moment_of_iso_8601(said: str, moment: str) -> None:
-    answer = gpufare("read", "runpod", str(RUNPOD_PAGE), "--observed-at", said)
-    assert {json.loads(line)["observed_at"] for line in answer.stdout.splitlines()} == {moment}
+    ):
+        answer = gpufare("read", "runpod", str(RUNPOD_PAGE), "--observed-at", said)
+        assert {json.loads(line)["observed_at"] for line in answer.stdout.splitlines()} == {moment}
 
 
 def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
     page = tmp_path / "servers.json"
-    server = {
-        "ncpus": 24,
-        "ram": 257698037760,
-        "gpu": 1,
-        "gpu_info": {"gpu_manufacturer": "NVIDIA", "gpu_name": "H100-PCIe", "gpu_memory": 85899345920},
-        "hourly_price": 3.0,
-        "end_of_service": False,
-    }
+    card = {"gpu_manufacturer": "NVIDIA", "gpu_name": "H100-PCIe", "gpu_memory": 85899345920}
+    server = {"ncpus": 24, "ram": 257698037760, "gpu": 1, "gpu_info": card, "hourly_price": 3.0,
+              "end_of_service": False}  # fmt: skip
     page.write_text(json.dumps({"servers": {"H100-1-80G": server}}))
     without = json.loads(gpufare("read", "scaleway", str(page)).stdout)
     assert (without["usd_per_hour"], without["native_price"], without["fx_rate"]) == (None, 3.0, None)
@@ -68,7 +56,6 @@ def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("read", "runpod", "no-such-file.json"), "no-such-file.json"),
         (("read", "no-such-source", str(RUNPOD_PAGE)), "no source 'no-such-source'"),
         (("read", "runpod", "{not_json}"), "not JSON"),
         (("read", "runpod", "{empty}"), "not JSON"),
@@ -77,39 +64,32 @@ def test_read_converts_a_foreign_price_only_with_a_rate(tmp_path: Path) -> None:
         (("refresh", "--day", "2020-01-01"), "2020-01-01"),
         (("refresh", "--day", "2020-01-01", "--pages", "archive"), "no captures of 2020-01-01"),
         (("refresh", "--pages", "no-such-folder"), "no such folder"),
-        (("refresh", "--source", "no-such-source"), "no source 'no-such-source'"),
-        (("normalize", "no-such-file.csv"), "no-such-file.csv"),
         (("estimate", "no-such-file.csv"), "no-such-file.csv"),
         (("estimate", "{empty}"), "no columns model and gpu"),
         (("read", "runpod", "{folder}"), "is a directory"),
         (("read", "runpod"), "Missing argument"),
         (("read", "scaleway", str(RUNPOD_PAGE), "--fx", "EUR=-1"), "not like EUR=1.17"),
-        (("read", "scaleway", str(RUNPOD_PAGE), "--fx", "EUR=nan"), "not like EUR=1.17"),
         (("no-such-command",), "No such command"),
     ],
 )
 def test_a_bad_input_gives_one_clear_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
     (tmp_path / "not.json").write_text("{ this is no JSON")
     (tmp_path / "empty").write_text("")
-    places = {
-        "{not_json}": str(tmp_path / "not.json"),
-        "{empty}": str(tmp_path / "empty"),
-        "{folder}": str(tmp_path),
-    }
-    answer = gpufare(*(places.get(word, word) for word in arguments), home=tmp_path / "home")
+    places = {"{not_json}": "not.json", "{empty}": "empty", "{folder}": ""}
+    words = (str(tmp_path / places[word]) if word in places else word for word in arguments)
+    answer = gpufare(*words, home=tmp_path / "home")
     assert answer.returncode != 0
-    assert "Traceback" not in answer.stderr
-    assert says in answer.stderr
-    assert answer.stderr.startswith("Error:")
-    assert len(answer.stderr.splitlines()) == 1
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith("Error:")
+    assert says in line
 
 
 def test_a_home_that_is_a_file_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("a file")
     answer = gpufare("refresh", "--pages", str(PAGES), "--source", "ecb", home=tmp_path / "home")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: nothing can be written in {tmp_path / 'home'}")
-    assert len(answer.stderr.splitlines()) == 1
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith(f"Error: nothing can be written in {tmp_path / 'home'}")
 
 
 def test_retries_do_not_stand_among_the_answers(tmp_path: Path) -> None:
@@ -122,21 +102,19 @@ def test_retries_do_not_stand_among_the_answers(tmp_path: Path) -> None:
     assert answer.stderr.splitlines()[-1].startswith("Error: nothing was published")
 
 
-@pytest.mark.parametrize("damage", ["cut", "noise", "folder"])
-def test_a_damaged_published_file_is_named_with_a_remedy(
-    sample_home: Home, tmp_path: Path, damage: str
-) -> None:
-    file = Home(tmp_path).published
-    file.parent.mkdir(parents=True)
-    if damage == "folder":
-        file.mkdir()
-    else:
-        whole = sample_home.published.read_bytes()[:100_000]
-        file.write_bytes(whole if damage == "cut" else whole[::-1])
-    answer = gpufare(*QLORA, home=tmp_path)
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: {file} cannot be read: `gpufare refresh` writes a new one")
-    assert len(answer.stderr.splitlines()) == 1
+def test_a_damaged_published_file_is_named_with_a_remedy(sample_home: Home, tmp_path: Path) -> None:
+    begin = sample_home.published.read_bytes()[:100_000]
+    for damage, content in {"cut": begin, "noise": begin[::-1], "folder": None}.items():
+        file = Home(tmp_path / damage).published
+        file.parent.mkdir(parents=True)
+        if content is None:
+            file.mkdir()
+        else:
+            file.write_bytes(content)
+        answer = gpufare(*QLORA, home=tmp_path / damage)
+        assert answer.returncode == 1
+        (line,) = answer.stderr.splitlines()
+        assert line.startswith(f"Error: {file} cannot be read: `gpufare refresh` writes a new one")
 
 
 @pytest.mark.parametrize(
@@ -145,10 +123,6 @@ def test_a_damaged_published_file_is_named_with_a_remedy(
         (("sql", "SELECT * FROM no_such_table"), "no_such_table"),
         (("sql", "DROP TABLE offers"), "read-only"),
         (("sql", "FROM read_csv('/etc/passwd')"), "disabled"),
-        (
-            ("history", *QLORA[1:], "--own", "2 x rtx-4090"),
-            "own: own machines and quotes have no price history",
-        ),
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
         ((*QLORA, "--kind", "reserved"), "ranked only for jobs that use at least 50% of its term"),
         (QLORA[:5], "--tokens"),
@@ -179,10 +153,7 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     what, why, assumed, trust = explanation.splitlines()
     assert "for the finished job" in what
     assert "GiB per GPU" in why
-    assert re.match(
-        r"Assumed: LoRA rank 16 on .+, base weights in NF4 .+, fused AdamW, packed sequences of 2,048 tokens",
-        assumed,
-    )
+    assert assumed.startswith("Assumed: LoRA rank 16 on all linear layers, base weights in NF4 ")
     assert "Price seen" in trust
     assert "CAREFUL: the price is" in trust  # the sample pages are of the past
 
@@ -197,17 +168,15 @@ def test_a_plugin_that_cannot_be_imported_is_named(monkeypatch: pytest.MonkeyPat
     )
 
 
-@pytest.mark.parametrize("command", ["measure", "trace"])
-def test_a_command_of_the_tracer_says_how_to_install_it(
-    command: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_of_the_tracer_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pipeline.cli.main._plugins", dict)
-    result = gpufare(command, "--model", "llama-3.1-8b")
-    assert result.returncode == 1
-    assert result.stderr == (
-        f"Error: gpufare {command} is a command of gpufare-tracer, which is not installed: "
-        "pip install ./tracer, in a clone of gpufare\n"
-    )
+    for command in ("measure", "trace"):
+        result = gpufare(command, "--model", "llama-3.1-8b")
+        assert result.returncode == 1
+        assert result.stderr == (
+            f"Error: gpufare {command} is a command of gpufare-tracer, which is not installed: "
+            "pip install ./tracer, in a clone of gpufare\n"
+        )
 
 
 def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) -> None:
@@ -218,13 +187,9 @@ def test_a_question_loads_nothing_that_only_building_needs(sample_home: Home) ->
         "heavy = {'dagster', 'httpx', 'numpy', 'polars', 'pydantic', 'scipy', 'yaml'}\n"
         "sys.exit(', '.join(heavy & sys.modules.keys()) or 0)"
     )
+    environment = os.environ | {HOME_VARIABLE: str(sample_home.root)}
     asked = subprocess.run(
-        [sys.executable, "-c", program],
-        env=os.environ | {HOME_VARIABLE: str(sample_home.root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
     )
     assert asked.stdout, asked.stderr
     assert asked.returncode == 0, asked.stderr
@@ -253,27 +218,6 @@ def test_cheapest_as_csv_and_json_holds_every_column(sample_home: Home) -> None:
     assert float(first["total_usd"]) == pytest.approx(sum(float(first[term]) for term in terms), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("amount", "shown"),
-    [
-        ("0.3", "0.30"),
-        ("0.13480000", "0.1348"),
-        ("569.664", "569.66"),
-        ("1139.328", "1,139.33"),
-        ("2E+2", "200.00"),
-    ],
-)
-def test_a_price_is_shown_in_cents_or_finer(amount: str, shown: str) -> None:
-    assert price_text(Decimal(amount)) == shown
-
-
-def test_json_has_no_infinity(sample_home: Home) -> None:
-    answer = gpufare(
-        "sql", "SELECT 'infinity'::DOUBLE AS a, 'nan'::DOUBLE AS b", "--format", "jsonl", home=sample_home
-    )
-    assert json.loads(answer.stdout, parse_constant=pytest.fail) == {"a": "inf", "b": "nan"}
-
-
 def test_sql_answers_in_three_formats(sample_home: Home) -> None:
     query = "SELECT 1 AS one, NULL AS nothing, '=1+1' AS formula"
     assert "one" in gpufare("sql", query, home=sample_home).stdout
@@ -294,20 +238,15 @@ def test_sources_shows_each_source_with_its_evidence(sample_home: Home) -> None:
     assert answer.stderr.startswith("note: published as of 2026-08-22, ")
 
 
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_export_writes_every_table_with_its_descriptor(sample_home: Home, tmp_path: Path, form: str) -> None:
-    tables = ("--tables", "latest,plans,cheapest_gpu_per_workload") if form == "csv" else ()
-    answer = gpufare("export", str(tmp_path / "out"), "--format", form, *tables, home=sample_home)
+def test_export_writes_the_files_that_it_describes_with_moments_of_iso_8601(
+    sample_home: Home, tmp_path: Path
+) -> None:
+    tables = ("--format", "csv", "--tables", "offers,latest")
+    answer = gpufare("export", str(tmp_path), *tables, home=sample_home)
     assert answer.returncode == 0, answer.stderr
-    package = json.loads((tmp_path / "out" / "datapackage.json").read_text())
+    package = json.loads((tmp_path / "datapackage.json").read_text())
     files = {resource["path"] for resource in package["resources"]}
-    assert {f"plans.{form}", f"cheapest_gpu_per_workload/2026-08-22.{form}", "latest/cheapest.csv"} <= files
-    assert all((tmp_path / "out" / file).is_file() for file in files)
-
-
-def test_exported_moments_are_of_iso_8601(sample_home: Home, tmp_path: Path) -> None:
-    gpufare("export", str(tmp_path), "--format", "csv", "--tables", "offers", home=sample_home)
+    assert {"offers/2026-08-22.csv", "latest/cheapest.csv"} <= files
+    assert all((tmp_path / file).is_file() for file in files)
     with (tmp_path / "offers" / "2026-08-22.csv").open(newline="") as file:
-        row = next(csv.DictReader(file))
-    assert row["observed_at"] == "2026-08-22T06:00:00.000000Z"
-    assert datetime.fromisoformat(row["observed_at"]).tzinfo is not None
+        assert next(csv.DictReader(file))["observed_at"] == "2026-08-22T06:00:00.000000Z"

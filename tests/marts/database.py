@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import yaml
 
 from pipeline.catalog.schema import table_names
 from pipeline.catalog.tables import catalog_rows
@@ -29,89 +30,9 @@ BASE = CASES / "_base"
 AS_OF_DAY = "2026-08-22"
 
 # Values that a case need not repeat in each row; its own values override them.
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "offers": {
-        "day": AS_OF_DAY,
-        "match_status": "matched",
-        "match_rule": "exact",
-        "match_confidence": "certain",
-        "price_kind": "on_demand",
-        "native_currency": "USD",
-        "native_unit": "instance_hour",
-        "source_url": "https://prices.example",
-        "capture_sha256": "00",
-    },
-    "plans": {
-        "model": "m",
-        "method": "lora",
-        "seq_len": 2048,
-        "lora_rank": 16,
-        "verdict": "fits",
-        "fit_probability": 0.99,
-        "micro_batch": 1,
-        "checkpointing": "full",
-        "sharding": "none",
-        "quantization": "none",
-        "stack": "hf",
-        "offload": "",
-        "memory_gib": 40,
-        "memory_gib_low": 36,
-        "memory_gib_high": 44,
-        "usable_memory_gib": 79,
-        "memory_margin_gib": 39,
-        "bottleneck": "matrix products",
-        "training_state_gib": 0,
-        "result_gib": 0,
-        "model_download_gib": 0,
-        "evidence": "interpolated",
-    },
-    "sources": {
-        "kind": "prices",
-        "homepage": "https://prices.example",
-        "evidence_level": "captured",
-        "evidence_date": AS_OF_DAY,
-        "evidence_note": "a case",
-        "terms_automated": "unknown",
-        "currency": "USD",
-        "stale_after_days": 7,
-        "needs_key": False,
-        "serverless_training": True,
-        "tier_class": "dedicated",
-    },
-    "cost_parameters": {"unit": "-", "source": "a case"},
-    "machine_sizes": {"evidence": "captured", "read_on": AS_OF_DAY},
-    "workloads": {"max_gpus": 8},
-    "capture_outcomes": {
-        "attempt": "",
-        "status": "captured",
-        "accepted": True,
-        "requests": 1,
-        "failed_requests": 0,
-        "bytes": 0,
-        "duration_seconds": 0,
-        "retries": 0,
-        "rows": 0,
-        "rejects": 0,
-        "matched": 0,
-        "ambiguous": 0,
-        "unknown": 0,
-    },
-    "rejects": {
-        "detail": "a case",
-        "observed_at": f"{AS_OF_DAY} 06:00:00+00",
-        "source_url": "https://prices.example",
-        "capture_sha256": "00",
-    },
-    "reject_reasons": {"sentence": "a case"},
-    "incidents": {
-        "noticed_at": f"{AS_OF_DAY} 06:00:00+00",
-        "kind": "damaged_file",
-        "sentence": "a case",
-        "reason": "a case",
-        "remedy": "a case",
-    },
-    "history.first_seen": {"source": ""},
-}
+DEFAULTS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("defaults.yaml").read_text(encoding="utf-8")
+)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

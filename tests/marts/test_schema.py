@@ -13,19 +13,16 @@ def table(**given: Any) -> Table:
     return Table(**({"name": "t", "comment": "A table.", "columns": "day price_kind?"} | given))
 
 
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
+def test_a_wrong_declaration_is_rejected() -> None:
+    for given, says in (
         ({"columns": "day prise"}, "not in columns.csv: prise"),
         ({"meanings": {"gpu_id": "A card."}}, "not among the table's columns: gpu_id"),
         ({"checks": ["price_kind"], "key": ["source"]}, "not among the table's columns: source"),
         ({"columns": "day kind"}, "without a meaning: kind"),
         ({"check": ["price_kind"]}, "Extra inputs are not permitted"),
-    ],
-)
-def test_a_wrong_declaration_is_rejected(given: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValidationError, match=says):
-        table(**given)
+    ):
+        with pytest.raises(ValidationError, match=says):
+            table(**given)
 
 
 def test_a_table_is_created_from_its_columns() -> None:

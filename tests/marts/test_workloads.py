@@ -55,9 +55,8 @@ def test_a_workload_that_leaves_settings_open_has_the_defaults_of_a_job(tmp_path
     assert (row["seq_len"], row["lora_rank"], row["max_gpus"], row["max_hours"]) == (2048, 16, 8, None)
 
 
-@pytest.mark.parametrize(
-    ("method", "counts", "message"),
-    [
+def test_a_wrong_workload_is_refused(tmp_path: Path) -> None:
+    for method, counts, message in (
         ("lora", "lora_rank: 8\n    tokens: 0", "must be above 0"),
         ("full", "lora_rank: 8\n    tokens: 1M", "lora_rank"),
         ("full", "examples: 5", "give either tokens"),
@@ -69,12 +68,10 @@ def test_a_workload_that_leaves_settings_open_has_the_defaults_of_a_job(tmp_path
         ("dora", "tokens: 1M", "method"),
         ("full", "tokens: many", "not a number such as 100M"),
         ("full", "tokens: 1M\n    colour: red", "colour"),
-    ],
-)
-def test_a_wrong_workload_is_refused(tmp_path: Path, method: str, counts: str, message: str) -> None:
-    path = write(tmp_path, SCENARIO.format(method=method, counts=counts))
-    with pytest.raises(CatalogError, match=message):
-        workloads(path)
+    ):
+        path = write(tmp_path, SCENARIO.format(method=method, counts=counts))
+        with pytest.raises(CatalogError, match=message):
+            workloads(path)
 
 
 def test_a_missing_file_and_a_repeated_name_are_refused(tmp_path: Path) -> None:

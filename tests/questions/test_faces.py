@@ -16,6 +16,7 @@ from pipeline.cli.questions import cheapest
 from pipeline.home.paths import Home
 from pipeline.page.queries import cents, digits
 from pipeline.questions.job import Job
+from pipeline.questions.words import assumptions
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import facts_of, gpufare
 
@@ -54,46 +55,48 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
     return {name: float(row[name]) if isinstance(row[name], Decimal) else row[name] for name in COMPARED}
 
 
-def test_a_question_has_one_answer(sample_home: Home, prices: python.Prices) -> None:
-    """The command is asked, not Python, if a question has an option that it was not yet asked with."""
-    in_sql, wrong, tried = by_macro(sample_home), [], {"model", "method", "tokens"}
+def test_questions_have_their_answers_and_options_are_the_same_jobs(sample_home: Home) -> None:
+    in_sql, wrong = by_macro(sample_home), []
     for question in QUESTIONS:
-        name, job = question["question"], question["job"]
-        if question.get("none") == "min_gpus":  # asked below
-            continue
-        if job.keys() - tried and "none" not in question:
-            tried |= job.keys()
-            words = ("cheapest", *options_of(job), "--limit", "1")
-            row = json.loads(gpufare(*words, "--format", "jsonl", home=sample_home).stdout)
-            said = gpufare(*words, home=sample_home).stdout if "says" in question else ""
-        else:
-            called = prices.cheapest(**job, limit=1)
-            row, said = next(iter(called), None), "\n".join(called.notes)
-        if "none" in question:
-            if row or name in in_sql or f"\n  {question['none']} " not in said:
-                wrong.append((name, said))
-            continue
-        expected = question["first"]
-        if (
-            _plain(row) != _plain(in_sql[name])
-            or {column: row[column] for column in expected} != expected
-            or question.get("says", "") not in said
+        name, job, first = question["question"], question["job"], question.get("first")
+        if _job(["gpufare", "cheapest", *options_of(job)]).settings != Job(**job).settings:
+            wrong.append(("options", name))
+        row = in_sql.get(name)
+        if first is None or row is None:
+            wrong += [] if first is row else [("answer", name)]
+        elif {column: row[column] for column in first} != first or (
+            question.get("says", "") not in "\n".join(assumptions(row))
         ):
-            wrong.append((name, row, in_sql[name], said))
+            wrong.append((name, row))
     assert wrong == []
-    assert len(tried) > 15
 
 
-def test_an_empty_answer_ends_with_a_command_that_has_one(sample_home: Home) -> None:
-    (asked,) = (question["job"] for question in QUESTIONS if question.get("none") == "min_gpus")
-    answer = gpufare("cheapest", *options_of(asked), "--format", "jsonl", home=sample_home)
-    assert answer.returncode == 1
-    assert answer.stdout == ""
-    assert "\n  min_gpus 8 instead of 64: " in answer.stderr
+def test_the_command_and_python_give_the_answer_of_the_macro(
+    sample_home: Home, prices: python.Prices
+) -> None:
+    job = QUESTIONS[0]["job"] | {"own": "2 x rtx-4090 at 0.12", "country": ["de", "no"], "max_hours": 100}
+    rows = ", ".join("?" * len(job))
+    query = f"WITH asked ({', '.join(job)}) AS (VALUES ({rows})) FROM cheapest_for('asked') WHERE rank = 1"
+    with reader(sample_home.published) as connection:
+        (in_sql,) = ask(connection, query, [*map(_text, job.values())]).dicts()
+    words = ("cheapest", *options_of(job), "--limit", "1", "--format", "jsonl")
+    by_command = json.loads(gpufare(*words, home=sample_home).stdout)
+    assert _plain(in_sql) == _plain(by_command) == _plain(prices.cheapest(**job, limit=1)[0])
+
+
+def test_an_empty_answer_names_what_binds_and_a_command_that_has_one(
+    sample_home: Home, prices: python.Prices
+) -> None:
+    together, alone = (question for question in QUESTIONS if "none" in question)
+    note, *_ = prices.cheapest(**together["job"]).notes
+    assert note == together["none"]
+    answer = gpufare("cheapest", *options_of(alone["job"]), "--format", "jsonl", home=sample_home)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert alone["none"] in answer.stderr
     (hint,) = (line.removeprefix("try: ") for line in answer.stderr.splitlines() if line.startswith("try: "))
     program, *words = shlex.split(hint)
     assert program == "gpufare"
-    assert {word for word in options_of(asked) if word.startswith("--")} <= {*words}
+    assert {word for word in options_of(alone["job"]) if word.startswith("--")} <= {*words}
     assert "for the finished job" in gpufare(*words, home=sample_home).stdout
 
 

@@ -9,9 +9,8 @@ import pytest
 
 import gpufare as python
 from pipeline.home.paths import Home
-from pipeline.questions.fit import COMPARED_OF_A_JOB, Fit
+from pipeline.questions.fit import COMPARED_OF_A_JOB
 from pipeline.questions.reasons import MEMORY_PARTS
-from pipeline.warehouse.query import Result
 from tests.conftest import gpufare
 from tests.questions.conftest import OPTIONS, QLORA
 
@@ -22,39 +21,6 @@ SMALL_LLAMA = {
     "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
     "vocab_size": 32000, "max_position_embeddings": 4096,
 }  # fmt: skip
-
-PLAN: dict[str, Any] = {
-    "model": "m", "method": "lora", "gpu_count": 2, "gpu_id": "l4", "verdict": "fits",
-    "fit_probability": 0.956,
-    "usable_memory_gib": 22.5, "memory_margin_gib": 2.25, "memory_gib": 21.125, "memory_gib_low": 19.96,
-    "memory_gib_high": 22.04, "micro_batch": 4, "checkpointing": "sac", "sharding": "ddp",
-    "tokens_per_second": 12345.6, "tokens_per_second_low": 10000.4, "tokens_per_second_high": 15000.0,
-    "evidence": "measured", "assumptions": '{"lora_rank": 16}', "infeasible_reason": "too_little_memory",
-}  # fmt: skip
-
-
-def test_a_fit_is_told_in_sentences() -> None:
-    def said(**changes: Any) -> list[str]:
-        row = PLAN | changes
-        empty = Result((), (), [])
-        return Fit(
-            Result(tuple(row), ("VARCHAR",) * len(row), [tuple(row.values())]), empty, empty
-        ).sentences()
-
-    memory = "at least 20.25 of 22.50 GiB per GPU are needed; memory peaks at 21.12 (20.0 to 22.0)."
-    plan = "micro-batch 4, checkpointing sac, sharding ddp; 12,346 tokens/s (10,000 to 15,000), measured."
-    assert said() == [
-        f"m lora fits on 2 x l4 with a probability of 95%: {memory}",
-        f"The fastest plan that fits: {plan}",
-        "Assumed: LoRA rank 16.",
-    ]
-    assert said(verdict="tight", assumptions="{}") == [
-        f"m lora may fit on 2 x l4 with a probability of 95%: {memory}",
-        f"The plan likeliest to fit: {plan}",
-    ]
-    assert said(verdict="does_not_fit", assumptions="{}") == [
-        "m lora does not fit on 2 x l4: needs at least 20.2 GiB per GPU, 22.5 usable."
-    ]
 
 
 def test_a_fit_is_the_plan_its_memory_in_parts_and_the_largest_micro_batches(
@@ -128,9 +94,8 @@ def test_two_cards_are_compared_for_a_job(sample_home: Home, prices: python.Pric
     assert {name: facts[f"job_{name}"]["one_value"] for name in COMPARED_OF_A_JOB} == {
         name: str(best[name]) for name in COMPARED_OF_A_JOB
     }
-    assert {facts[f"job_{name}"]["other_value"] for name in COMPARED_OF_A_JOB} == {
-        None
-    }  # nothing runs it there
+    # Nothing runs it there.
+    assert {facts[f"job_{name}"]["other_value"] for name in COMPARED_OF_A_JOB} == {None}
     assert [facts[f"job_{name}"]["meaning"] for name in COMPARED_OF_A_JOB] == [*COMPARED_OF_A_JOB.values()]
     usual = {row["fact"]: row for row in prices.compare("l40s", "p40")}
     assert [*facts] == [*(f"job_{name}" for name in COMPARED_OF_A_JOB), *usual]
@@ -147,9 +112,9 @@ def test_a_config_takes_the_place_of_a_catalogued_model_with_its_published_plans
     """The file has plans of the catalogue's model of that name: they are not those of this one."""
     config = tmp_path / "llama-3.1-8b.json"
     config.write_text(json.dumps(SMALL_LLAMA))
-    asked = ("cheapest", "--config", str(config), *OPTIONS[2:], "--format", "jsonl", "--limit", "1")
-    own = json.loads(gpufare(*asked, home=sample_home).stdout)
-    (catalogued,) = prices.cheapest(**QLORA, limit=1)
+    asked = ("--config", str(config), *OPTIONS[2:], "--gpus", "1", "--format", "jsonl", "--limit", "1")
+    own = json.loads(gpufare("cheapest", *asked, home=sample_home).stdout)
+    (catalogued,) = prices.cheapest(**QLORA, gpus=1, limit=1)
     assert own["model"] == "llama-3.1-8b"
     assert own["total_usd"] < catalogued["total_usd"] / 2
 

@@ -32,24 +32,26 @@ def test_an_answer_is_explained_part_by_part(sample_home: Home, prices: python.P
 
 
 def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: python.Prices) -> None:
-    answers = len(prices.cheapest(**QLORA))
+    asked = QLORA | {"gpus": 8}
+    answers = len(prices.cheapest(**asked))
     wrong: dict[str, dict[str, Any]] = {
         f"the ranking has {answers} rows: there is no rank {answers + 1}": {"rank": answers + 1},
         "rank must be at least 1, not 0": {"rank": 0},
         "no gpu h10; the nearest are h100": {"not_gpu": "h10"},
     }
-    assert prices.explain(**QLORA, rank=answers).row["rank"] == answers
-    for says, asked in wrong.items():
+    assert prices.explain(**asked, rank=answers).row["rank"] == answers
+    for says, question in wrong.items():
         with pytest.raises(python.JobError) as raised:
-            prices.explain(**QLORA, **asked)
+            prices.explain(**asked, **question)
         assert str(raised.value).startswith(says)
 
 
 def test_why_not_another_gpu(prices: python.Prices) -> None:
     """A family is judged by its best card; a card that is left out says what it would cost."""
-    ranking = prices.cheapest(**QLORA)
+    asked = QLORA | {"gpus": 8}
+    ranking = prices.cheapest(**asked)
     best = next(row for row in ranking if row["gpu_id"].startswith("h100-"))
-    first, *others = prices.explain(**QLORA, not_gpu="H100").why_not
+    first, *others = prices.explain(**asked, not_gpu="H100").why_not
     assert (first["reason"], first["gpu_id"], first["detail"]) == (
         "ranked", best["gpu_id"], f"{best['gpu_count']} of it at {best['provider']}"
     )  # fmt: skip
@@ -57,8 +59,8 @@ def test_why_not_another_gpu(prices: python.Prices) -> None:
         best[name] for name in ("rank", "total_usd", "hours")
     ]
     assert all(other["gpu_id"].startswith("h100") for other in others)
-    assert prices.explain(**QLORA, not_gpu="vr200").why_not[0]["reason"] == "not_planned"
-    (out,) = prices.explain(**QLORA, exclude_gpu="rtx-4090", not_gpu="rtx-4090").why_not
+    assert prices.explain(**asked, not_gpu="vr200").why_not[0]["reason"] == "not_planned"
+    (out,) = prices.explain(**asked, exclude_gpu="rtx-4090", not_gpu="rtx-4090").why_not
     cost = next(row for row in ranking if row["gpu_id"] == "rtx-4090")
     assert out["detail"] == (
         f"the job leaves it out; otherwise {cost['gpu_count']} of it at {cost['provider']} would cost "
@@ -83,11 +85,10 @@ def test_machines_that_are_asked_for_are_never_lost(sample_home: Home, prices: p
     # Rows of the list are not repeated below it.
     assert [note for note in every.notes if note.startswith("Your")] == expected[1:]
     assert prices.explain(**asked).machines == tuple(expected)
-    quotes = [word for machine in machines for word in ("--quote", machine)]
-    shown = gpufare(
-        "cheapest", *OPTIONS, "--gpus", "8", *quotes, "--limit", "2", "--format", "csv", home=sample_home
-    )
-    assert all(line in shown.stderr.splitlines() for line in expected)
+    options = ("--gpus", "8", "--quote", machines[2], "--limit", "2", "--format", "csv")
+    shown = gpufare("cheapest", *OPTIONS, *options, home=sample_home)
+    line = f"Your quote {machines[2]} is not ranked: it uses 16 GPUs, but the job allows at most 8."
+    assert line in shown.stderr.splitlines()
 
 
 def test_history_is_todays_model_at_each_days_prices(sample_home: Home, tmp_path: Path) -> None:
@@ -145,8 +146,6 @@ def test_a_watch_says_in_its_exit_code_whether_the_job_is_below(
         with pytest.raises(python.JobError) as raised:
             prices.watch(**QLORA, below=limit)
         assert str(raised.value) == f"the limit must be above 0 US dollars and finite, not {float(limit)}"
-    with pytest.raises(python.JobError, match="below must be a number, not 'much'"):
-        prices.watch(**QLORA, below="much")  # type: ignore[arg-type]
     assert gpufare("watch", *OPTIONS, home=sample_home).returncode == 2
 
 
@@ -160,15 +159,3 @@ def test_the_proposed_command_is_not_a_run_that_may_die(prices: python.Prices) -
     assert "--seq-len 28672" in proposal
     assert "--min-fit-probability" not in proposal
     assert "--gpu rtx-4090" not in proposal
-
-
-def test_changes_that_go_together_are_told_with_the_command_that_makes_them(prices: python.Prices) -> None:
-    said = prices.cheapest(model="llama-3.1-405b", method="full", tokens=1e6, gpus=1, gpu="l4").notes[0]
-    first, change, proposal = said.splitlines()
-    assert first == "nothing runs llama-3.1-405b full with these constraints; there is an answer with"
-    assert change.startswith(
-        "  gpu mi300x instead of l4 and gpus 32 instead of 1: 32 x MI300X OAM 192 GB at "
-    )
-    assert proposal == (
-        "try: gpufare cheapest --model llama-3.1-405b --method full --tokens 1000000 --gpus 32 --gpu mi300x"
-    )

@@ -1,0 +1,1 @@
+SELECT * FROM main.rentals WHERE gpu_count = 1
