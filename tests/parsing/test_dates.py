@@ -13,9 +13,6 @@ def on(day: date) -> Answer:
     return answer("", observed_at=datetime(day.year, day.month, day.day, 6, tzinfo=UTC))
 
 
-NOVEMBER = on(date(2026, 11, 22))
-
-
 def test_the_day_of_an_answer_is_that_of_utc() -> None:
     evening = datetime(2026, 8, 22, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
     assert day_of(answer("", observed_at=evening)) == date(2026, 8, 23)

@@ -10,10 +10,7 @@ from pipeline.capture.index import sha256_of
 from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.offer import Built
-from pipeline.gpus.catalogue import cards
 from pipeline.refresh.ingest import read_answers
-from pipeline.sources.imported import ALIASES, KINDS
-from tests.documentation.pages import PROJECT
 
 DAY = datetime(2026, 1, 2, tzinfo=UTC)
 ROW = {
@@ -101,14 +98,6 @@ def test_labels_that_leave_the_gpu_open_are_offers_of_no_gpu() -> None:
     assert [(offer.gpu_id, offer.match_status) for offer in found] == [(None, "ambiguous"), (None, "unknown")]
 
 
-def test_every_gpu_id_is_its_own_card() -> None:
-    ids = sorted(card.gpu_id for card in cards())
-    rows = [{name: cell for name, cell in ROW.items() if name != "gpu"} | {"gpu_id": each} for each in ids]
-    found = built(table(*rows))
-    assert sorted(offer.gpu_id or "" for offer in found.offers) == ids
-    assert not found.rejects
-
-
 def test_a_machine_is_known_by_the_names_of_its_provider() -> None:
     machine = {"gpu": "p5.48xlarge", "provider": "AWS", "unit": "per_instance_hour", "price_usd_hr": "55.04"}
     row = {name: cell for name, cell in ROW.items() if name != "usd_per_gpu_hour"} | machine
@@ -151,9 +140,3 @@ def test_an_answer_that_is_not_a_table_of_prices_is_refused() -> None:
     ):
         with pytest.raises(SourceChangedError, match=words):
             built(text)
-
-
-def test_the_page_has_every_column_and_price_kind() -> None:
-    page = (PROJECT / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
-    names = {name for aliases in ALIASES.values() for name in aliases} | KINDS.keys()
-    assert [name for name in sorted(names) if name not in page] == []

@@ -3,7 +3,6 @@
 import json
 
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import ReaderWarning
 from pipeline.sources import jarvislabs
 from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer, sample
@@ -31,21 +30,6 @@ def test_server_meta_of_the_api() -> None:
     assert found[10:] == ["not_offered"] * 2
     machine = outcome("jarvislabs", META, columns="gpu_count native_unit available vcpus ram_gib context")[4]
     assert machine == (1, "gpu_hour", True, 28, 112, {"vram_gb": 80})
-
-
-def test_new_and_missing_fields_of_server_meta_are_warnings() -> None:
-    renamed = [{"price_per_minute": gpu["ram_per_gpu"]} | gpu for gpu in META["server_meta"]]
-    for gpu in renamed:
-        del gpu["ram_per_gpu"]
-    found = [
-        [
-            row.text
-            for row in jarvislabs.read([answer(body)], source_config("jarvislabs"))
-            if isinstance(row, ReaderWarning)
-        ]
-        for body in (META, {"server_meta": renamed})
-    ]
-    assert found == [[], ["new field 'price_per_minute', which is not read", "missing field 'ram_per_gpu'"]]
 
 
 def test_the_key_decides_the_requests_and_the_page_is_asked_where_the_api_fails() -> None:

@@ -1,10 +1,7 @@
 """Together: the cluster table among its hidden copy and the look-alike of another product."""
 
-from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import ReaderWarning
-from pipeline.sources import source_module
 from tests.sources.edited_pages import edited, outcome
-from tests.sources.helpers import answer, page
+from tests.sources.helpers import page
 
 NAME = "pricing.html"
 PAGE = page("together", NAME)
@@ -31,20 +28,6 @@ def test_only_the_visible_cluster_table_is_read() -> None:
         assert outcome("together", edited("together", NAME, copy), columns=PRICES) == usual
     shown = outcome("together", edited("together", NAME, ('class="hide"', "")))
     assert shown == ["changed: expected exactly one visible GPU cluster table, found 2"]
-
-
-def test_a_renamed_column_is_skipped_and_the_rest_is_read() -> None:
-    renamed = edited("together", NAME, ("Preemptible", "Interruptible"))
-    usual = outcome("together", PAGE, columns=PRICES)
-    spot = [row for row in usual if row[1] == "spot"]
-    found = outcome("together", renamed, columns=PRICES)
-    assert [row for row in found if isinstance(row, tuple)] == [
-        row for row in usual if isinstance(row, tuple) and row not in spot
-    ]
-    assert found.count("unknown_price_kind") == len(spot) > 0
-    rows = source_module("together").read([answer(renamed)], source_config("together"))
-    warnings = [row.text for row in rows if isinstance(row, ReaderWarning)]
-    assert any("Interruptible Pay as you go" in text for text in warnings)
 
 
 def test_another_shape_fails_the_source() -> None:
