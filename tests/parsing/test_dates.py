@@ -32,14 +32,6 @@ def test_a_day_without_a_year_is_the_nearest_one() -> None:
             assert validity(f"from {day:%B} {day.day}", on(today)) == Validity(day)
 
 
-def test_of_two_columns_one_holds_on_every_day() -> None:
-    for form in ("from {}", "(effective {})", "starting {}"):
-        for today in (date(2026, 12, 31), NEW_YEAR, date(2027, 6, 1)):
-            columns = [Validity(), validity(form.format("January 1, 2027"), on(today))]
-            replaced = [is_superseded(column, columns, on(today)) for column in columns]
-            assert replaced == [today >= NEW_YEAR, False]
-
-
 def test_a_column_that_ended_is_superseded_even_alone() -> None:
     old = Validity(ended_on=NEW_YEAR)
     assert not is_superseded(old, [old], on(date(2026, 12, 31)))

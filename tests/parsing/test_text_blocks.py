@@ -8,11 +8,9 @@ from bs4 import BeautifulSoup, Tag
 from pipeline.parsing.text_blocks import (
     MAX_CARD_CHARACTERS,
     MAX_LABEL_CHARACTERS,
-    Item,
     agrees_with_hourly,
     card_around,
     cards,
-    items,
     label_before,
     native_unit,
 )
@@ -73,14 +71,6 @@ def test_the_label_of_a_card_is_all_its_text_before_the_mark() -> None:
         )
         == []
     )
-
-
-def test_an_item_has_a_maximum_of_texts_and_ends_at_the_next() -> None:
-    for most, rest in ((0, ""), (1, "a"), (2, "a b"), (3, "a b")):
-        found = list(items(["x", "H100", "a", "b", "L4", "c"], [1, 4], most))
-        assert found == [Item("H100", rest), Item("L4", "c" if most else "")]
-    (item,) = items(["H100", *map(str, range(30))], [0])
-    assert item.rest.split() == [str(at) for at in range(24)]
 
 
 def test_an_hourly_price_is_the_finer_price_rounded_to_the_cent() -> None:

@@ -156,23 +156,17 @@ def test_spot_parts_make_spot_machines_and_slices_are_whole() -> None:
     assert {("spot", "a4-highgpu-8g", "22.4"), ("spot", "a3-highgpu-1g", "4.494")} <= listed
 
 
-@pytest.mark.parametrize(
-    ("description", "tier"),
-    [
-        (
-            "A4 Nvidia B200 (1 gpu slice) attached to DWS Defined Duration VMs running in Americas",
-            "flex_start",
-        ),
-        ("DWS Calendar Mode A4 Nvidia B200 (1 gpu slice) in Americas", "calendar_mode"),
-    ],
-)
-def test_the_catalogue_prices_whole_machines_of_the_scheduler(description: str, tier: str) -> None:
+def test_the_catalogue_prices_whole_machines_of_the_scheduler() -> None:
     """8.055 per slice was read on 2026-06-15; eight of them are the 64.44 of the page."""
-    hours, increment = {"flex_start": (168, None), "calendar_mode": (90 * 24, 86_400)}[tier]
+    b200 = "A4 Nvidia B200 (1 gpu slice)"
     columns = "price_kind tier native_price region max_run_hours billing_increment_seconds"
-    assert outcome("gcp", catalog(sku(description, "GPU", "8.055")), columns=columns) == [
-        ("flex_start", tier, "64.44", region, hours, increment) for region in US
-    ]
+    for description, tier, hours, increment in (
+        (f"{b200} attached to DWS Defined Duration VMs running in Americas", "flex_start", 168, None),
+        (f"DWS Calendar Mode {b200} in Americas", "calendar_mode", 90 * 24, 86_400),
+    ):
+        assert outcome("gcp", catalog(sku(description, "GPU", "8.055")), columns=columns) == [
+            ("flex_start", tier, "64.44", region, hours, increment) for region in US
+        ]
 
 
 # --- both ---

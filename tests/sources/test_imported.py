@@ -93,11 +93,6 @@ def test_a_line_that_is_not_a_row_is_rejected_with_its_line_number() -> None:
     )
 
 
-def test_labels_that_leave_the_gpu_open_are_offers_of_no_gpu() -> None:
-    found = built(table(ROW | {"gpu": "A100"}, ROW | {"gpu": "Banana 9"})).offers
-    assert [(offer.gpu_id, offer.match_status) for offer in found] == [(None, "ambiguous"), (None, "unknown")]
-
-
 def test_a_machine_is_known_by_the_names_of_its_provider() -> None:
     machine = {"gpu": "p5.48xlarge", "provider": "AWS", "unit": "per_instance_hour", "price_usd_hr": "55.04"}
     row = {name: cell for name, cell in ROW.items() if name != "usd_per_gpu_hour"} | machine
@@ -124,7 +119,7 @@ def test_what_several_files_state_alike_counts_once_also_on_a_marketplace() -> N
 def test_prices_of_several_providers_do_not_contradict_each_other() -> None:
     """For one provider they would: a spot price above the on-demand price, and one five times the other."""
     rows = [ROW | {"provider": "Cheap", "usd_per_gpu_hour": "2"}]
-    rows += [ROW | {"provider": "Dear", "usd_per_gpu_hour": price} for price in ("11",)]
+    rows += [ROW | {"provider": "Dear", "usd_per_gpu_hour": "11"}]
     rows += [ROW | {"provider": "Dear", "usd_per_gpu_hour": "8", "price_kind": "spot"}]
     assert [offer.flag_reason for offer in built(table(*rows)).offers] == [None, None, None]
     alone = [row | {"provider": "Dear"} for row in rows if row["usd_per_gpu_hour"] != "11"]

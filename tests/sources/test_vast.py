@@ -97,7 +97,7 @@ def test_names_are_searched_in_groups() -> None:
 
 
 def test_without_the_list_the_names_of_the_yaml_are_searched() -> None:
-    for body in ("<html>busy</html>", {"gpu_names": []}, {"gpu_names": None}, [], {}):
+    for body in ("<html>busy</html>", {"gpu_names": []}, [], {}):
         broken = answer(body, NAMES_URL)
         searches = source.next_requests(broken, CONFIG)
         assert searches == source.retry_requests(Answer(NAMES_URL, b"", broken.observed_at, "", 404), CONFIG)
