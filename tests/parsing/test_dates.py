@@ -13,9 +13,6 @@ def on(day: date) -> Answer:
     return answer("", observed_at=datetime(day.year, day.month, day.day, 6, tzinfo=UTC))
 
 
-NOVEMBER = on(date(2026, 11, 22))
-
-
 def test_the_day_of_an_answer_is_that_of_utc() -> None:
     evening = datetime(2026, 8, 22, 23, 30, tzinfo=timezone(timedelta(hours=-5)))
     assert day_of(answer("", observed_at=evening)) == date(2026, 8, 23)
@@ -33,14 +30,6 @@ def test_a_day_without_a_year_is_the_nearest_one() -> None:
         for distance in range(-180, 181, 15):
             day = today + timedelta(days=distance)
             assert validity(f"from {day:%B} {day.day}", on(today)) == Validity(day)
-
-
-def test_of_two_columns_one_holds_on_every_day() -> None:
-    for form in ("from {}", "(effective {})", "starting {}"):
-        for today in (date(2026, 12, 31), NEW_YEAR, date(2027, 6, 1)):
-            columns = [Validity(), validity(form.format("January 1, 2027"), on(today))]
-            replaced = [is_superseded(column, columns, on(today)) for column in columns]
-            assert replaced == [today >= NEW_YEAR, False]
 
 
 def test_a_column_that_ended_is_superseded_even_alone() -> None:

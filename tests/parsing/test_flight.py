@@ -25,20 +25,6 @@ def test_the_pieces_are_joined_before_they_are_read() -> None:
         assert flight_text(answer(f"<html>{scripts}</html>")) == TEXT
 
 
-def test_a_part_of_a_stream_without_its_page_is_read_too() -> None:
-    part = '\\"A30-x 1-0\\",{\\"n\\":1}]\r\n\\"L4-x 1-0\\"'
-    assert flight_text(answer(part)) == '"A30-x 1-0",{"n":1}]\n"L4-x 1-0"'
-    assert flight_text(answer('{"id":\r\n "plan_1"}')) == '{"id":\r\n "plan_1"}'
-
-
-def test_pieces_that_are_not_text_are_refused() -> None:
-    for piece in ('\\"a\\x41', '\\"a\n\\"'):
-        page = answer(f'<script>self.__next_f.push([1,"{piece}"])</script>', "https://a.example/")
-        assert str(outcome(flight_text, page)).startswith(
-            "https://a.example/: the page's data cannot be read (Invalid "
-        )
-
-
 def test_values_are_read_from_where_they_begin() -> None:
     assert values(TEXT) == [{"price": Decimal("1.10"), "name": "a]b}c"}]
     assert values('1b:{"price":1.1,"price":1.2}') == (

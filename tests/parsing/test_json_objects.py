@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.catalog.source_config import SourceConfig, source_config
 from pipeline.contracts.listing import Listing, ReaderWarning, Reject, read_json
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.json_objects import MAX_WARNINGS, FieldAudit, JsonObject, read_rows
+from pipeline.parsing.json_objects import FieldAudit, JsonObject, read_rows
 from pipeline.parsing.prices import CellPrice, RowError
 from tests.parsing.cases import outcome, wrong
 from tests.sources.helpers import answer
@@ -88,23 +88,6 @@ def test_unread_and_missing_fields_are_named_once_with_their_path() -> None:
     ]
 
 
-def test_which_fields_are_neither_new_nor_missing() -> None:
-    # A field that one row has, and one that is read in some row.
-    audit = FieldAudit(CONFIG)
-    first, second = audit.items(answer([{"a": 1, "b": 1}, {"a": 2}]), "data")
-    first.get("a"), second.get("b")
-    assert texts(audit) == []
-    # Objects that are only peeked at are not audited.
-    for row in audit.items(answer([{"kind": {"of": "gpu"}, "a": 1}, {"kind": 1, "other": 1}]), "data"):
-        if row.peek("kind", "of") == "gpu":
-            row.get("a")
-    assert texts(audit) == []
-    # Nothing is missing inside of an object that is missing.
-    audit = FieldAudit(CONFIG)
-    item({"a": 1}, audit).object("gpu").object("memory").get("size")
-    assert texts(audit) == ["new field 'a', which is not read", "missing field 'gpu'"]
-
-
 def test_reviewed_lines_silence_their_fields_only() -> None:
     audit = FieldAudit(config(ignored_fields=("a",), optional_fields=("gpu",)))
     item({"a": 1, "gpus": 1}, audit).get("gpu")
@@ -114,17 +97,6 @@ def test_reviewed_lines_silence_their_fields_only() -> None:
         ReaderWarning("new field 'gpus', which is not read"),
         ReaderWarning("missing field 'a.b'"),
     ]
-
-
-def test_warnings_are_bounded_in_number_and_length() -> None:
-    for more, last in ((0, f"new field '{MAX_WARNINGS:03}{'x' * 77}', which is not read"),
-                       (1, "1 more new or missing fields"), (2, "2 more new or missing fields")):  # fmt: skip
-        audit = FieldAudit(CONFIG)
-        names = [f"{at:03}{'x' * 500}" for at in range(MAX_WARNINGS + more + 1)]
-        item(dict.fromkeys(names), audit).get(names[0])
-        found = texts(audit)
-        assert found[0] == f"new field '001{'x' * 77}', which is not read"
-        assert (len(found), found[-1]) == (MAX_WARNINGS + min(more, 1), last)
 
 
 def test_what_has_no_list_of_objects_is_a_change() -> None:
@@ -199,10 +171,6 @@ def test_a_table_like_those_that_are_read_is_not_skipped_silently() -> None:
     assert skipping(["C" * 300, "ram", "PRICE"]) == [f"{text}{'C' * 200}"]
     for others in (["Card", "Memory", "Price"], ["CPU", "RAM", "Price"], ["GPU", "Price"], []):
         assert skipping(others) == []
-
-
-def test_a_caption_is_shortened() -> None:
-    assert column_warnings([["x" * 500]], columns=()) == [f"new column '{'x' * 80}'"]
 
 
 # ------------------------------------------------------------------ text of JSON

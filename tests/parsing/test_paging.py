@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pipeline.catalog.source_config import CursorPaging, NextLinkPaging, PageNumberPaging
 from pipeline.contracts.listing import Request
 from pipeline.parsing.paging import next_page
@@ -83,16 +81,9 @@ def test_without_a_cursor_the_list_ends() -> None:
     assert "the answer is not JSON" in outcome(next_url, '{"meta": {"next": "a', CURSOR)
 
 
-@pytest.mark.parametrize(
-    ("link", "keeps_headers"),
-    [
-        ("https://prices.example/p2", True),
-        ("https://other.example/p2", False),
-        ("https://prices.example.evil.example/p2", False),
-        ("/p2", False),
-    ],
-)
-def test_a_link_to_another_host_gets_no_headers(link: str, keeps_headers: bool) -> None:
+def test_a_link_to_another_host_gets_no_headers() -> None:
     request = Request(URL, "POST", {"authorization": "Bearer ${KEY}"}, b"{}")
-    found = next_page(request, answer({"next": link}), LINK)
-    assert found == (replace(request, url=link) if keeps_headers else Request(link))
+    same = "https://prices.example/p2"
+    others = ("https://other.example/p2", "https://prices.example.evil.example/p2", "/p2")
+    found = [next_page(request, answer({"next": link}), LINK) for link in (same, *others)]
+    assert found == [replace(request, url=same), *map(Request, others)]

@@ -7,11 +7,9 @@ from pipeline.contracts.listing import Listing, Reject
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.parsing.prices import (
     CellPrice,
-    RowError,
     agreed,
     cell_price,
     gpu_hour_row,
-    known,
     spot_flag,
 )
 from tests.parsing.cases import outcome, wrong
@@ -67,12 +65,6 @@ def test_a_row_without_a_price_says_what_it_is_for() -> None:
         assert row == Reject(RejectReason.NOT_OFFERED, detail, ["x"], PAGE)
 
 
-def test_an_error_of_a_row_becomes_its_reject() -> None:
-    error = RowError(RejectReason.NOT_OFFERED, "sold out")
-    expected = Reject(RejectReason.NOT_OFFERED, "H100: sold out", ["H100", "-"], PAGE)
-    assert error.reject("H100", ["H100", "-"], PAGE) == expected
-
-
 def test_prices_stated_twice_must_agree() -> None:
     assert agreed([Decimal("2.0"), Decimal("2.00")]) == 2
     differ = "conflicting_prices: several prices for the same thing: "
@@ -89,8 +81,3 @@ def test_spot_must_be_below_on_demand() -> None:
         ("2", None, None),
     ):
         assert spot_flag(Decimal(spot), on_demand) == expected
-
-
-def test_columns_without_a_value_are_omitted() -> None:
-    assert known(vram_gb=80.0, form_factor="SXM") == {"vram_gb": 80.0, "form_factor": "SXM"}
-    assert known(vram_gb=None, form_factor="", gpu_ram_mib=0.0) == {}

@@ -6,7 +6,6 @@ from bs4 import BeautifulSoup
 
 from pipeline.contracts.listing import Answer, Reject
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.parsing.html import texts_of
 from pipeline.parsing.tables import (
     MAX_SPAN,
     PriceColumn,
@@ -16,7 +15,6 @@ from pipeline.parsing.tables import (
     price_columns,
     prices_in_unknown_columns,
     require_on_demand,
-    visible_tables,
 )
 from tests.parsing.cases import outcome, wrong
 from tests.parsing.test_cases import grid
@@ -30,11 +28,6 @@ def test_a_cell_spans_its_stated_columns_up_to_a_maximum() -> None:
     widths |= {str(MAX_SPAN - 1): MAX_SPAN - 1, str(MAX_SPAN): MAX_SPAN, str(MAX_SPAN + 1): MAX_SPAN}
     cases = [(span, ["x"] * width) for span, width in widths.items()]
     assert wrong(lambda span: grid(f'<tr><td colspan="{span}">x</td></tr>')[1][0], cases) == []
-
-
-def test_hidden_tables_are_not_listed() -> None:
-    soup = BeautifulSoup("<table><tr><td>1</td></tr></table><div hidden><table></table></div>", "lxml")
-    assert [[texts_of(row) for row in found.rows] for found in visible_tables(soup)] == [[["1"]]]
 
 
 def test_rows_have_one_cell_under_each_header() -> None:
@@ -111,11 +104,6 @@ def test_price_columns_know_from_when_they_hold() -> None:
             "superseded" if each else None for each in superseded
         ]
         require_on_demand(prices, headers, on(day))
-
-
-def test_columns_of_other_kinds_or_terms_supersede_nothing() -> None:
-    headers = ["On-demand", "Reserved 1 year from January 1, 2026", "Reserved 3 years"]
-    assert [price.flag_reason for price in price_columns(headers, NOVEMBER)] == [None, None, None]
 
 
 def test_on_demand_columns_that_leave_two_prices_for_a_day_are_refused() -> None:

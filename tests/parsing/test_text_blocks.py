@@ -5,23 +5,16 @@ from decimal import Decimal
 
 from bs4 import BeautifulSoup, Tag
 
-from pipeline.contracts.listing import Reject
-from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.parsing.text_blocks import (
     MAX_CARD_CHARACTERS,
     MAX_LABEL_CHARACTERS,
-    MAX_MARK_DEPTH,
-    Item,
     agrees_with_hourly,
     card_around,
     cards,
-    items,
     label_before,
-    leading_price,
     native_unit,
 )
 from tests.parsing.cases import outcome, wrong
-from tests.sources.helpers import answer
 
 MARK = re.compile(r"VRAM (?P<vram>\d+) GB")
 END = re.compile(r"\$\d+\.\d+|contact", re.IGNORECASE)
@@ -44,13 +37,6 @@ def test_a_card_is_no_longer_than_its_limit_and_grows_no_further() -> None:
         inner, price = "H100 VRAM 80 GB", "$2.00"
         filler = "x" * (MAX_CARD_CHARACTERS - len(inner) - len(price) + longer)
         assert card_texts(f"<div><p>{inner}</p><i>{filler}</i><b>{price}</b></div>")[0].endswith(end)
-
-
-def test_a_mark_is_spread_over_few_levels() -> None:
-    for deeper, found in ((0, 1), (1, 0)):
-        depth = MAX_MARK_DEPTH - 1 + deeper
-        markup = f"<div>H100 VRAM {'<b>' * depth}80 GB{'</b>' * depth} $2.00</div>"
-        assert len(card_texts(markup)) == found
 
 
 def test_the_card_around_a_heading() -> None:
@@ -85,24 +71,6 @@ def test_the_label_of_a_card_is_all_its_text_before_the_mark() -> None:
         )
         == []
     )
-
-
-def test_an_item_has_a_maximum_of_texts_and_ends_at_the_next() -> None:
-    for most, rest in ((0, ""), (1, "a"), (2, "a b"), (3, "a b")):
-        found = list(items(["x", "H100", "a", "b", "L4", "c"], [1, 4], most))
-        assert found == [Item("H100", rest), Item("L4", "c" if most else "")]
-    (item,) = items(["H100", *map(str, range(30))], [0])
-    assert item.rest.split() == [str(at) for at in range(24)]
-
-
-def test_an_item_becomes_a_reject() -> None:
-    found = Item("H100", "x" * 300).reject(RejectReason.NOT_OFFERED, "sold out", answer(""))
-    assert found == Reject(RejectReason.NOT_OFFERED, "H100: sold out", f"H100 {'x' * 200}", answer(""))
-
-
-def test_a_price_at_the_start_of_a_text_has_the_unit_that_it_states() -> None:
-    units = [price and price.unit for price in map(leading_price, ("$1,940 / month", "$2"))]
-    assert units == ["month", ""]
 
 
 def test_an_hourly_price_is_the_finer_price_rounded_to_the_cent() -> None:

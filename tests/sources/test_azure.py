@@ -25,6 +25,5 @@ def test_full_page_with_an_empty_link_continues_at_its_position() -> None:
         full = {"Items": [{}] * 1000, "NextPageLink": link}
         assert next_urls(full, url) == [f"{url}&$skip=1000"]
         assert next_urls(full, f"{url}&$skip=1000") == [f"{url}&$skip=2000"]
-        assert next_urls({"Items": [{}] * 100}, f"{url}&$skip=1000") == [f"{url}&$skip=1100"]
         assert next_urls({"Items": [{}] * 999, "NextPageLink": link}, url) == []
         assert next_urls({"Items": [], "NextPageLink": link}, f"{url}&$skip=2000") == []

@@ -13,8 +13,3 @@ def test_a_node_in_another_currency_is_refused_and_one_in_dollars_is_paid_by_the
     built = read_answers([answer(body)], source_config("lium"), {})
     billed = [(offer.native_currency, offer.billing_increment_seconds) for offer in built.offers]
     assert (billed, [reject.reason for reject in built.rejects]) == ([("USD", 1)], ["unexpected_currency"])
-
-
-def test_no_card_is_required_in_a_list_of_free_machines() -> None:
-    required = {name: source_config(name).expect.must_have for name in ("lium", "vast", "primeintellect")}
-    assert required == dict.fromkeys(required, ())

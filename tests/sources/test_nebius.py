@@ -1,18 +1,14 @@
 """Nebius: tables in the page's data, whose columns move, and the documentation's exact prices."""
 
-import json
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.contracts.listing import Answer
 from pipeline.gpus import identify
-from tests.capture.site import Reply, Site
 from tests.sources.edited_pages import at_six, outcome
-from tests.sources.helpers import answer, page
-from tests.sources.loopback import visit
+from tests.sources.helpers import answer
 
 IN_SEPTEMBER, IN_OCTOBER = at_six(date(2026, 9, 29)), at_six(date(2026, 10, 5))
 OCTOBER = date(2026, 10, 1)
@@ -36,17 +32,6 @@ def block(content: list[list[str]], title: str = "NVIDIA GPU Instances") -> dict
 
 
 # --- the price page ---
-
-
-def test_the_script_of_the_page_is_enough_and_may_repeat_or_escape_a_table() -> None:
-    whole = page("nebius", "prices.html")
-    script = whole[whole.index("<script>") :]
-    usual = outcome("nebius", whole)
-    assert (len(usual), outcome("nebius", script), outcome("nebius", script * 2)) == (18, usual, usual)
-    piece = json.dumps(json.dumps(block(SEPTEMBER), separators=(",", ":")))[1:-1]
-    bare = r"{\"type\":\"divider\"}," + piece + r",{\"type\":\"footer\"}"
-    for body in (bare, "x" + json.dumps(piece)[1:-1], SEPTEMBER):
-        assert outcome("nebius", body) == outcome("nebius", block(SEPTEMBER))
 
 
 def test_an_announced_price_stands_beside_todays_until_it_replaces_it() -> None:
@@ -152,14 +137,6 @@ def test_documentation_that_is_not_understood_gives_no_price() -> None:
         assert (found[:2], found[2 + left :]) == (of_page, reasons), edit
 
 
-def test_documentation_without_prices_fails_alone_and_is_a_reject_beside_the_page() -> None:
-    empty = "# Pricing\n\n## Prices\n\nSee the console.\n"
-    problem = "the documentation has no platform with a price per GPU hour in dollars"
-    assert outcome("nebius", empty) == [f"changed: {problem}"]
-    usual = outcome("nebius", block(SEPTEMBER))
-    assert outcome("nebius", block(SEPTEMBER), empty) == [*usual, "unreadable_answer"]
-
-
 def test_a_price_of_the_gpu_without_its_cpus_is_flagged_and_replaces_nothing() -> None:
     title = "NVIDIA® L40S PCIe with AMD Epyc Genoa"
     parts = rf"""
@@ -179,18 +156,3 @@ def test_a_price_of_the_gpu_without_its_cpus_is_flagged_and_replaces_nothing() -
         ("NVIDIA L40S with AMD CPU", "spot", "spot_price_floor"),
         (f"{title}, gpu-l40s-d", "on_demand", "cpu_and_memory_charged_extra"),
     ]
-
-
-@pytest.mark.parametrize("status", [200, 500])
-def test_the_documentation_is_asked_for_and_can_be_missing(status: int, tmp_path: Path) -> None:
-    html, markdown = page("nebius", "prices.html"), page("nebius", "pricing.md")
-    with Site() as site:
-        site.say("nebius.com", "/prices", Reply(200, html.encode(), {"content-type": "text/html"}))
-        reply = Reply(status, markdown.encode(), {"content-type": "text/markdown; charset=utf-8"})
-        site.say("docs.nebius.com", "/compute/resources/pricing.md", reply)
-        captured, answers = visit("nebius", site, tmp_path)
-    assert captured.status == "captured"
-    answered = (html, markdown) if status == 200 else (html,)
-    assert outcome("nebius", *answers, columns="raw_label region") == outcome(
-        "nebius", *answered, columns="raw_label region"
-    )

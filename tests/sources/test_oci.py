@@ -17,12 +17,6 @@ OCI = source_config("oci")
 SHAPE = {"name": "BM.GPU.H100.8", "gpuQty": 8, "products": [{"partNumber": "B1"}]}
 
 
-def prices(*found: tuple[str, str, Any]) -> list[dict[str, Any]]:
-    return [
-        {"currencyCode": code, "prices": [{"model": model, "value": value}]} for code, model, value in found
-    ]
-
-
 def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
     """One product billed per GPU-hour."""
     return {
@@ -30,12 +24,13 @@ def product(name: str, value: Any = 10, **more: Any) -> dict[str, Any]:
         "displayName": name,
         "metricName": "GPU Per Hour",
         "serviceCategory": "Compute - GPU",
-        "currencyCodeLocalizations": prices(("USD", "PAY_AS_YOU_GO", value)),
+        "currencyCodeLocalizations": [
+            {"currencyCode": "USD", "prices": [{"model": "PAY_AS_YOU_GO", "value": value}]}
+        ],
     } | more
 
 
 H100 = product("OCI - Compute - GPU - H100")
-A10 = product("Compute - GPU - A10", 2, partNumber="B2")
 
 
 def test_shapes_without_a_gpu_fail_by_themselves_and_add_nothing_to_the_products() -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.sources.edited_pages import changed, misread, outcome
+from tests.sources.edited_pages import misread, outcome
 from tests.sources.helpers import answer
 
 ZONE = "https://api.scaleway.com/instance/v1/zones/fr-par-2/products/servers"
@@ -10,14 +10,10 @@ INFO = {"gpu_manufacturer": "NVIDIA", "gpu_name": "H100-SXM", "gpu_memory": 8589
 SERVER = {"gpu": 2, "gpu_info": INFO, "hourly_price": 6.6198, "end_of_service": False}
 
 
-def server(change: dict[str, Any]) -> Any:
-    return answer({"servers": {"H100-SXM-2-80G": changed(SERVER, change)}}, ZONE)
-
-
 def test_availability_belongs_to_its_own_zone() -> None:
     def stock(state: Any) -> Any:
-        listed = {"servers": {"H100-SXM-2-80G": {"availability": state}}}
-        return answer(listed, f"{ZONE}/availability"), server({})
+        stocked, sold = ({"servers": {"H100-SXM-2-80G": of}} for of in ({"availability": state}, SERVER))
+        return answer(stocked, f"{ZONE}/availability"), answer(sold, ZONE)
 
     cases = [("available", [True]), ("Scarce", [True]), ("shortage", [False]), ("by arrangement", [None])]
     assert not misread("scaleway", stock, cases, "available")

@@ -6,16 +6,8 @@ from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer, sample
 
 
-def test_instance_types_of_the_api() -> None:
+def test_each_type_is_listed_where_it_is_free() -> None:
     types = sample("verda_instance_types_2026-08.json")
-    assert outcome("verda", types, columns="instance_type price_kind gpu_count native_price native_unit") == [
-        ("1H100.80S.30V", "on_demand", 1, "3.95", "instance_hour"),
-        ("1H100.80S.30V", "spot", 1, "1.7", "instance_hour"),
-        ("2A6000.20V", "on_demand", 2, "1.98", "instance_hour"),
-        ("2A6000.20V", "spot", 2, "0.7", "instance_hour"),
-        ("1V100.6V", "on_demand", 1, "0.89", "instance_hour"),
-        ("1V100.6V", "spot", 1, "0.25", "instance_hour"),
-    ]
     availability = [{"location_code": "FIN-01", "availabilities": ["2A6000.20V", "CPU.4V.16G"]}]
     locations = [{"code": "FIN-01", "name": "Finland 1", "country_code": "FI"}]
     places = outcome("verda", types, availability, locations, columns="instance_type region available")
