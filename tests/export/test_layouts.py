@@ -13,11 +13,7 @@ from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.export.conftest import package_of, rows_of
 
-GPUS = [
-    ("h100-sxm-80gb", "nvidia", 80),
-    ("gh200-96gb", "nvidia", 96),
-    ("unheard-of", "nvidia", 24),
-]
+GPUS = [("h100-sxm-80gb", "nvidia", 80), ("gh200-96gb", "nvidia", 96), ("unheard-of", "nvidia", 24)]
 OFFERS = [
     # source, label, instance type, GPU, count, kind, region, vCPUs, GiB, disk, USD, why it is not ranked
     ("verda", "H100", "1H100", "h100-sxm-80gb", 1, "on_demand", "FIN-01", 32.0, 185.5, 500, "2.10", None),

@@ -225,9 +225,7 @@ MISREADS: dict[str, Misread] = {
         "together", each(lambda _: {"native_currency": "EUR"}), page_in_euros
     ),
     "euros labelled dollars": Misread(
-        "ovh",
-        each(lambda _: {"native_currency": "USD"}),
-        lambda body: body.replace(b'"EUR"', b'"USD"'),
+        "ovh", each(lambda _: {"native_currency": "USD"}), lambda body: body.replace(b'"EUR"', b'"USD"')
     ),
     "euros read as dollars": Misread("nebius", times(str(EUR_PER_USD)), page_in_euros),
     "dollars read as cents": Misread("aws", times("0.01")),
@@ -247,8 +245,7 @@ MISREADS: dict[str, Misread] = {
     ),
     "decimal comma as thousands": Misread("scaleway", times("100", label="L40S")),
     "last digit of the price lost": Misread(
-        "oci",
-        each(lambda row: {"native_price": row.native_price / (10 if row.native_price >= 10 else 1)}),
+        "oci", each(lambda row: {"native_price": row.native_price / (10 if row.native_price >= 10 else 1)})
     ),
     "reserved and on-demand swapped": Misread("gcp", swapped_with_longest_term),
     "lowest price for all cards": Misread("together", lowest_price_for_all),

@@ -13,7 +13,7 @@ NAMED = {
     "stale page of three months ago": (
         "its prices were right when the page was new, agree with each other, and lie within what was seen; "
         "only the source's own later prices show that they are old"
-    ),
+    )
 }
 """Misreads that cannot be detected on the first day, with the reason. While they last, later days are like
 the first: reading the same page again adds nothing."""

@@ -84,10 +84,7 @@ class World:
         if source not in self._read:
             capture = Archive(self._sample.archive).captures(source, FIRST_DAY)[-1]
             answers = Archive(self._sample.archive).answers(capture)
-            self._read[source] = (
-                answers,
-                list(source_module(source).read(answers, source_config(source))),
-            )
+            self._read[source] = (answers, list(source_module(source).read(answers, source_config(source))))
         return self._read[source]
 
     def with_misread(self, misread: Misread, days: Sequence[bool]) -> Published:

@@ -38,8 +38,11 @@ def command(
     """`gpufare refresh` as a person runs it, with the clock at ``at``: exit status and output."""
     environment = os.environ | {HOME_VARIABLE: str(home.root)}
     if at is not None:
-        moment = at.strftime("%Y-%m-%d %H:%M:%S")
-        environment |= {"LD_PRELOAD": str(LIBFAKETIME[0]), "FAKETIME": f"@{moment}", "TZ": "UTC"}
+        environment |= {
+            "LD_PRELOAD": str(LIBFAKETIME[0]),
+            "FAKETIME": f"@{at:%Y-%m-%d %H:%M:%S}",
+            "TZ": "UTC",
+        }
     sources = [word for source in SOURCES for word in ("--source", source)]
     program = [sys.executable, "-c", GPUFARE, str(lab.catalogue), "refresh", "--pages", server.base_url]
     done = subprocess.run(
