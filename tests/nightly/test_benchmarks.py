@@ -1,7 +1,6 @@
 """The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
 here is timed."""
 
-import itertools
 import json
 import shutil
 import subprocess
@@ -14,12 +13,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from benchmarks.__main__ import NEEDS, PARTS, chosen, main
+from benchmarks.__main__ import NEEDS, PARTS, chosen
 from benchmarks.lines import Line, Taken, above, below, table
 from benchmarks.market import SMALL, Market, write_market
 from pipeline.home.paths import Home
 from pipeline.record.mending import damages
-from pipeline.record.months import months, rows_of
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import query_of, rows_by_key
@@ -70,15 +68,13 @@ def test_the_marts_multiply_rows_with_single_ones_only(
     assert any(step["name"].strip() == "HASH_JOIN" for step in _steps(explained))
 
 
-def _steps(tree: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for step in tree:
-        yield step
-        yield from _steps(step["children"])
+def _steps(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for step in tree for each in (step, *_steps(step["children"]))]
 
 
 def _estimated_rows(step: dict[str, Any]) -> int:
     stated = step.get("extra_info", {}).get("Estimated Cardinality")
-    return int(stated) if stated else max(_estimated_rows(each) for each in step["children"])
+    return int(stated) if stated else max(map(_estimated_rows, step["children"]))
 
 
 _RANK = """
@@ -117,22 +113,6 @@ def test_a_made_up_market_is_a_whole_record(tmp_path: Path) -> None:
         assert counted == [(2 * 447, 2)]
 
 
-def test_made_up_prices_move_and_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    made = []
-    for place in ("one", "other"):
-        home = Home(tmp_path / place)
-        write_market(home, Market(sellers=3, gpus=4, regions=2), DAY, 20)
-        by_month = {month.source: rows_of(home, month) for month in months(home, "offers")}
-        made.append({(source, day): rows for source, days in by_month.items() for day, rows in days.items()})
-    one, other = made
-    assert one.keys() == other.keys()
-    assert all(rows.equals(other[key]) for key, rows in one.items())
-    (source, _), *_ = sorted(one)
-    prices = [one[key]["usd_per_hour"] for key in sorted(one) if key[0] == source]
-    stood_still = [(before == after).sum() / len(before) for before, after in itertools.pairwise(prices)]
-    assert 0.5 < sum(stood_still) / len(stood_still) < 1
-
-
 def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
     count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
     files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
@@ -140,17 +120,11 @@ def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER
 
 
-def test_the_parts_run_with_those_that_they_go_on_from_in_order(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_parts_run_with_those_that_they_go_on_from_in_order() -> None:
     assert chosen([]) == list(PARTS)
     assert chosen(["others"]) == ["first", "large", "others"]
     order = list(PARTS)
     assert all(order.index(needed) < order.index(part) for part in NEEDS for needed in NEEDS[part])
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "speed"])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
 
 
 def test_lines_state_whether_a_goal_is_reached() -> None:

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 import venv
-from collections.abc import Iterable
 from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
@@ -46,21 +45,22 @@ def place(installed: Path, sample_home: Home, tmp_path_factory: pytest.TempPathF
     """A folder in which somebody who installed the wheel ran the demo."""
     folder = tmp_path_factory.mktemp("anywhere")
     with_plans(folder / "gpufare-demo", sample_home)
-    answer = run(installed, folder, "demo")
+    answer = run(installed / "gpufare", folder, "demo")
     (folder / "answer").write_text(answer.stdout)
     assert answer.returncode == 0, answer.stderr
     return folder
 
 
-def run(installed: Path, place: Path, *arguments: str, home: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the installed command in a folder, with nothing of this process's environment."""
+def run(program: Path, place: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, with nothing of this process's environment."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(place), **variables}
     return subprocess.run(
-        [installed / "gpufare", *arguments],
+        [program, *arguments],
         cwd=place,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(place)} | ({"GPUFARE_HOME": home} if home else {}),
+        env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 
@@ -79,7 +79,6 @@ def test_the_demo_answers_and_says_where_it_is(installed: Path, place: Path) -> 
     assert f"The database: {place}/gpufare-demo/published/gpufare.duckdb" in answer
     assert f"into {place}/.local/share/gpufare;" in answer
     assert not (place / ".local").exists()
-    assert "for the finished job" in answer
     asked = [line.split() for line in answer.splitlines() if line.startswith("  GPUFARE_HOME=gpufare-demo ")]
     assert [words[2] for words in asked] == ["cheapest", "sql", "export"]
     assert {words[1] for words in asked} == {str(installed / "gpufare")}
@@ -95,7 +94,7 @@ def test_questions_are_answered_and_tables_exported(installed: Path, place: Path
         (("sources", "--format", "csv"), "runpod"),
         (exported, "prices"),
     ):
-        answer = run(installed, place, *asked, home="gpufare-demo")
+        answer = run(installed / "gpufare", place, *asked, GPUFARE_HOME="gpufare-demo")
         assert answer.returncode == 0, answer.stderr
         assert said in answer.stdout
     assert "h100-sxm-80gb" in (place / "prices" / "gpu_compare.csv").read_text(encoding="utf-8")
@@ -104,10 +103,14 @@ def test_questions_are_answered_and_tables_exported(installed: Path, place: Path
 def test_demo_refuses_a_home_with_other_prices(installed: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "own")
     Journal(home).write("outcome", "runpod", date(2026, 9, 1), "20260901T120000.000000Z", "{}")
-    answer = run(installed, tmp_path, "demo", home="own")
+    answer = run(installed / "gpufare", tmp_path, "demo", GPUFARE_HOME="own")
     assert answer.returncode == 1
     assert "has prices of 2026-09-01" in answer.stderr
     assert [path for path in home.root.rglob("*") if path.is_file()] == [Journal(home).path]
+
+
+NAMED_FOR_ASKING = shlex.split(re.findall(r"^pip install ('click.*)$", INSTALL, re.MULTILINE)[0])
+"""The requirements in the command of docs that installs for asking only."""
 
 
 @pytest.fixture(scope="module")
@@ -119,35 +122,23 @@ def asking(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (whole,) = installed.parent.glob("lib/python3*/site-packages")
     for part in [*whole.glob("gpufare*"), whole / "pipeline"]:
         (packages / part.name).symlink_to(part)
-    for name in installed_with(named_for_asking()):
-        files = distribution(name).files or []
-        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
-            (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
-    return folder / "bin" / "python"
-
-
-def named_for_asking() -> list[str]:
-    """The requirements in the command of docs that installs for asking only."""
-    (command,) = re.findall(r"^pip install ('click.*)$", INSTALL, re.MULTILINE)
-    return shlex.split(command)
-
-
-def installed_with(requirements: Iterable[str]) -> set[str]:
-    """The distributions that pip installs for these, by the metadata of those that are here."""
     found: set[str] = set()
-    left = [Requirement(each) for each in requirements]
-    while left:
+    left = [Requirement(each) for each in NAMED_FOR_ASKING]
+    while left:  # what pip installs for them, by the metadata of what is here
         asked = left.pop()
         if asked.name in found or not (asked.marker is None or asked.marker.evaluate({"extra": ""})):
             continue
         found.add(asked.name)
         left += [Requirement(each) for each in distribution(asked.name).requires or []]
-    return found
+        files = distribution(asked.name).files or []
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution(asked.name).locate_file(top))))
+    return folder / "bin" / "python"
 
 
 def test_packages_for_asking_are_part_of_the_default_install() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(named_for_asking()) < set(project["dependencies"])
+    assert set(NAMED_FOR_ASKING) < set(project["dependencies"])
     assert f"gpufare-{project['version']}-py3" in INSTALL
 
 
@@ -182,7 +173,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
         "    print('asked', command[0])\n"
         "    main(command, standalone_mode=False)\n"
     )
-    answer = only_asking(asking, sample_home, "-c", program)
+    answer = run(asking, tmp_path, "-P", "-c", program, GPUFARE_HOME=str(sample_home.root))
     assert answer.returncode == 0, answer.stderr
     answers = answer.stdout.split("asked ")[1:]
     assert [each.split()[0] for each in answers] == [command[0] for command in commands]
@@ -195,22 +186,10 @@ def test_command_without_its_package_names_what_to_install(asking: Path, tmp_pat
         ("sources", "this needs "),
         ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
     ):
-        answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)
+        answer = run(asking, tmp_path, "-P", "-m", "pipeline.cli", command, GPUFARE_HOME=str(tmp_path))
         assert answer.returncode == 1
         assert answer.stderr.startswith(f"Error: {missing}")
         assert len(answer.stderr.splitlines()) == 1
-
-
-def only_asking(asking: Path, home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run that Python; -P keeps the current folder, which may be the clone, out of its path."""
-    return subprocess.run(
-        [asking, "-P", *arguments],
-        env={"PATH": "/usr/bin:/bin", "GPUFARE_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def test_make_brings_an_environment_up_to_date_without_making_it_anew(tmp_path: Path) -> None:

@@ -56,21 +56,15 @@ def facts() -> Sequence[Fact]:
 
 def as_offer(fact: Fact) -> Offer:
     usd = round(fact.usd_per_gpu_hour, 8)
-    whole = usd * Decimal(str(fact.gpu_count))
-    tier = "marketplace" if fact.source in MARKETPLACES else fact.tier
+    same = ("source", "gpu_id", "gpu_count", "price_kind", "term_days", "region")
     return offer(
-        source=fact.source,
+        **{name: getattr(fact, name) for name in same},
         provider=configs()[fact.source].provider,
         raw_label=fact.label,
-        gpu_id=fact.gpu_id,
-        gpu_count=fact.gpu_count,
-        price_kind=fact.price_kind,
-        term_days=fact.term_days,
-        tier=tier,
-        region=fact.region,
+        tier="marketplace" if fact.source in MARKETPLACES else fact.tier,
         native_price=usd,
         usd_per_gpu_hour=usd,
-        usd_per_hour=whole,
+        usd_per_hour=usd * Decimal(str(fact.gpu_count)),
         observed_at=datetime.combine(date.fromisoformat(fact.day), datetime.min.time(), UTC),
     )
 
@@ -162,7 +156,5 @@ def not_ranked(offers: Sequence[Offer], day: str) -> Counter[str]:
             [[*each.model_dump().values(), date.fromisoformat(day)] for each in offers],
         )
         fill(database, "offers_latest")
-        reasons = database.execute(
-            "SELECT not_ranked_reason FROM main.offers_latest WHERE not_ranked_reason IS NOT NULL"
-        ).fetchall()
+        reasons = database.execute("SELECT not_ranked_reason FROM main.offers_latest").fetchall()
     return Counter(reason for (reason,) in reasons if reason in GATES)
