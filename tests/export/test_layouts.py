@@ -110,14 +110,11 @@ def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Hom
 
 
 def test_options_that_a_layout_does_not_take_are_named(sample_home: Home, tmp_path: Path) -> None:
+    newest = "--for gpuhunt writes the newest offers: leave out --tables and --since"
     said = {
         ("skypilot", "--format", "csv"): "--for skypilot has its own format: leave out --format",
-        ("gpuhunt", "--since", "2026-08-22"): (
-            "--for gpuhunt writes the newest offers: leave out --tables and --since"
-        ),
-        ("gpuhunt", "--tables", "gpus"): (
-            "--for gpuhunt writes the newest offers: leave out --tables and --since"
-        ),
+        ("gpuhunt", "--since", "2026-08-22"): newest,
+        ("gpuhunt", "--tables", "gpus"): newest,
     }
     for options, message in said.items():
         answer = gpufare("export", str(tmp_path / "out"), "--for", *options, home=sample_home)

@@ -1,9 +1,9 @@
 """The same kinds of defect in every source of the sample day: how many of them reach a ranking.
 
-    python -m tests.nightly.misreads.trial [NAME]
+    python -m tests.nightly.misreads.trial [NAME ...]
 
-One card's defects are tried for up to six labels of each source. All take some minutes; ``NAME`` keeps to
-the defects whose name contains it.
+One card's defects are tried for up to six labels of each source. All take some minutes; names keep to the
+defects whose names contain one of them.
 """
 
 import sys
@@ -46,21 +46,14 @@ def counts(world: World, names: Sequence[str], labels: int = 6) -> dict[str, Cou
             if any(name in defect for name in names):
                 reach = {when: bool(world.with_misread(misread, days)) for when, days in DAYS.items()}
                 found.setdefault(defect, Counter()).update({"cases": 1, **reach})
-                if reach["after a good day"]:
-                    print(source, defect, file=sys.stderr)
     return found
 
 
-def main(name: str) -> None:
+if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
         sample = Home(Path(folder) / "sample")
         make_sample_home(sample.root)
-        found = counts(World(sample, Path(folder) / "world"), [name])
-    columns = ("cases", *DAYS)
-    print(f"| defect | {' | '.join(columns)} |\n|{'---|' * (len(columns) + 1)}")
-    for defect, row in found.items():
-        print(f"| {defect} | {' | '.join(str(row[column]) for column in columns)} |")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1] if sys.argv[1:] else "")
+        table = counts(World(sample, Path(folder) / "world"), sys.argv[1:] or [""])
+    print(f"| defect | cases | {' | '.join(DAYS)} |\n|---|---|---|---|")
+    for defect, row in table.items():
+        print(f"| {defect} | {' | '.join(str(row[column]) for column in ('cases', *DAYS))} |")
