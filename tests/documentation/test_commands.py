@@ -20,13 +20,13 @@ SETS_UP = {
 """Parsed by a shell, and not run, with the reason."""
 
 README = "tests/nightly/documentation/test_readme_as_written.py"
-SOURCE_BROKE = "tests/nightly/documentation/test_source_broke.py"
+PAGES_RUN = "tests/nightly/documentation/test_pages_run.py"
 STORE = "tests/nightly/store/test_object_stores_page.py"
 ELSEWHERE = {
     "make demo": README,
     "gpufare demo": "tests/nightly/test_packaging.py",
     "make test": "tests/documentation/test_commands.py",
-    "make docs": "tests/nightly/documentation/test_site.py",
+    "make docs": PAGES_RUN,
     "make .venv/lake/.ready": "tests/nightly/lake/test_scaling_page.py",
     "gpufare refresh": README,
     "gpufare rebuild": "tests/warehouse/test_history.py",
@@ -42,10 +42,10 @@ ELSEWHERE = {
     "dagster-daemon": "tests/nightly/lake/test_code_server.py",
     "DAGSTER_HOME=": README,
     "GPUFARE_HOME=~/gpufare-samples": "tests/orchestration/test_orchestration.py",
-    "cp -r ": SOURCE_BROKE,
-    "GPUFARE_HOME=saved/home": SOURCE_BROKE,
-    "gunzip ": SOURCE_BROKE,
-    "gpufare read runpod saved/": SOURCE_BROKE,
+    "cp -r ": PAGES_RUN,
+    "GPUFARE_HOME=saved/home": PAGES_RUN,
+    "gunzip ": PAGES_RUN,
+    "gpufare read runpod saved/": PAGES_RUN,
 }
 """Commands that these tests run."""
 

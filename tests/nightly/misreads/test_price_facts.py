@@ -4,18 +4,16 @@ Skipped where the file of facts is not at hand.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import pytest
-from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import configs
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
-from pipeline.gates import contradictions, price_bounds
 from pipeline.gates.contradictions import flag_contradictions
 from pipeline.gates.history import History
 from pipeline.gates.judge import screen
@@ -39,11 +37,6 @@ pytestmark = pytest.mark.skipif(FACTS is None, reason="the file of dated prices 
 
 MAX_FALSE_ALARMS = 0.01
 """Largest share of good offers that may be stopped."""
-
-MAX_FALSE_ALARMS_AT_THE_START = 0.02
-"""The same if only the past is known: nothing on the facts' first day, one list on the second."""
-
-NEAR_DAYS = 4
 
 
 @pytest.fixture(scope="module")
@@ -76,15 +69,6 @@ def by_day(facts: Sequence[Fact]) -> Mapping[str, Mapping[str, list[Offer]]]:
     return days
 
 
-def first_reading(offers: Sequence[Offer], source: str, day: str) -> tuple[list[Offer], Counter[str]]:
-    """Return the offers of one source that a first reading holds or flags."""
-    flagged = flag_contradictions(offers, configs()[source])
-    counts = Counter(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
-    screened = screen(flagged, History(), configs()[source], date.fromisoformat(day))
-    counts.update(reject.reason.value for reject in screened.rejects)
-    return screened.offers, counts
-
-
 def test_the_bounds_and_the_largest_inversion_are_those_of_the_facts() -> None:
     """python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
     assert FACTS is not None
@@ -92,50 +76,19 @@ def test_the_bounds_and_the_largest_inversion_are_those_of_the_facts() -> None:
     assert max_inversion(read_facts(FACTS)) == THRESHOLDS.max_inversion
 
 
-Known = Callable[[Fact, str, str], bool]
-"""True if a fact (first argument) is known when a source (second) is read on a day (third)."""
-
-KNOWN: Mapping[str, Known] = {
-    "all": lambda fact, source, day: True,
-    "other days": lambda fact, source, day: _apart(fact.day, day),
-    "earlier days": lambda fact, source, day: fact.day < day and _apart(fact.day, day),
-    "other sources": lambda fact, source, day: fact.source != source,
-    "other days of other sources": lambda fact, source, day: fact.source != source and _apart(fact.day, day),
-}
-"""The facts for the bounds and the largest inversion; all but the first never include the judged prices."""
-
-
-@pytest.mark.parametrize("known", KNOWN)
-def test_good_offers_of_real_days_pass(
-    known: str, facts: Sequence[Fact], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_good_offers_of_real_days_pass(facts: Sequence[Fact]) -> None:
     counts: Counter[str] = Counter()
     for day, sources in by_day(facts).items():
         published: list[Offer] = []
         for source, offers in sources.items():
-            know_only(known, source, day, monkeypatch)
-            kept, found = first_reading(offers, source, day)
-            counts += found
-            published += kept
-        counts += not_ranked(published, day) if known == "all" else Counter()
+            flagged = flag_contradictions(offers, configs()[source])
+            counts.update(str(each.flag_reason) for each in flagged if each.flag_reason in GATES)
+            screened = screen(flagged, History(), configs()[source], date.fromisoformat(day))
+            counts.update(reject.reason.value for reject in screened.rejects)
+            published += screened.offers
+        counts += not_ranked(published, day)
     alarms = FalseAlarms(len(facts), counts)
-    assert alarms.share <= (MAX_FALSE_ALARMS_AT_THE_START if known == "earlier days" else MAX_FALSE_ALARMS), (
-        alarms
-    )
-
-
-def know_only(known: str, source: str, day: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert FACTS is not None
-    kept = [fact for fact in read_facts(FACTS) if KNOWN[known](fact, source, day)]
-    rows = TypeAdapter(list[price_bounds.Seen]).validate_python(bounds(kept))
-    seen = {(row.source, row.gpu_id, row.price_kind): row for row in rows}
-    monkeypatch.setattr(price_bounds, "_seen", lambda: seen)
-    changed = THRESHOLDS.model_copy(update={"max_inversion": max_inversion(kept)})
-    monkeypatch.setattr(contradictions, "THRESHOLDS", changed)
-
-
-def _apart(one: str, other: str) -> bool:
-    return abs((date.fromisoformat(one) - date.fromisoformat(other)).days) > NEAR_DAYS
+    assert alarms.share <= MAX_FALSE_ALARMS, alarms
 
 
 def not_ranked(offers: Sequence[Offer], day: str) -> Counter[str]:

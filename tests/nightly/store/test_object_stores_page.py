@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, blocks
+from tests.nightly.processes import output_of
 from tests.nightly.store.conftest import S3
 
 PAGE = "docs/how-to/object-stores.md"
@@ -39,11 +39,7 @@ def walked(commands: list[str], home: Path) -> str:
     environment = os.environ | {HOME_VARIABLE: str(home), "RCLONE_CONFIG": "", "RCLONE_RETRIES": "1"}
     environment.pop("AWS_CA_BUNDLE", None)  # rclone 1.60 cannot use it
     command = ["bash", "-e", "-c", "\n".join([python, REMOTE, remote, *commands])]
-    done = subprocess.run(
-        command, env=environment, cwd=PROJECT, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return output_of(command, env=environment, cwd=PROJECT)
 
 
 def files(root: Path) -> dict[str, bytes]:
