@@ -66,9 +66,6 @@ def test_each_table_column_and_macro_is_described(sample_home: Home) -> None:
     with reader(sample_home.published) as connection:
         bare = "SELECT name, column_name FROM main.data_dictionary WHERE coalesce(description, '') = ''"
         assert ask(connection, bare).rows == []
-        kinds = dict(ask(connection, "SELECT kind, count(*) FROM main.data_dictionary GROUP BY 1").rows)
-    assert kinds["table"] >= 20
-    assert kinds["macro"] >= 4
 
 
 def test_every_link_to_a_file_leads_to_one() -> None:

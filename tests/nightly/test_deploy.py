@@ -1,6 +1,7 @@
 """The files of deploy/ are what their schedulers accept, and run commands that exist."""
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -134,3 +135,10 @@ def test_the_documentation_names_files_commands_and_variables_that_exist() -> No
         assert (PROJECT / link).exists()
     assert commands("\n".join(re.findall(r"`(gpufare [a-z]+)`", DOCS)))
     assert {WEBHOOK_VARIABLE, PAGES_VARIABLE} <= set(re.findall(r"GPUFARE_\w+", DOCS))
+
+
+def test_a_wheel_is_told_the_packages_of_the_lakes_lock() -> None:
+    named = (PROJECT / "requirements-lake.in").read_text(encoding="utf-8")
+    page = (HOW_TO / "scaling.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^pip install --no-deps --target \$VIRTUAL_ENV/lake (.+)$", page, re.MULTILINE)
+    assert shlex.split(command) == [line for line in named.splitlines() if not line.startswith("#")]

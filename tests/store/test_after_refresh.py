@@ -17,7 +17,7 @@ from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address
 from tests.conftest import PAGES, gpufare
 from tests.pages_server import PagesServer
-from tests.store.conftest import DAY, SECRET, objects, overwrite, sent
+from tests.store.conftest import DAY, SECRET, objects
 
 
 def not_stored(home: Home) -> list[Incident]:
@@ -59,14 +59,6 @@ def test_a_bucket_that_cannot_be_reached_is_an_incident_and_the_next_refresh_sen
     assert all(SECRET.encode() not in content for content in everything)
     assert SECRET not in line
     assert str(store_published(home, {STORE_VARIABLE: f" {address}/ "})).startswith(f"stored at {address}: ")
-
-
-def test_a_damaged_pointer_is_an_incident_that_says_what_to_do(address: str, home: Home) -> None:
-    sent(home, address)
-    overwrite(address, "newest.json", b"{")
-    assert "warning: not stored: file://" in str(store_published(home, {STORE_VARIABLE: address}))
-    (incident,) = not_stored(home)
-    assert "newest.json is damaged: delete it, and run `gpufare store publish`" in incident.reason
 
 
 def test_what_is_not_published_is_not_sent(address: str, home: Home, tmp_path: Path) -> None:

@@ -219,16 +219,11 @@ def _in_json(change: Callable[[list[tuple[Any, Any]], Random], None]) -> Mutatio
 
 @_in_json
 def other_values(places: list[tuple[Any, Any]], dice: Random) -> None:
+    """Nonsense, or the value as text, in a list, in an object."""
     for node, key in dice.sample(places, min(len(places), dice.choice((1, 1, 3, 30)))):
-        node[key] = dice.choice(NONSENSE)
-
-
-@_in_json
-def other_types(places: list[tuple[Any, Any]], dice: Random) -> None:
-    """A value as text, in a list, in an object."""
-    node, key = dice.choice(places)
-    wrappers = (str, lambda v: [v], lambda v: {"value": v}, lambda v: f"{v} USD", lambda v: f"{v}O")
-    node[key] = dice.choice(wrappers)(node[key])
+        value = node[key]
+        wrapped = (str(value), [value], {"value": value}, f"{value} USD", f"{value}O")
+        node[key] = dice.choice((dice.choice(NONSENSE), dice.choice(wrapped)))
 
 
 @_in_json
@@ -258,5 +253,5 @@ PAGE_MUTATIONS = (
     *ANY_MUTATIONS, *4 * (changed_rows,), swapped_columns, *3 * (changed_markup,), deep_markup
 )  # fmt: skip
 JSON_MUTATIONS = (
-    *ANY_MUTATIONS, *3 * (other_values,), *2 * (other_types,), *3 * (swapped_values,), deep_json
+    *ANY_MUTATIONS, *5 * (other_values,), *3 * (swapped_values,), deep_json
 )  # fmt: skip

@@ -50,13 +50,6 @@ def test_it_differs_from_the_one_without_containers_in_the_storage_and_the_queue
     assert one["concurrency"]["pools"] == many["concurrency"]["pools"]
 
 
-def test_the_workspace_names_the_code_server() -> None:
-    (entry,) = read("workspace.yaml")["load_from"]
-    server, code = entry["grpc_server"], services()["code"]
-    assert code["environment"][server["host"]["env"]] == "code"
-    assert str(server["port"]) == code["command"][-1] == code["healthcheck"]["test"][-1]
-
-
 def test_every_service_has_the_home_and_a_program_that_exists() -> None:
     volumes = read("compose.yaml")["volumes"]
     for name, service in services().items():

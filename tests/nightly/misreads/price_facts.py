@@ -3,7 +3,7 @@ catalog/gpu_price_bounds.csv, which are computed from them.
 
     python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv
 
-The file of facts is not part of the project: tests that need it are skipped without it.
+The file of facts is not part of the project: the test of the bounds is skipped without it.
 """
 
 import csv

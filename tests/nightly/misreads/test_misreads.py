@@ -1,11 +1,15 @@
 """No misread of one source reaches a ranking on the second day; on the first, only those named here."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from pipeline.catalog.tables import catalog_rows
+from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from tests.nightly.misreads.misreads import MISREADS
+from tests.nightly.misreads.price_facts import bounds, facts_file, max_inversion, read_facts
 from tests.nightly.misreads.trial import counts
 from tests.nightly.misreads.world import World
 
@@ -56,3 +60,11 @@ def test_every_source_read_well_is_ranked_as_before(world: World) -> None:
     first = world.false_alarms()
     assert first.offers > 400
     assert first.share <= MAX_FALSE_ALARMS, first
+
+
+@pytest.mark.skipif(facts_file() is None, reason="the file of dated prices is not at hand")
+def test_the_bounds_and_the_largest_inversion_are_those_of_the_facts() -> None:
+    """python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv"""
+    facts = read_facts(facts_file() or Path())
+    assert catalog_rows("gpu_price_bounds.csv") == bounds(facts)
+    assert max_inversion(facts) == THRESHOLDS.max_inversion
