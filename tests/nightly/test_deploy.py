@@ -140,5 +140,5 @@ def test_the_documentation_names_files_commands_and_variables_that_exist() -> No
 def test_a_wheel_is_told_the_packages_of_the_lakes_lock() -> None:
     named = (PROJECT / "requirements-lake.in").read_text(encoding="utf-8")
     page = (HOW_TO / "scaling.md").read_text(encoding="utf-8")
-    (command,) = re.findall(r"^pip install --no-deps --target \$VIRTUAL_ENV/lake (.+)$", page, re.MULTILINE)
+    (command,) = re.findall(r'^pip install --no-deps --target "\$VIRTUAL_ENV/lake" (.+)$', page, re.MULTILINE)
     assert shlex.split(command) == [line for line in named.splitlines() if not line.startswith("#")]

@@ -67,9 +67,7 @@ class Fact:
     """One price as one public file had it. ``source`` is ours where we read the provider, else its name."""
 
     source: str
-    label: str
     gpu_id: str
-    gpu_count: float
     price_kind: str
     term_days: int | None
     tier: str | None
@@ -110,9 +108,7 @@ def _fact(row: dict[str, str]) -> Fact | None:
     price, region = Decimal(row["price_usd_hr"]), re.search(r"region ([^;)]+)", row["source"])
     return Fact(
         source=source,
-        label=row["gpu_label"],
         gpu_id=gpu_id,
-        gpu_count=count,
         price_kind=kind,
         term_days=next((d for t, d in TERM_DAYS.items() if row["price_kind"].endswith(t)), None),
         tier=next((tier for tier in TIERS if row["price_kind"].endswith(tier)), None),
