@@ -12,7 +12,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from benchmarks.market import SMALL, write_market
+from benchmarks.market import SMALL, Market, write_market
 from pipeline.home.paths import Home
 from pipeline.record.mending import damages
 from pipeline.warehouse.connection import connect
@@ -103,9 +103,14 @@ def test_a_made_up_market_is_a_whole_record(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert write_market(home, SMALL, DAY, 2) == 2 * 447
     assert damages(home) == []
-    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
-    assert sum(file.stat().st_size for file in files) / (2 * 447) < MOST_BYTES_PER_OFFER
     with in_memory("offers", "capture_outcomes", "exchange_rates", "rejects", "sources") as connection:
         assert load_record(connection, home, DAY.replace(day=23)) == []
         counted = connection.execute("SELECT count(*), count(DISTINCT day) FROM main.offers").fetchall()
         assert counted == [(2 * 447, 2)]
+
+
+def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
+    count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
+    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
+    assert (len(files), count) == (2, 1350)
+    assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER

@@ -149,7 +149,7 @@ def test_everybody_can_read_it(scheme: str, width: int, shown: OpenPage) -> None
     heights = page.eval_on_selector_all(
         ".ranking tbody tr", "rows => rows.map(row => row.getBoundingClientRect().height)"
     )
-    assert max(heights) < 66  # two lines
+    assert width != PHONE or max(heights) < 66  # two lines
     places = page.eval_on_selector_all("*", "all => all.map(each => getComputedStyle(each).position)")
     assert width != PHONE or not {"sticky", "fixed"} & set(places)
 
