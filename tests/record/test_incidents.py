@@ -90,13 +90,3 @@ def test_a_cause_that_stays_in_place_is_kept_once(home: Home) -> None:
     assert report_incident(home, incident(lasting, reason="another"))
     assert [report_incident(home, incident(**each)) for each in ({}, later)] == [True, True]
     assert len(entries(home)) == 4
-
-
-def test_an_incident_that_cannot_be_kept_is_logged(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    (home.root / "record").write_text("a file where the folder belongs")
-    assert report_incident(home, incident())
-    (line,) = caplog.messages
-    assert line.startswith(
-        f"{PATH}\ufffd/x.parquet: it is empty\ufffd[31m; read again\ufffd from the archive (not kept: "
-    )
-    assert str(home.root / "record") in line

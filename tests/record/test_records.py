@@ -13,10 +13,7 @@ from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
 from pipeline.record.journal import Journal
-from pipeline.record.months import SourceDay
 from pipeline.record.records import MAX_RATE_AGE_DAYS, Records, outcome_row, rate_rows
-from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load_record import load_days
 from tests.offers.builders import offer
 from tests.record.builders import outcome, recorded, reject
 
@@ -45,15 +42,6 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
     assert (records.is_accepted("acme", DAY), records.is_accepted("acme", AFTER)) == (True, False)
     with pytest.raises(FileNotFoundError, match=r"offers/acme/2026-08\.parquet has no 2026-08-23"):
         records.offers("acme", AFTER)
-
-
-def test_rows_that_are_no_offers_and_rejects_are_damage(home: Home, records: Records) -> None:
-    records.write_accepted(DAY, "acme", [offer().model_copy(update={"gpu_count": -1})])
-    records.write_rejects(DAY, "acme", [])
-    with pytest.raises(RecordError, match=r"offers/acme/2026-08\.parquet is damaged \(1 valid") as raised:
-        records.offers("acme", DAY)
-    assert (raised.value.damage.table, raised.value.damage.source) == ("offers", "acme")
-    assert records.rejects("acme", DAY) == []
 
 
 def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
@@ -114,10 +102,6 @@ def test_an_outcome_or_rates_of_another_entry_are_refused(home: Home, records: R
         with pytest.raises(ValueError, match="is another attempt's") as refused:
             outcome_row(moved)
         assert str(refused.value) == f"the outcome of {moved.source}, {moved.name} is another attempt's"
-    content = json.loads(entry.content)
-    for change in ({"rows": "many"}, {"warnings": 1}):
-        with pytest.raises(ValueError, match="validation error"):
-            outcome_row(entry._replace(content=json.dumps(content | change)))
     assert [row["currency"] for row in rate_rows(rates)] == ["EUR"]
     with pytest.raises(ValueError, match="the exchange rates of 2026-08-23 are of 2026-08-22"):
         rate_rows(rates._replace(day=AFTER))
@@ -146,16 +130,3 @@ def test_exchange_rates_come_back_as_they_were_and_are_used_for_a_week(records: 
     assert MAX_RATE_AGE_DAYS == 7
     records.write_exchange_rates(AFTER, [rate() | {"day": AFTER, "usd_per_unit": "1.2"}])
     assert records.usd_rates(AFTER) == {"EUR": Rate(Decimal("1.2"), BEFORE)}
-
-
-def test_kept_rankings_load_as_far_as_they_are_published(home: Home) -> None:
-    row = ("on_demand", "cost", 1, "rtx-4090", 1, 1, "lambda", "Lambda", None, None, Decimal(2), Decimal(1))
-    kept = [("llama-3.1-8b-lora-100m", *row[:2], rank, *row[3:]) for rank in range(1, 8)]
-    Records(home).write_ranking(DAY, kept)
-    with in_memory("ranking_history", "workloads") as connection:
-        for scenario, ranks in ((True, 5), (False, 1)):
-            connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
-            connection.execute("DELETE FROM main.ranking_history")
-            assert load_days(connection, home, "rankings", [SourceDay("", DAY)]) == []
-            loaded = connection.execute("SELECT day, rank FROM main.ranking_history").fetchall()
-            assert loaded == [(DAY, rank) for rank in range(1, ranks + 1)]
