@@ -162,8 +162,6 @@ def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
         assert (captured.status, captured.error) == ("needs_key", "needs_key: needs a key: set ACME_KEY")
         assert archive.captures("acme")[-1] == captured
         assert (codes(captured), captured.entries[0].sent) == (["needs_key"], False)
-    captured = capture(two_keys, module(requests=lambda config, environment: []))
-    assert (captured.status, captured.error) == ("needs_key", "needs a key: set ACME_KEY, ACME_TOKEN")
     assert site.asked == []
 
 

@@ -2,7 +2,6 @@
 
 import ipaddress
 import socket
-import time
 from datetime import UTC, datetime
 
 import httpcore
@@ -10,9 +9,8 @@ import httpx
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http import network
 from pipeline.capture.http.client import Client, Limits
-from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_public, reading_until
+from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_public
 from pipeline.capture.http.response import RequestFailedError
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
@@ -84,17 +82,6 @@ def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest
     with pytest.raises(httpcore.ConnectError, match="has no address"):
         backend.connect_tcp("prices.acme.example", 443)
     assert len(noting.asked) == 2
-
-
-def test_no_timeout_outlasts_the_deadline() -> None:
-    expired = httpcore.ReadTimeout
-    assert (network._bounded(5, expired), network._bounded(None, expired)) == (5, None)
-    with reading_until(time.monotonic() + 3):
-        limits = [network._bounded(timeout, expired) for timeout in (1, 9, None)]
-        assert [round(limit or 0, 1) for limit in limits] == [1, 3, 3]
-    with reading_until(time.monotonic()), pytest.raises(expired, match="the deadline has passed"):
-        network._bounded(1, expired)
-    assert network.seconds_left() == float("inf")
 
 
 def test_a_name_that_leads_to_this_machine_is_not_connected_to(archive: Archive) -> None:

@@ -100,18 +100,6 @@ def test_a_journal_that_cannot_have_been_written_so_is_damaged(home: Home) -> No
     assert months(home, "offers")
 
 
-def test_an_entry_that_is_not_one_is_damage(home: Home) -> None:
-    journal = Journal(home)
-    journal.begin()
-    with closing(sqlite3.connect(journal.path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES ('outcome', 'acme', 'noday', '1', '{}')")
-    damage = Damage(journal.path, "journal", "", "Invalid isoformat string: 'noday'", stamp_of(journal.path))
-    for attempt in (lambda: journal.entries("outcome"), lambda: journal.days("outcome")):
-        with pytest.raises(RecordError) as raised:
-            attempt()
-        assert raised.value.damage == damage
-
-
 def test_undamaged_entries_of_a_damaged_journal_can_be_read(home: Home) -> None:
     journal = filled(home)
     assert read_each(journal.path) == journal.entries("outcome")

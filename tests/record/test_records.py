@@ -13,7 +13,10 @@ from pipeline.contracts.rates import Rate
 from pipeline.home.paths import Home
 from pipeline.record.damage import RecordError
 from pipeline.record.journal import Journal
+from pipeline.record.months import SourceDay
 from pipeline.record.records import MAX_RATE_AGE_DAYS, Records, outcome_row, rate_rows
+from pipeline.warehouse.database import in_memory
+from pipeline.warehouse.load_record import load_days
 from tests.offers.builders import offer
 from tests.record.builders import outcome, recorded, reject
 
@@ -130,3 +133,16 @@ def test_exchange_rates_come_back_as_they_were_and_are_used_for_a_week(records: 
     assert MAX_RATE_AGE_DAYS == 7
     records.write_exchange_rates(AFTER, [rate() | {"day": AFTER, "usd_per_unit": "1.2"}])
     assert records.usd_rates(AFTER) == {"EUR": Rate(Decimal("1.2"), BEFORE)}
+
+
+def test_kept_rankings_load_as_far_as_they_are_published(home: Home) -> None:
+    row = ("on_demand", "cost", 1, "rtx-4090", 1, 1, "lambda", "Lambda", None, None, Decimal(2), Decimal(1))
+    kept = [("llama-3.1-8b-lora-100m", *row[:2], rank, *row[3:]) for rank in range(1, 8)]
+    Records(home).write_ranking(DAY, kept)
+    with in_memory("ranking_history", "workloads") as connection:
+        for scenario, ranks in ((True, 5), (False, 1)):
+            connection.execute("UPDATE main.workloads SET scenario = ?", [scenario])
+            connection.execute("DELETE FROM main.ranking_history")
+            assert load_days(connection, home, "rankings", [SourceDay("", DAY)]) == []
+            loaded = connection.execute("SELECT day, rank FROM main.ranking_history").fetchall()
+            assert loaded == [(DAY, rank) for rank in range(1, ranks + 1)]
