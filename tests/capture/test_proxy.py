@@ -5,7 +5,6 @@ import os
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Barrier
 from typing import Any
 
 import pytest
@@ -15,17 +14,15 @@ from pipeline.capture.http.client import Client, Limits
 from pipeline.capture.http.proxy import is_name_of_the_internet
 from pipeline.capture.http.proxy_settings import Proxy, proxy_in, secrets_of_proxy
 from pipeline.capture.visit import capture_all
-from pipeline.catalog.source_config import SourceConfig, source_config
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
-from pipeline.refresh.inputs import capture_sources
-from tests.conftest import gpufare
 from tests.refresh.faulty_server import UNTRUSTED
 
-from .conftest import FAST, bodies, capture_many, codes, module, moved, source, stored_bytes
+from .conftest import FAST, bodies, capture_many, codes, module, source, stored_bytes
 from .connect_proxy import ConnectProxy
-from .site import Asked, Reply, Site
+from .site import Reply, Site
 
 TODAY = datetime.now(UTC).date()
 CERTIFICATE = Path(__file__).with_name("acme.pem")
@@ -145,24 +142,6 @@ def test_a_refused_password_is_tried_once(archive: Archive, monkeypatch: pytest.
             assert (captured.error or "").endswith(said_so)
 
 
-def test_a_slow_host_behind_the_proxy_holds_up_no_other(
-    archive: Archive, proxy: ConnectProxy, secure_site: Site
-) -> None:
-    """The others wait for the first tunnel, not for what comes through it."""
-    both = Barrier(2, timeout=5)
-
-    def meets_the_other(asked: Asked) -> Reply:
-        both.wait()
-        return Reply(200, b"{}")
-
-    for host in (PRICES, API):
-        secure_site.route(host, "/gpus", meets_the_other)
-    proxy.tunnels[f"{API}:443"] = secure_site.port
-    other = source("other", requests=[{"url": f"https://{API}/gpus"}], api_hosts=[API])
-    captures = live_all(archive, source(api_hosts=[PRICES]), other)
-    assert [captured.status for captured in captures.values()] == ["captured", "captured"]
-
-
 AT_THE_PROXY = [
     # its answer -> the outcome, the number of requests, and the error
     (b"HTTP/1.1 403 Forbidden\r\n\r\n", "proxy_refused", 1, f" does not allow {PRICES}:443 (403)"),
@@ -179,21 +158,6 @@ def test_proxy_errors_name_the_proxy(archive: Archive, monkeypatch: pytest.Monke
         sentence = captured.entries[0].outcome.sentence
         assert (codes(captured), len(proxy.asked)) == ([code], times)
         assert captured.error == f"{code}: {sentence}: the proxy {proxy.url} (GPUFARE_PROXY){said}"
-
-
-def test_errors_behind_the_proxy_name_the_host(
-    archive: Archive, proxy: ConnectProxy, secure_site: Site
-) -> None:
-    """Only declared hosts are asked, behind the proxy as well."""
-    secure_site.say(PRICES, "/gpus", Reply(403))
-    assert codes(live(archive)) == ["http_403"]
-    secure_site.say(PRICES, "/gpus", moved("https://evil.example/gpus"))
-    assert codes(live(archive)) == ["redirect_refused"]
-    assert codes(live(archive, urls=["https://evil.example/gpus"])) == ["host_refused"]
-    with Site() as plain:  # no TLS where TLS belongs
-        proxy.tunnels[f"{PRICES}:443"] = plain.port
-        assert codes(live(archive)) == ["tls_error"]
-    assert set(proxy.asked) == {f"{PRICES}:443"}
 
 
 def test_the_proxy_is_asked_for_names_of_the_internet_only(archive: Archive, proxy: ConnectProxy) -> None:
@@ -221,11 +185,6 @@ def test_a_proxy_set_for_other_programs_is_not_used(
         monkeypatch.setenv("GPUFARE_PROXY", proxy.url)
         site.say(PRICES, "/gpus", Reply(200, b"{}"))
         assert capture_many(site, archive, [source()])["acme"].status == "captured"
-    # A refresh takes the one of the environment that it is given, whose password is kept out of the captures.
-    with ConnectProxy({}) as given:
-        environment = {"GPUFARE_PROXY": given.url}
-        capture_sources([source_config("linode")], TODAY, archive, environment, limits=Limits(**FAST))
-    assert set(given.asked) == {"api.linode.com:443"}
     assert proxy.asked == []
 
 
@@ -239,15 +198,10 @@ http://name:password@proxy.example:3128 (http or https, not SOCKS, with the port
 password as %XX) (docs/how-to/networks.md)"""
 
 
-def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value(tmp_path: Path) -> None:
+def test_a_proxy_that_cannot_be_used_is_an_error_without_its_value() -> None:
     for value in UNUSABLE_PROXIES:
         with pytest.raises(GpufareError) as found:
             proxy_in({"GPUFARE_PROXY": value})
         assert str(found.value) == UNUSABLE
     assert proxy_in({"GPUFARE_PROXY": " "}) is proxy_in({}) is None
     assert proxy_in({"GPUFARE_PROXY": "https://a.example:1/"}) == Proxy("https://a.example:1", "a.example", 1)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv("GPUFARE_PROXY", UNUSABLE_PROXIES[3])
-        answer = gpufare("refresh", "--source", "lambda", home=tmp_path)
-    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (1, f"Error: {UNUSABLE}")
-    assert not list(tmp_path.glob("archive/*/*"))  # nothing was asked

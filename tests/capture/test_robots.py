@@ -1,6 +1,9 @@
 """robots.txt is asked once for a host and a run, and honoured."""
 
-from .conftest import Capturing, codes, moved, source
+from pipeline.capture.http.client import Client, Limits, ReplayServer
+from pipeline.capture.http.robots import RobotsRules
+
+from .conftest import FAST, Capturing, codes, moved, rules, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -43,15 +46,6 @@ def test_robots_txt_is_obeyed(capture: Capturing, site: Site) -> None:
     assert found == [expected for _, expected in REPLIES]
 
 
-def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
-    """A host that asks for a long wait is not asked again in this run; the next run asks it."""
-    site.say(ACME, "/robots.txt", Reply(429, b"", {"retry-after": "30"}))
-    error = capture(source()).error or ""
-    assert "robots.txt could not be read, so no request was sent: " in error
-    assert error.endswith(f"https://{ACME}/robots.txt answered 429 and asks to wait 30 s")
-    assert [each.target for each in site.asked] == ["/robots.txt"]
-
-
 def test_robots_txt_is_asked_once_for_a_host_and_never_for_an_api(capture: Capturing, site: Site) -> None:
     """A port is a host of its own."""
     asked = {(): ["/robots.txt", "/a", "/b"], (ACME,): ["/a", "/b"]}
@@ -65,3 +59,10 @@ def test_robots_txt_is_asked_once_for_a_host_and_never_for_an_api(capture: Captu
         capture(source(requests=requests, api_hosts=api_hosts))
         found[api_hosts] = [each.target for each in site.asked]
     assert found == asked
+
+
+def test_a_crawl_delay_is_a_pause(site: Site) -> None:
+    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+        for text, seconds in (("User-agent: *\nCrawl-delay: 7", 7), ("", 0)):
+            site.say(ACME, "/robots.txt", robots(text))
+            assert RobotsRules(client).crawl_delay_seconds(GPUS, rules()) == seconds
