@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client
-from pipeline.capture.visit import capture_all, check_day, first_requests, sharing_hosts
+from pipeline.capture.visit import capture_all, check_day, first_requests
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
@@ -19,7 +19,7 @@ from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 from tests.conftest import PAGES
 
-from .conftest import Capturing, bodies, capture_many, codes, module, source, stored_bytes
+from .conftest import Capturing, bodies, capture_many, module, source, stored_bytes
 from .site import Asked, Reply, Site
 
 ACME, OTHER = "prices.acme.example", "other.acme.example"
@@ -138,8 +138,6 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
     paging = {"kind": "cursor", "field": "next", "parameter": "after"}
     captured = capture(source(paging=paging), requests_per_source=1)
     assert order_of(captured) == "gpus gpus?after=a:request_limit"
-    elsewhere = source(paging={"kind": "next_link", "field": "next"})
-    assert codes(capture(elsewhere)) == ["ok", "host_refused"]  # "a" is no address
 
 
 def test_a_source_whose_own_code_breaks_spares_the_others(site: Site, archive: Archive) -> None:
@@ -213,12 +211,6 @@ def test_sources_of_different_hosts_are_asked_at_once_and_a_host_once_at_a_time(
     captures = capture_many(site, archive, configs)
     assert (list(captures), alone) == ([config.name for config in configs], [True] * 3)
     assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 3
-
-
-def test_sources_that_share_a_host_on_any_port_are_one_group() -> None:
-    hosts = [("a", "x"), ("b", "y"), ("c", "z:1"), ("d", "x:8443"), ("e", "z", "y")]
-    groups = sharing_hosts([source(name, hosts=declared) for name, *declared in hosts])
-    assert [[config.name for config in group] for group in groups] == [["a", "d"], ["b", "c", "e"]]
 
 
 def test_a_live_capture_is_of_today_only(archive: Archive) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.record.damage import RecordError
 from pipeline.record.incidents import MAX_TEXT_CHARACTERS, cause_of, kept_incidents, report_incident
 from pipeline.record.journal import Entry, Journal
 
@@ -64,10 +63,6 @@ def test_incidents_come_back_as_they_were_oldest_first(home: Home) -> None:
     for each in (later, first):
         report_incident(home, each)
     assert kept_incidents(home) == [first, later]
-    Journal(home).write("incident", "", AT.date(), "x", '{"kind": "none"}')
-    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged") as raised:
-        kept_incidents(home)
-    assert (raised.value.damage.table, raised.value.damage.source) == ("journal", "")
 
 
 def test_a_cause_is_the_same_as_kept_and_another_for_each_of_its_facts(home: Home) -> None:
