@@ -215,14 +215,6 @@ def test_a_replay_server_is_a_host_and_a_port() -> None:
 # --- when it asks, and asks again -----------------------------------------------------------------------
 
 
-def test_only_failures_that_may_pass_are_asked_again(fetch: Fetch, site: Site) -> None:
-    site.say(ACME, "/gpus", Reply(500), Reply(503), GOOD)
-    assert (fetch().retries, len(site.asked)) == (2, 3)
-    site.say(ACME, "/gpus", Reply(429, b"", {"retry-after": "0"}), Reply(500), Reply(500), GOOD)
-    failed = fetch()
-    assert (failed.code, failed.retries, len(site.asked)) == ("http_5xx", 2, 6)
-
-
 def test_a_wait_that_the_source_has_no_time_for_is_not_begun() -> None:
     """The host's own wait, or else the longest wait between tries, which is three seconds here."""
     endless = float("inf")

@@ -10,7 +10,7 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.capture.http.client import Client
-from pipeline.capture.visit import capture_all, check_day, first_requests
+from pipeline.capture.visit import capture_all, check_day, first_requests, sharing_hosts
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
@@ -211,6 +211,12 @@ def test_sources_of_different_hosts_are_asked_at_once_and_a_host_once_at_a_time(
     captures = capture_many(site, archive, configs)
     assert (list(captures), alone) == ([config.name for config in configs], [True] * 3)
     assert len([asked for asked in site.asked if asked.target == "/robots.txt"]) == 3
+
+
+def test_sources_that_share_a_host_on_any_port_are_one_group() -> None:
+    hosts = [("a", "x"), ("b", "y"), ("c", "z:1"), ("d", "x:8443"), ("e", "z", "y")]
+    groups = sharing_hosts([source(name, hosts=declared) for name, *declared in hosts])
+    assert [[config.name for config in group] for group in groups] == [["a", "d"], ["b", "c", "e"]]
 
 
 def test_a_live_capture_is_of_today_only(archive: Archive) -> None:

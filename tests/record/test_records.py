@@ -99,13 +99,9 @@ def test_an_outcome_or_rates_of_another_entry_are_refused(home: Home, records: R
     records.write_outcome(outcome(DAY))
     records.write_exchange_rates(DAY, [rate()])
     (entry,), (rates,) = Journal(home).entries("outcome"), Journal(home).entries("exchange_rates")
-    assert outcome_row(entry)["attempt"] == entry.name
     for change in ({"source": "other"}, {"day": AFTER}, {"name": "later"}):
-        moved = entry._replace(**change)
-        with pytest.raises(ValueError, match="is another attempt's") as refused:
-            outcome_row(moved)
-        assert str(refused.value) == f"the outcome of {moved.source}, {moved.name} is another attempt's"
-    assert [row["currency"] for row in rate_rows(rates)] == ["EUR"]
+        with pytest.raises(ValueError, match=r"^the outcome of .* is another attempt's$"):
+            outcome_row(entry._replace(**change))
     with pytest.raises(ValueError, match="the exchange rates of 2026-08-23 are of 2026-08-22"):
         rate_rows(rates._replace(day=AFTER))
     with pytest.raises(ValueError, match="the exchange rates of 2026-08-22 give a currency two rates"):
