@@ -12,14 +12,13 @@ import pytest
 
 from pipeline.capture.archive import Archive
 from pipeline.contracts.outcome import Outcome
-from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
 from pipeline.record.journal import Journal
 from pipeline.record.mending import damages, mend
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
-from tests.record.builders import REWRITTEN, archived, outcome, recorded, rewritten
+from tests.record.builders import archived, outcome, recorded, rewritten
 
 FIRST, SECOND, LATER = date(2026, 8, 21), date(2026, 8, 22), date(2026, 9, 1)
 
@@ -64,23 +63,6 @@ AGAIN = "{} days were read again from the archive"
 LOST = "lost, as the archive gives nothing for them: {}"
 
 
-def test_months_are_read_again_older_days_first(home: Home) -> None:
-    before = contents(home)
-    spoilt = {"acme": offers_of(home), "other": offers_of(home, "other", table="rejects")}
-    for path in spoilt.values():
-        rewritten(path)
-    found = damages(home)
-    assert found == [
-        Damage(path, path.parent.parent.name, source, REWRITTEN, stamp_of(path))
-        for source, path in spoilt.items()
-    ]
-    read_again = ReadAgain(home)
-    incidents = mend(home, found, read_again)
-    assert read_again.asked == [(source, day) for day in (FIRST, SECOND) for source in ("acme", "other")]
-    assert [(each.source, each.reason) for each in incidents] == [("acme", REWRITTEN), ("other", REWRITTEN)]
-    assert (contents(home), damages(home)) == (before, [])
-
-
 def test_what_the_archive_lacks_is_named_if_it_had_rows(home: Home) -> None:
     """A month without rows had no day to read, and rankings are not read from it."""
     shutil.rmtree(home.archive / "acme" / f"{FIRST}")
@@ -115,16 +97,22 @@ def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
         Damage(offers_of(home), "offers", "acme", "it is gone", day=SECOND),
         Damage(path, "exchange_rates", "", "it is gone", day=SECOND),
         Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=LATER),
+        Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=FIRST),
     ]
     read_again = ReadAgain(home)
     incidents = mend(home, missing, read_again)
-    assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("acme", SECOND), ("other", LATER)]
+    assert read_again.asked == [
+        ("ecb", SECOND),
+        *(("acme", FIRST), ("other", FIRST)),  # older days first
+        *(("acme", SECOND), ("other", LATER)),
+    ]
     results = [(each.source, each.day, each.remedy.partition("; ")[2]) for each in incidents]
     assert results == [
         ("acme", FIRST, AGAIN.format(1)),
         ("acme", SECOND, AGAIN.format(1)),
         (None, SECOND, AGAIN.format(1)),
         ("other", LATER, LOST.format(LATER)),
+        ("other", FIRST, AGAIN.format(1)),
     ]
     assert contents(home) == before
     assert mend(home, missing, read_again) == []  # each is reported once
