@@ -43,7 +43,6 @@ def test_packed_bodies_are_unpacked_from_any_pieces() -> None:
                 decoder.feed(packed[start : start + piece])
             decoder.finish()
             assert bytes(decoder.body) == TEXT, (encoding, piece)
-    BoundedDecoder("gzip", limit=0).finish()  # nothing arrived
 
 
 def test_one_byte_over_the_limit_is_too_much() -> None:
@@ -71,9 +70,7 @@ def test_what_cannot_be_unpacked() -> None:
     for damaged in (b"not gzip at all", PACKED[:10] + b"\xff" * 30):
         assert fails("gzip", 10_000, damaged)[:2] == ("bad_encoding", "the compressed answer is damaged")
     assert fails("gzip", 10_000, PACKED[:-1])[:2] == ("bad_encoding", "the compressed answer breaks off")
-    for encoding in ("br", "deflate", "gzip, gzip"):
-        unasked = f"Content-Encoding {encoding!r} was not requested"
-        assert fails(encoding, 10) == ("bad_encoding", unasked, 0)
+    assert fails("br", 10) == ("bad_encoding", "Content-Encoding 'br' was not requested", 0)
 
 
 JSON, HTML, XML = ("application/json",), ("text/html",), ("text/xml", "application/xml")
@@ -84,12 +81,10 @@ EXPECTED = [
     (b'callback({"h100": 2.99});', "application/x-javascript", SPOT),
     (b"<div>a page without a head</div>", "text/html", HTML),
     (b"<gesmes:Envelope/>", "text/xml", XML),
-    (b"# Prices\n", "text/markdown", ("text/markdown", "text/plain")),
     (b"{}", "application/octet-stream", OCTETS),
     (b"<html>", "text/plain", ()),
 ]
 MISLABELLED = [
-    (b'{"h100": 2.99}', "application/x-javascript", JSON),
     (b'\xef\xbb\xbf \r\n[{"h100": 2.99}]', "binary/octet-stream", JSON),
     (b"<!-- made by\n a site builder -->\n<HTML>", "", HTML),
     (b'<?xml version="1.0"?>\n<!DOCTYPE html PUBLIC "x">', "application/xhtml+xml", HTML),
@@ -97,10 +92,8 @@ MISLABELLED = [
 ]
 WRONG = [
     (b"<!doctype html><title>Just a moment", "application/json", JSON, f"{PAGE} as "),
-    (b"\xef\xbb\xbf\n<html>", "application/json", JSON, f"{PAGE} as "),
     (b"<headline/>", "application/json", JSON, "a fragment of markup as "),
     (b'<?xml version="1.0"?><Error/>', "application/x-javascript", SPOT, "XML as "),
-    (b"<body>", "text/html", JSON, f"{PAGE} as "),
     (b"<p>a fragment</p>", "text/plain", HTML, ""),
     (b'{"error": "moved"}', "text/html", HTML, "JSON as "),
     (b"<html>maintenance", "text/xml", XML, f"{PAGE} as "),

@@ -5,8 +5,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -55,7 +54,6 @@ def test_an_answer_and_the_request_for_it_without_cookies(
     response = fetch(Request(url, headers={"X-Team": "a"}), **KEYED)
     kept = {name: response.headers.get(name) for name in ("content-encoding", "set-cookie", "x-echo")}
     assert kept == {"content-encoding": "gzip", "set-cookie": "[redacted]", "x-echo": "${ACME_KEY}"}
-    assert 0 < response.duration_seconds < 5
     assert replace(response, headers={}, duration_seconds=0) == Response(
         observed_at=AT, status=200, body=b'{"a":1}', final_url=url.replace(KEY, "${ACME_KEY}")
     )
@@ -68,11 +66,9 @@ def test_an_answer_and_the_request_for_it_without_cookies(
     languages = {"accept": "*/*", "accept-language": "en-US,en;q=0.9", "accept-encoding": "gzip"}
     assert asked.headers == {"host": ACME, "x-gpufare-source": "acme", "x-team": "a", **languages}
     monkeypatch.setenv("GPUFARE_CONTACT", "ops@example.org")
-    began = time.monotonic()
     with Client(replay=ReplayServer(site.base_url)) as client:
-        client.fetch(Request(URL), rules(spacing_seconds=5))
-        client.fetch(Request(URL), rules(spacing_seconds=5))
-    assert time.monotonic() - began < 5  # a replay server needs no rest
+        for _ in range(2):
+            client.fetch(Request(URL), rules(spacing_seconds=3600))  # a replay server needs no rest
     assert site.asked[1].headers["user-agent"].endswith(" (+ops@example.org)")
     assert "cookie" not in site.asked[2].headers
 
@@ -85,7 +81,6 @@ ANSWERED = [
     # the host's answer -> the code, what the error says, and the body that is kept
     (Reply(200, b'["%s"]' % (b"a" * 96), JSON), "ok", None, b'["%s"]' % (b"a" * 96)),
     (Reply(200, b"a" * 101), "too_large", "it announces 101 bytes, but only 100 are allowed", None),
-    (Reply(200, b"{}", {"content-encoding": "br"}), "bad_encoding", "Content-Encoding 'br' was not", None),
     (Reply(200, b"<p>", HTML), "wrong_content_type", f"{URL} sent a fragment of markup as text/html", b"<p>"),
     (Reply(200, b"", JSON), "empty_body", URL, b""),
     (Reply(204), "http_other", f"{URL} answered 204", b""),
@@ -111,20 +106,6 @@ def test_what_counts_as_an_answer(fetch: Fetch, site: Site) -> None:
         found = (response.code, (response.error or "")[: len(said)], response.body)
         assert found == (code, said, body)
     assert len(site.asked) == len(ANSWERED) + 3
-
-
-def test_what_is_said_of_an_answer_is_bounded_and_has_no_key(fetch: Fetch, site: Site) -> None:
-    site.say(ACME, "/gpus", Reply(200, b"{}", HTML))
-    typed = {"content_types": ("application/json",), **KEYED}
-    redacted = f"{URL}?key=${{ACME_KEY}}"
-    assert fetch(f"/gpus?key={KEY}", **typed).warning == (
-        f"{redacted} sent application/json as text/html; it was read, because it begins as expected"
-    )
-    assert len(fetch(f"/gpus?{'x' * 2000}", **typed).warning or "") == 1000
-    site.say(ACME, "/gpus", Reply(404))
-    assert (fetch(f"/gpus?key={KEY}", **KEYED).error or "").endswith(f"(404): {redacted} answered 404")
-    assert len(fetch(f"/gpus?{'x' * 2000}").error or "") == 1000
-    assert "s3cret" not in repr(fetch(Request(f"https://\0{KEY}/"), **KEYED))
 
 
 # --- where requests may go ------------------------------------------------------------------------------
@@ -226,25 +207,12 @@ def test_a_replay_server_is_a_host_and_a_port() -> None:
     servers = [ReplayServer(url) for url in REPLAY_SERVERS]
     found = {server.base_url: (*server.endpoint, server.may_have_keys) for server in servers}
     assert found == REPLAY_SERVERS
-    for url in ("ftp://127.0.0.1:1", "127.0.0.1:80", "http://127.0.0.1/pages", "http://a?x=1", "http://"):
-        with pytest.raises(ValueError, match=r"^a replay server must be http://host:port, not '"):
-            ReplayServer(url)
     server = ReplayServer("http://127.0.0.1:81")
-    sent = {f"{URL}?x=1": "http://127.0.0.1:81/gpus?x=1", "https://127.0.0.1:81/a": "https://127.0.0.1:81/a"}
-    assert {url: str(server.address_of(httpx.URL(url))) for url in sent} == sent
+    own = "https://127.0.0.1:81/a"  # keeps its scheme
+    assert str(server.address_of(httpx.URL(own))) == own
 
 
 # --- when it asks, and asks again -----------------------------------------------------------------------
-
-
-def test_only_failures_that_may_pass_are_asked_again(fetch: Fetch, site: Site) -> None:
-    site.say(ACME, "/gpus", Reply(500), Reply(503), GOOD)
-    assert (fetch().retries, len(site.asked)) == (2, 3)
-    site.say(ACME, "/gpus", Reply(429, b"", {"retry-after": "0"}), Reply(500), Reply(500), GOOD)
-    failed = fetch()
-    assert (failed.code, failed.retries, len(site.asked)) == ("http_5xx", 2, 6)
-    site.say(ACME, "/gpus", Reply(404), GOOD)
-    assert (fetch().retries, len(site.asked)) == (0, 7)
 
 
 def test_a_wait_that_the_source_has_no_time_for_is_not_begun() -> None:
@@ -257,7 +225,6 @@ def test_a_wait_that_the_source_has_no_time_for_is_not_begun() -> None:
         ("0", endless, 1, 0.0),
         (None, endless, 3, False),
         (None, endless, 3.1, True),
-        ("99", 100, endless, 99.0),
         ("101", 100, endless, False),
         (None, 4, endless, True),
         (None, 2, endless, False),
@@ -268,10 +235,6 @@ def test_a_wait_that_the_source_has_no_time_for_is_not_begun() -> None:
             error = RequestFailedError(OutcomeCode.HTTP_429, "", answer if wait else None)
             asked = rules(deadline=time.monotonic() + left, longest_wait_seconds=longest)
             assert client._retry(error, asked) == expected, (wait, left, longest)
-        lasting = RequestFailedError(OutcomeCode.HTTP_403, "")
-        assert [client._retry(each, rules()) for each in (lasting, ValueError())] == [False, False]
-        client.limits = Limits(backoff_max_seconds=2)
-        assert client._retry(error, rules(longest_wait_seconds=2.1)) is True
 
 
 def test_retry_after_in_seconds_or_as_a_date() -> None:
@@ -282,8 +245,6 @@ def test_retry_after_in_seconds_or_as_a_date() -> None:
     azures_own = {"x-ms-ratelimit-retailprices-retry-after": "9", "content-length": "5"}
     assert _retry_after_seconds(azures_own) == 9
     assert _retry_after_seconds({**azures_own, "retry-after": "8"}) == 8
-    in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
-    assert 3500 < (_retry_after_seconds({"retry-after": in_an_hour}) or 0) <= 3600
 
 
 def test_a_host_has_its_rest_between_requests() -> None:

@@ -153,20 +153,6 @@ def test_another_machine_gets_no_key_over_plain_http(site: Site, archive: Archiv
         assert replayed(host) == ("captured", [f'Bearer {KEY}{{"key":"{KEY}"}}'], [])
 
 
-def test_without_its_key_a_source_needs_one_and_nothing_is_asked(
-    capture: Capturing, site: Site, archive: Archive
-) -> None:
-    two_keys = source(**KEYED | {"key_variables": ["ACME_KEY", "ACME_TOKEN"]})
-    for environment in ({}, {"ACME_KEY": "  "}):
-        captured = capture(two_keys, environment=environment)
-        assert (captured.status, captured.error) == ("needs_key", "needs_key: needs a key: set ACME_KEY")
-        assert archive.captures("acme")[-1] == captured
-        assert (codes(captured), captured.entries[0].sent) == (["needs_key"], False)
-    captured = capture(two_keys, module(requests=lambda config, environment: []))
-    assert (captured.status, captured.error) == ("needs_key", "needs a key: set ACME_KEY, ACME_TOKEN")
-    assert site.asked == []
-
-
 def test_every_request_of_the_catalogue_may_be_sent_and_its_keys_are_declared() -> None:
     """A key that turns on a source whose terms forbid automated reading goes with each request."""
     wrong, turned_on = [], 0

@@ -2,7 +2,6 @@
 
 import ipaddress
 import socket
-import time
 from datetime import UTC, datetime
 
 import httpcore
@@ -10,15 +9,12 @@ import httpx
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.capture.http import network
 from pipeline.capture.http.client import Client, Limits
-from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_public, reading_until
+from pipeline.capture.http.network import GuardedBackend, GuardedTransport, is_public
 from pipeline.capture.http.response import RequestFailedError
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
-from tests.refresh.faulty_server import one_connection_at_a_time
 
-from .conftest import FAST, capture_many, capture_one, module, source
+from .conftest import FAST, capture_one, module, source
 from .site import Reply, Site
 
 TODAY = datetime.now(UTC).date()
@@ -86,17 +82,6 @@ def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest
     assert len(noting.asked) == 2
 
 
-def test_no_timeout_outlasts_the_deadline() -> None:
-    expired = httpcore.ReadTimeout
-    assert (network._bounded(5, expired), network._bounded(None, expired)) == (5, None)
-    with reading_until(time.monotonic() + 3):
-        limits = [network._bounded(timeout, expired) for timeout in (1, 9, None)]
-        assert [round(limit or 0, 1) for limit in limits] == [1, 3, 3]
-    with reading_until(time.monotonic()), pytest.raises(expired, match="the deadline has passed"):
-        network._bounded(1, expired)
-    assert network.seconds_left() == float("inf")
-
-
 def test_a_name_that_leads_to_this_machine_is_not_connected_to(archive: Archive) -> None:
     """Nor is anything but https on a declared port, in the mode that asks the providers."""
     expected = dict.fromkeys(("https://localhost/gpus", "https://127.0.0.1/gpus"), "address_refused")
@@ -116,17 +101,3 @@ def test_the_replay_switch_opens_one_host_and_port_only(site: Site) -> None:
         assert http.get(f"{site.base_url}/").text == "here"
         with pytest.raises(RequestFailedError, match=r"127.0.0.1:1 is not the one server that may be asked"):
             http.get("http://127.0.0.1:1/")
-
-
-def test_a_replay_server_that_serves_one_connection_at_a_time(archive: Archive) -> None:
-    with one_connection_at_a_time() as base_url:
-        captures = capture_many(base_url, archive, [source(f"s{number}") for number in range(4)])
-    assert {captured.status for captured in captures.values()} == {"captured"}
-
-
-def test_certificates_that_cannot_be_read_stop_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    for file, reason in (("/missing.pem", "No such file or directory"), ("/dev/null", "no certificate")):
-        monkeypatch.setenv("SSL_CERT_FILE", file)
-        said = rf"^SSL_CERT_FILE={file} cannot be used: .*{reason}.*; it must be a PEM file of certificates "
-        with pytest.raises(GpufareError, match=said + r"\(docs/how-to/networks\.md\)$"):
-            Client()

@@ -46,20 +46,6 @@ def test_robots_txt_is_obeyed(capture: Capturing, site: Site) -> None:
     assert found == [expected for _, expected in REPLIES]
 
 
-def test_the_reason_names_robots_txt(capture: Capturing, site: Site) -> None:
-    """A host that asks for a long wait is not asked again in this run; the next run asks it."""
-    for status, wait, asked in ((503, "31", 1), (429, "30", 1), (429, "0", 3)):
-        site.say(ACME, "/robots.txt", Reply(status, b"", {"retry-after": wait}))
-        site.asked.clear()
-        error = capture(source()).error or ""
-        assert "robots.txt could not be read, so no request was sent: " in error
-        assert error.endswith(f"https://{ACME}/robots.txt answered {status} and asks to wait {wait} s")
-        assert [each.target for each in site.asked] == ["/robots.txt"] * asked
-    site.say(ACME, "/robots.txt", robots(FOR_ALL))
-    error = capture(source()).error or ""
-    assert error.endswith(f"disallows this address: /gpus in https://{ACME}/robots.txt")
-
-
 def test_robots_txt_is_asked_once_for_a_host_and_never_for_an_api(capture: Capturing, site: Site) -> None:
     """A port is a host of its own."""
     asked = {(): ["/robots.txt", "/a", "/b"], (ACME,): ["/a", "/b"]}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.home.litter import DAYS_LOOKED_AT, OLD_SECONDS, half_written, sweep
+from pipeline.home.litter import OLD_SECONDS, half_written, sweep
 from pipeline.home.paths import Home
 from pipeline.refresh.refresh import refresh
 
@@ -57,14 +57,6 @@ def test_nothing_else_is_touched(home: Home, dead_pid: int) -> None:
     (home.root / "link").symlink_to(home.root.parent)
     assert sweep(home) == []
     assert all(path.exists() for path in kept)
-
-
-def test_only_the_newest_days_are_looked_into(home: Home, dead_pid: int) -> None:
-    """A year of captures is not searched each day."""
-    days = [f"2026-{month:02d}-{day:02d}" for month in (1, 2) for day in range(1, 29)]
-    litter = [put(home.archive / "runpod" / day / "x" / f".a.{dead_pid}.writing") for day in days]
-    assert sorted(half_written(home)) == litter[-31:]
-    assert DAYS_LOOKED_AT == 31
 
 
 def test_a_refresh_sweeps_first_and_says_so(home: Home, tmp_path: Path, dead_pid: int) -> None:

@@ -10,15 +10,12 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 import pytest
 
-import pipeline
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.journal import Journal
@@ -26,13 +23,10 @@ from pipeline.record.months import Month, file_of, rows_of, write_days
 from pipeline.record.records import Records
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.publishing import publish_day
-from pipeline.refresh.refresh import refresh
-from pipeline.warehouse import plan_cache
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create, prepare
 from pipeline.warehouse.history import bring_up_to_date
 from pipeline.warehouse.load_record import NEEDED_REJECTS_DAYS, missing_days
-from pipeline.warehouse.plan_cache import state_of_model
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES
 from tests.offers.builders import offer
@@ -107,21 +101,16 @@ def test_bad_files_are_skipped_then_named_and_their_days_read_again(home: Home) 
         connection.execute("DELETE FROM entries WHERE kind = 'exchange_rates' AND day = ?", [f"{FIRST}"])
     records.write_accepted(SECOND, "acme", [offer("2", source="acme")])
     records.write_outcome(outcome(SECOND, rows=1))
-    report = publish_day(home, SECOND, NOW)
+    publish_day(home, SECOND, NOW)
 
     again, gone = "days were read again from the archive", "there was nothing to set aside"
     no_capture = f"lost, as the archive gives nothing for them: {FIRST}"
+    lost_rejects = "record/rejects/scaleway/2026-08.parquet"
     rows = [
         ("record/journal.sqlite", "missing_file", "ecb", FIRST, f"{gone}; 1 {again}"),
         ("record/offers/acme", "unknown_source", None, None, UNKNOWN),
-        (
-            "record/rejects/scaleway/2026-08.parquet",
-            "missing_file",
-            "scaleway",
-            FIRST,
-            f"{gone}; {no_capture}",
-        ),
-        ("record/rejects/scaleway/2026-08.parquet", "missing_file", "scaleway", SECOND, f"{gone}; 1 {again}"),
+        (lost_rejects, "missing_file", "scaleway", FIRST, f"{gone}; {no_capture}"),
+        (lost_rejects, "missing_file", "scaleway", SECOND, f"{gone}; 1 {again}"),
     ]
     no_ranking = "lost: the rankings kept in 2026-08, as those of past days are not computed again"
     for path, source, result in (
@@ -135,9 +124,6 @@ def test_bad_files_are_skipped_then_named_and_their_days_read_again(home: Home) 
         assert (home.damaged / name).is_file()
     told = {(i.path, i.kind.value, i.source, i.day, i.remedy) for i in kept_incidents(home)}
     assert told == set(rows)
-    assert f"record/offers/acme: the catalogue has no source acme; {UNKNOWN}" in [
-        incident.line() for incident in report.incidents
-    ]
     with reader(home.published) as connection:
         shown = ask(connection, "SELECT path, kind, source FROM main.incidents WHERE reason <> ''").rows
         ranked = ask(connection, "SELECT DISTINCT day FROM main.cheapest_gpu_per_workload").rows
@@ -179,50 +165,3 @@ def test_a_home_whose_path_is_a_pattern_loads_its_own_rows(home: Home, tmp_path:
     expected = loaded(home)
     for name in ("st*r", "a=b"):
         assert loaded(Home(tmp_path / name / "home")) == expected
-
-
-def test_what_cannot_be_written_costs_its_source_alone_and_is_named(home: Home, tmp_path: Path) -> None:
-    """A file is in the place of a folder, so that nothing can be written in it, not even by root."""
-    blocked = {"crusoe": "record/offers/crusoe", "vultr": "archive/vultr", "scaleway": "damaged"}
-    for place in blocked.values():
-        shutil.rmtree(home.root / place, ignore_errors=True)
-        (home.root / place).write_text("in the way")
-    cut_in_half(month_of(home, "offers"))
-    for source in (*blocked, "lambda"):
-        shutil.copytree(PAGES / source, tmp_path / "pages" / source)
-    day, later = SECOND + timedelta(days=1), NOW + timedelta(days=1)
-    report = refresh(home, day=day, pages=str(tmp_path / "pages"), environment={}, now=later)
-    accepted = {outcome.source: outcome.accepted for outcome in report.outcomes}
-    assert accepted == {**dict.fromkeys(blocked, False), "lambda": True}
-    assert report.published
-    named = blocked | {"scaleway": "record/offers/scaleway"}
-    for source, place in named.items():
-        (line,) = (line for line in report.lines() if line.startswith(f"{source} "))
-        assert str(home.root / place) in line
-    assert {i.source for i in report.incidents if i.kind == "unwritable"} == {"crusoe"}
-    with reader(home.published) as connection:
-        published = ask(connection, "SELECT DISTINCT source FROM main.offers WHERE day = ?", [day]).rows
-    assert published == [("lambda",)]
-
-
-def test_the_cache_is_of_its_schema_its_duckdb_and_the_code_that_loads_the_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sql, rooms, states = tmp_path / "sql", tmp_path / "pipeline", list[str]()
-    shutil.copytree(paths.SQL_DIR, sql)
-    shutil.copytree(Path(pipeline.__file__).parent, rooms, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(paths, "SQL_DIR", sql)
-    monkeypatch.setattr(pipeline, "__file__", str(rooms / "__init__.py"))
-    more = [rooms / room / "another.py" for room in ("catalog", "contracts", "gpus", "warehouse")]
-    for changed in (None, sql / "schema" / "plans.yaml", *more, "duckdb", sql / "examples" / "plans.sql"):
-        if isinstance(changed, Path):
-            with changed.open("a") as file:
-                file.write("\n")
-        elif changed:
-            monkeypatch.setattr(duckdb, "__version__", "3.0.0")
-        plan_cache._code.cache_clear()
-        states.append(state_of_model())
-    assert len(set(states)) == 7
-    assert states[-1] == states[-2]  # an example does not matter
-    monkeypatch.undo()
-    plan_cache._code.cache_clear()

@@ -10,7 +10,6 @@ import pytest
 
 from pipeline.contracts.incidents import Incident, IncidentKind
 from pipeline.home.paths import Home
-from pipeline.record.damage import RecordError
 from pipeline.record.incidents import MAX_TEXT_CHARACTERS, cause_of, kept_incidents, report_incident
 from pipeline.record.journal import Entry, Journal
 
@@ -64,10 +63,6 @@ def test_incidents_come_back_as_they_were_oldest_first(home: Home) -> None:
     for each in (later, first):
         report_incident(home, each)
     assert kept_incidents(home) == [first, later]
-    Journal(home).write("incident", "", AT.date(), "x", '{"kind": "none"}')
-    with pytest.raises(RecordError, match=r"journal\.sqlite is damaged") as raised:
-        kept_incidents(home)
-    assert (raised.value.damage.table, raised.value.damage.source) == ("journal", "")
 
 
 def test_a_cause_is_the_same_as_kept_and_another_for_each_of_its_facts(home: Home) -> None:
@@ -90,13 +85,3 @@ def test_a_cause_that_stays_in_place_is_kept_once(home: Home) -> None:
     assert report_incident(home, incident(lasting, reason="another"))
     assert [report_incident(home, incident(**each)) for each in ({}, later)] == [True, True]
     assert len(entries(home)) == 4
-
-
-def test_an_incident_that_cannot_be_kept_is_logged(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    (home.root / "record").write_text("a file where the folder belongs")
-    assert report_incident(home, incident())
-    (line,) = caplog.messages
-    assert line.startswith(
-        f"{PATH}\ufffd/x.parquet: it is empty\ufffd[31m; read again\ufffd from the archive (not kept: "
-    )
-    assert str(home.root / "record") in line

@@ -11,7 +11,7 @@ from pipeline.home.disk import UnwritableError, stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage, RecordError
 from pipeline.record.journal import LAYOUT, Entry, HomeLayoutError, Journal, read_each
-from pipeline.record.months import SourceDay, months
+from pipeline.record.months import months
 from pipeline.record.records import Records
 from tests.offers.builders import offer
 
@@ -48,18 +48,6 @@ def test_entries_are_kept_by_kind_source_day_and_name(home: Home) -> None:
     journal.remove("acme")
     assert [entry.source for entry in journal.entries("outcome")] == ["other"]
     assert journal.damage() is None
-
-
-def test_the_hash_of_a_day_changes_with_its_entries_alone(home: Home) -> None:
-    journal, acme, seen = Journal(home), SourceDay("acme", DAY), []
-    for name, content in (("1", "{}"), ("2", "{}"), ("2", "[]")):
-        journal.write("outcome", "acme", DAY, name, content)
-        seen.append(journal.digests("outcome", DAY)[acme])
-    journal.write("incident", "acme", DAY, "1", "{}")
-    journal.write("outcome", "acme", TOMORROW, "1", "{}")
-    assert journal.digests("outcome", DAY) == {acme: seen[-1]}
-    assert (len(set(seen)), {len(each) for each in seen}) == (3, {16})
-    assert journal.digests("outcome", TOMORROW).keys() == {acme, SourceDay("acme", TOMORROW)}
 
 
 def test_a_home_of_another_version_is_refused_in_one_sentence(home: Home) -> None:
@@ -110,34 +98,6 @@ def test_a_journal_that_cannot_have_been_written_so_is_damaged(home: Home) -> No
                 attempt()
             assert str(raised.value) == message
     assert months(home, "offers")
-
-
-def test_without_any_month_an_empty_journal_is_a_new_one(home: Home) -> None:
-    home.record.mkdir(parents=True)
-    Journal(home).path.write_bytes(b"")
-    assert Journal(home).damage() is None
-    Journal(home).write("outcome", "acme", DAY, "1", "{}")
-    Journal(home).begin()
-    assert len(Journal(home).entries("outcome")) == 1
-
-
-def test_a_file_in_the_place_of_the_folder_is_named(home: Home) -> None:
-    home.root.mkdir()
-    home.record.write_text("in the way")
-    with pytest.raises(RecordError, match=rf"\({home.record} is a file: move it away\)"):
-        Journal(home).entries("outcome")
-
-
-def test_an_entry_that_is_not_one_is_damage(home: Home) -> None:
-    journal = Journal(home)
-    journal.begin()
-    with closing(sqlite3.connect(journal.path)) as connection, connection:
-        connection.execute("INSERT INTO entries VALUES ('outcome', 'acme', 'noday', '1', '{}')")
-    damage = Damage(journal.path, "journal", "", "Invalid isoformat string: 'noday'", stamp_of(journal.path))
-    for attempt in (lambda: journal.entries("outcome"), lambda: journal.days("outcome")):
-        with pytest.raises(RecordError) as raised:
-            attempt()
-        assert raised.value.damage == damage
 
 
 def test_undamaged_entries_of_a_damaged_journal_can_be_read(home: Home) -> None:

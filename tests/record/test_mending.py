@@ -11,17 +11,14 @@ from pathlib import Path
 import pytest
 
 from pipeline.capture.archive import Archive
-from pipeline.contracts.incidents import Incident
 from pipeline.contracts.outcome import Outcome
-from pipeline.home.disk import stamp_of
 from pipeline.home.paths import Home
 from pipeline.record.damage import Damage
-from pipeline.record.incidents import kept_incidents
 from pipeline.record.journal import Journal
-from pipeline.record.mending import damages, mend, report_strays
+from pipeline.record.mending import damages, mend
 from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
-from tests.record.builders import REWRITTEN, archived, outcome, recorded, rewritten
+from tests.record.builders import archived, outcome, recorded, rewritten
 
 FIRST, SECOND, LATER = date(2026, 8, 21), date(2026, 8, 22), date(2026, 9, 1)
 
@@ -53,11 +50,6 @@ def offers_of(home: Home, source: str = "acme", name: str = "2026-08", table: st
     return file_of(home, Month(table, source, name))
 
 
-def told(incidents: list[Incident]) -> list[tuple[str, str | None, date | None, str]]:
-    """Return the kind, the source, the day and the line of each incident."""
-    return [(i.kind.value, i.source, i.day, i.line()) for i in incidents]
-
-
 def contents(home: Home) -> list[object]:
     records = Records(home)
     return [
@@ -69,28 +61,6 @@ def contents(home: Home) -> list[object]:
 
 AGAIN = "{} days were read again from the archive"
 LOST = "lost, as the archive gives nothing for them: {}"
-
-
-def test_months_are_read_again_older_days_first(home: Home) -> None:
-    before = contents(home)
-    spoilt = {"acme": offers_of(home), "other": offers_of(home, "other", table="rejects")}
-    for path in spoilt.values():
-        rewritten(path)
-    found = damages(home)
-    assert found == [
-        Damage(path, path.parent.parent.name, source, REWRITTEN, stamp_of(path))
-        for source, path in spoilt.items()
-    ]
-    read_again = ReadAgain(home)
-    incidents = mend(home, found, read_again)
-    assert read_again.asked == [(source, day) for day in (FIRST, SECOND) for source in ("acme", "other")]
-    names = {source: path.relative_to(home.root) for source, path in spoilt.items()}
-    assert told(incidents) == [
-        ("damaged_file", source, None, f"{name}: {REWRITTEN}; moved to damaged/{name}; {AGAIN.format(2)}")
-        for source, name in names.items()
-    ]
-    assert sorted(told(kept_incidents(home))) == sorted(told(incidents))
-    assert (contents(home), damages(home)) == (before, [])
 
 
 def test_what_the_archive_lacks_is_named_if_it_had_rows(home: Home) -> None:
@@ -127,17 +97,22 @@ def test_missing_days_are_read_again_exchange_rates_first(home: Home) -> None:
         Damage(offers_of(home), "offers", "acme", "it is gone", day=SECOND),
         Damage(path, "exchange_rates", "", "it is gone", day=SECOND),
         Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=LATER),
+        Damage(offers_of(home, "other"), "offers", "other", "it is gone", day=FIRST),
     ]
     read_again = ReadAgain(home)
     incidents = mend(home, missing, read_again)
-    assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("acme", SECOND), ("other", LATER)]
-    again, gone = AGAIN.format(1), "it is gone; there was nothing to set aside"
-    acme, other = (offers_of(home, source).relative_to(home.root) for source in ("acme", "other"))
-    assert told(incidents) == [
-        ("missing_file", "acme", FIRST, f"{acme}: {gone}; {again}"),
-        ("missing_file", "acme", SECOND, f"{acme}: {gone}; {again}"),
-        ("missing_file", None, SECOND, f"record/journal.sqlite: {gone}; {again}"),
-        ("missing_file", "other", LATER, f"{other}: {gone}; {LOST.format(LATER)}"),
+    assert read_again.asked == [
+        ("ecb", SECOND),
+        *(("acme", FIRST), ("other", FIRST)),  # older days first
+        *(("acme", SECOND), ("other", LATER)),
+    ]
+    results = [(each.source, each.day, each.remedy.partition("; ")[2]) for each in incidents]
+    assert results == [
+        ("acme", FIRST, AGAIN.format(1)),
+        ("acme", SECOND, AGAIN.format(1)),
+        (None, SECOND, AGAIN.format(1)),
+        ("other", LATER, LOST.format(LATER)),
+        ("other", FIRST, AGAIN.format(1)),
     ]
     assert contents(home) == before
     assert mend(home, missing, read_again) == []  # each is reported once
@@ -186,8 +161,9 @@ def test_entries_that_can_be_read_of_a_damaged_journal_are_kept(home: Home) -> N
     read_again = ReadAgain(home)
     (incident,) = mend(home, damages(home), read_again)
     kept = "kept in damaged/record/journal.sqlite; 8 of its entries could still be read"
-    line = f"an entry is not JSON; {kept}; {AGAIN.format(3)}; {LOST_ENTRIES}"
-    assert told([incident]) == [("damaged_file", None, None, f"record/journal.sqlite: {line}")]
+    assert incident.line() == (
+        f"record/journal.sqlite: an entry is not JSON; {kept}; {AGAIN.format(3)}; {LOST_ENTRIES}"
+    )
     assert read_again.asked == [("ecb", SECOND), ("acme", FIRST), ("third", FIRST)]
     assert contents(home) == before
     assert (records.outcome("third", FIRST) or {})["attempt"] == unfinished
@@ -225,15 +201,3 @@ def test_a_mending_that_was_interrupted_is_finished_by_the_next(after: str, home
     assert damage.reason == "its mending was interrupted"
     mend(home, [damage], ReadAgain(home))
     assert (damages(home), contents(home)) == ([], before)
-
-
-def test_stray_files_are_ignored_and_reported_once(home: Home) -> None:
-    before = contents(home)
-    strays = ["record/offers/acme/2026-08 (copy).parquet", "record/rankings/notes.txt"]
-    for stray in strays:
-        (home.root / stray).parent.mkdir(exist_ok=True)
-        (home.root / stray).write_bytes(b"whatever")
-    line = "{}: it is not a file of the record; ignored: move it elsewhere or remove it"
-    assert told(report_strays(home)) == [("stray_file", None, None, line.format(path)) for path in strays]
-    assert (report_strays(home), len(kept_incidents(home))) == ([], len(strays))
-    assert (contents(home), damages(home)) == (before, [])

@@ -77,56 +77,32 @@ def test_the_hash_of_a_day_changes_with_its_rows_alone(home: Home) -> None:
     assert (prices(home)[FIRST], days_of(home, AUGUST)[FIRST].rows) == ([], 0)
 
 
-def spoil(home: Home, path: Path, how: str) -> None:
+def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(home: Home) -> None:
+    path = file_of(home, AUGUST)
+    for source, day in (("acme", FIRST), ("vast", FIRST), ("acme", NEXT)):
+        write_day(home, source, day, frame("1", "2").with_columns(source=pl.lit(source)))
     content = path.read_bytes()
     half = len(content) // 2
-    contents = {
-        "cut": content[:half],
-        "empty": b"",
-        "another bit": content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :],
-    }
-    others = {"another source": ("vast", FIRST), "another month": ("acme", NEXT)}
-    if how in contents:
-        path.write_bytes(contents[how])
-    elif how in others:
-        source, day = others[how]
-        write_day(home, source, day, frame("1", "2").with_columns(source=pl.lit(source)))
-        path.write_bytes(file_of(home, Month.of("offers", source, day)).read_bytes())
-    elif how == "a folder":
-        path.unlink()
-        path.mkdir()
-    elif how == "without metadata":
-        pl.read_parquet(path).write_parquet(path)
-    else:
-        rewritten(path)
-
-
-SPOILT = {
-    "cut": "",
-    "empty": "",
-    "another bit": "",
-    "a folder": "",
-    "without metadata": "gpufare:days",
-    "another source": "it has rows of vast, another source",
-    "another month": "it lists 2026-09-01, which is in another month",
-    "rewritten": REWRITTEN,
-}
-
-
-@pytest.mark.parametrize("how", SPOILT)
-def test_a_file_that_is_not_as_it_was_written_is_damaged_and_never_written_over(how: str, home: Home) -> None:
-    write_day(home, "acme", FIRST, frame("1", "2"))
-    path = file_of(home, AUGUST)
-    spoil(home, path, how)
-    found = damage_of(home, AUGUST)
-    assert found is not None
-    assert SPOILT[how] in found.reason
-    assert 0 < len(found.reason) <= 200
-    assert found == Damage(path, "offers", "acme", found.reason, stamp_of(path))
-    with pytest.raises(RecordError, match=r"2026-08\.parquet is damaged"):
-        write_day(home, "acme", LAST, frame("3"))
-    with pytest.raises(RecordError):
-        rows_of(home, AUGUST)
+    rewritten(path)
+    others = [file_of(home, Month.of("offers", *other)) for other in (("vast", FIRST), ("acme", NEXT))]
+    spoilt = [
+        (content[:half], ""),
+        (b"", ""),
+        (content[:half] + bytes([content[half] ^ 1]) + content[half + 1 :], ""),
+        (others[0].read_bytes(), "it has rows of vast, another source"),
+        (others[1].read_bytes(), "it lists 2026-09-01, which is in another month"),
+        (path.read_bytes(), REWRITTEN),
+    ]
+    for written, reason in spoilt:
+        path.write_bytes(written)
+        found = damage_of(home, AUGUST)
+        assert found is not None
+        assert reason in found.reason
+        assert found == Damage(path, "offers", "acme", found.reason, stamp_of(path))
+        with pytest.raises(RecordError, match=r"2026-08\.parquet is damaged"):
+            write_day(home, "acme", LAST, frame("3"))
+        with pytest.raises(RecordError):
+            rows_of(home, AUGUST)
 
 
 def _write(root: Path, days: list[int]) -> None:

@@ -47,15 +47,6 @@ def test_offers_come_back_as_they_were(records: Records) -> None:
         records.offers("acme", AFTER)
 
 
-def test_rows_that_are_no_offers_and_rejects_are_damage(home: Home, records: Records) -> None:
-    records.write_accepted(DAY, "acme", [offer().model_copy(update={"gpu_count": -1})])
-    records.write_rejects(DAY, "acme", [])
-    with pytest.raises(RecordError, match=r"offers/acme/2026-08\.parquet is damaged \(1 valid") as raised:
-        records.offers("acme", DAY)
-    assert (raised.value.damage.table, raised.value.damage.source) == ("offers", "acme")
-    assert records.rejects("acme", DAY) == []
-
-
 def test_the_last_accepted_day_is_the_newest_before_the_day_asked_for(records: Records) -> None:
     for age, price in ((0, "1.00"), (1, "2.00"), (40, "3.00")):
         records.write_accepted(DAY - timedelta(days=age), "acme", [offer(price)])
@@ -108,17 +99,9 @@ def test_an_outcome_or_rates_of_another_entry_are_refused(home: Home, records: R
     records.write_outcome(outcome(DAY))
     records.write_exchange_rates(DAY, [rate()])
     (entry,), (rates,) = Journal(home).entries("outcome"), Journal(home).entries("exchange_rates")
-    assert outcome_row(entry)["attempt"] == entry.name
     for change in ({"source": "other"}, {"day": AFTER}, {"name": "later"}):
-        moved = entry._replace(**change)
-        with pytest.raises(ValueError, match="is another attempt's") as refused:
-            outcome_row(moved)
-        assert str(refused.value) == f"the outcome of {moved.source}, {moved.name} is another attempt's"
-    content = json.loads(entry.content)
-    for change in ({"rows": "many"}, {"warnings": 1}):
-        with pytest.raises(ValueError, match="validation error"):
-            outcome_row(entry._replace(content=json.dumps(content | change)))
-    assert [row["currency"] for row in rate_rows(rates)] == ["EUR"]
+        with pytest.raises(ValueError, match=r"^the outcome of .* is another attempt's$"):
+            outcome_row(entry._replace(**change))
     with pytest.raises(ValueError, match="the exchange rates of 2026-08-23 are of 2026-08-22"):
         rate_rows(rates._replace(day=AFTER))
     with pytest.raises(ValueError, match="the exchange rates of 2026-08-22 give a currency two rates"):
