@@ -83,20 +83,6 @@ def need_of(run: Row, other: dict[str, Any]) -> Row:
     return need
 
 
-def test_the_nearest_of_equals_is_the_first_by_name(scratch: duckdb.DuckDBPyConnection) -> None:
-    """Of runs as near, that with the least other number of GPUs and size is named, then the first by name."""
-    scratch.execute(f"CREATE OR REPLACE TEMP TABLE kept AS FROM main.measured_runs WHERE run_id = ({A_RUN})")
-    scratch.execute("DELETE FROM main.measured_runs")
-    scratch.execute(
-        "INSERT INTO main.measured_runs SELECT k.* REPLACE (r.name AS run_id, r.length AS seq_len)"
-        " FROM kept AS k, (VALUES ('c', 2048), ('b', 2048), ('d', 4096)) AS r (name, length)"
-    )
-    run = ask(scratch, "SELECT model, stack, seq_len FROM main.measured_runs LIMIT 1")[0]
-    job = run | {"gpu": "h100-sxm-80gb", "method": "full", "gpu_count": 8, "seq_len": 3000}
-    (found,) = answers(scratch, "speed_of", [job])
-    assert (found["evidence"], found["evidence_run"]) == (MEASURED, "b")
-
-
 def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnection) -> None:
     """The columns of memory_of and speed_of that are not those of the terms."""
     runs: list[Row] = [
@@ -169,22 +155,6 @@ def test_a_group_of_few_families_leans_on_the_group_around_it() -> None:
     assert found.runs == 10
     assert found.low == pytest.approx(share * 0.05 + (1 - share) * around.low)
     assert found.high == pytest.approx(share * 0.05 + (1 - share) * around.high)
-
-
-def test_groups_narrow_by_evidence_then_gpu_class_then_method() -> None:
-    groups = (
-        ("full", "consumer", "extrapolated"), ("full", "consumer", "measured"), ("full", "pcie", "measured"),
-        ("lora", "pcie", "measured"),
-    )  # fmt: skip
-    every = pl.concat(
-        _residuals(np.full(9, 0.4 - 0.1 * step), *group, family=f"{step} {i}")
-        for step, group in enumerate(groups)
-        for i in range(40)
-    )
-    found = [band(every, group) for group in groups]
-    middles = [(at.low + at.high) / 2 for at in found]
-    assert middles == sorted(middles, reverse=True)
-    assert middles[-1] == pytest.approx(0.1, abs=0.02)
 
 
 def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_middle() -> None:
