@@ -73,16 +73,8 @@ def drawn_groups(rng: random.Random, run: Row) -> Row:
     if run["stack"] in ("te", "compile"):
         groups["sharding"] = rng.choice((None, run["sharding"]))
         sizes = [
-            (1, 1, 1),
-            (2, 1, 1),
-            (1, 2, 1),
-            (1, 1, 2),
-            (2, 2, 2),
-            (8, 1, 2),
-            (1, 8, 1),
-            (16, 1, 1),
-            (2, 4, 1),
-        ]
+            (1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (8, 1, 2), (1, 8, 1), (16, 1, 1), (2, 4, 1),
+        ]  # fmt: skip
         tensor, pipeline, context = rng.choice([size for size in sizes if gpus % math.prod(size) == 0])
         groups |= {"pipeline_parallel": pipeline, "context_parallel": context}
         groups["tensor_parallel"] = rng.choice((None, 1)) if tensor == 1 else tensor
