@@ -9,27 +9,11 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.model.conftest import Row, ask
+from tests.model.conftest import Row, ask, cases
 from tests.model.formulas import GIB, Tables, read_tables, shown_memory, shown_speed, work_out
 
 CARDS = ["h100-sxm-80gb", "rtx-4090", "t4", "p40", "mi300x", "gb200", "gaudi-3"]
-JOBS: tuple[Row, ...] = (
-    {"job": "usual", "model": "llama-3.1-8b", "method": "lora"},
-    {"job": "small", "model": "llama-3.2-3b", "method": "full", "max_gpus": 16, "training_precision": "bf16",
-     "global_batch_tokens": 65536, "calibration": "worked"},
-    {"job": "bold", "model": "llama-3.1-8b", "method": "lora", "min_fit_probability": 0.5,
-     "planned_gpus": ["rtx-4090", "l4"], "quantization": "nf4"},
-    {"job": "packed", "model": "mixtral-8x7b", "method": "qlora", "seq_len": 4096, "max_gpus": 8,
-     "planned_gpus": ["h100-sxm-80gb", "gaudi-3"]},
-    {"job": "wanted", "model": "mistral-7b", "method": "qlora", "seq_len": 1024, "micro_batch": 3,
-     "checkpointing": "full", "stack": "hf", "quantization": "int8", "sharding": "fsdp", "lora_rank": 8,
-     "lora_targets": "q_proj+v_proj", "optimizer": "adamw", "flash_attention": 0, "max_gpus": 8},
-    {"job": "offloaded", "model": "llama-3.1-70b", "method": "lora", "offload": "cpu", "fp8": 1,
-     "planned_gpus": ["a100-sxm-80gb", "h100-sxm-80gb", "rtx-4090"]},
-    {"job": "from scratch", "model": "llama-3.2-1b", "method": "pretrain", "max_gpus": 64, "seq_len": 8192},
-    {"job": "too long", "model": "llama-3.1-8b", "method": "full", "seq_len": 10**9, "micro_batch": 10**6,
-     "max_gpus": 1, "checkpointing": "none"},
-)  # fmt: skip
+JOBS: list[Row] = cases("planned_jobs.yaml")["jobs"]
 CANDIDATE = (
     "job", "gpu", "gpu_count", "sharding", "offload", "checkpointing", "micro_batch", "grad_accum",
     "node_count", "node_network_gbps", "training_precision",

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from tests.model.conftest import Row, answers, ask, cases
+from tests.model.conftest import answers, ask, cases
 
 CASES = cases("rules.yaml")
 
@@ -34,32 +34,14 @@ def test_settings_that_mean_nothing_are_refused(model: duckdb.DuckDBPyConnection
         assert message in str(caught.value)
 
 
-USUAL = {"training_precision": "bf16", "optimizer": "adamw", "micro_batch": 1.0, "grad_accum": 1.0,
-         "checkpointing": "full", "flash_attention": 1.0, "stack": "hf"}  # fmt: skip
-LORA = {"autocast": "by_stack", "lora_rank": 16.0, "lora_targets": "all_linear"}
-ASSUMED: tuple[tuple[Row, Row], ...] = (
-    ({}, {"method": "lora", "gpu_count": 1.0, "seq_len": 2048.0, **LORA, **USUAL}),
-    ({"method": "qlora", "gpu_count": 2},
-     {"quantization": "nf4", "kbit_upcast": "by_stack", "sharding": "by_stack_and_method", "seq_len": 2048.0,
-      **LORA, **USUAL}),
-    ({"method": "pretrain", "seq_len": 512}, {"gpu_count": 1.0, **USUAL, "training_precision": "amp"}),
-    ({"method": "full", "gpu_count": 8, "sharding": "fsdp", "training_precision": "fp32",
-      "optimizer": "adamw8bit",
-      "micro_batch": 2, "seq_len": 1, "grad_accum": 3, "checkpointing": "sac", "flash_attention": 0,
-      "stack": "te"}, {}),
-    ({"method": "qlora", "gpu_count": 1, "quantization": "int8", "kbit_upcast": 0, "autocast": 0,
-      "lora_rank": 8,
-      "lora_targets": "q_proj", "seq_len": 512, **USUAL}, {}),
-)  # fmt: skip
-
-
 def test_each_default_is_stated_if_it_applies(model: duckdb.DuckDBPyConnection) -> None:
     """A column that is no setting is named, in any case, unless it is known to be none."""
     shared = {"model": "llama-3-8b", "gpu": "h100-sxm-80gb", "lora_r": 1, "note": ""}
-    runs = [shared | given for given, _ in ASSUMED]
+    runs = [shared | case["given"] for case in CASES["assumed"]]
+    expected = [case["assumed"] | {"ignored_columns": ["lora_r"]} for case in CASES["assumed"]]
     for macro in ("memory_of", "speed_of"):
         found = [json.loads(answer["assumptions"]) for answer in answers(model, macro, runs)]
-        assert found == [assumed | {"ignored_columns": ["lora_r"]} for _, assumed in ASSUMED]
+        assert found == expected
 
 
 def test_columns_are_known_in_any_case_and_calibrations_have_no_default(
