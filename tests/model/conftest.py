@@ -1,8 +1,10 @@
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
+import yaml
 
 from pipeline.model.estimate import Estimator
 from pipeline.warehouse.database import in_memory
@@ -40,6 +42,11 @@ def scratch(model: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnect
     yield cursor
     cursor.execute("ROLLBACK")
     cursor.close()
+
+
+def cases(file: str) -> dict[str, list[Any]]:
+    """Return the lists of cases of a file beside the tests."""
+    return dict(yaml.safe_load(Path(__file__).with_name(file).read_text(encoding="utf-8")))
 
 
 def ask(connection: duckdb.DuckDBPyConnection, query: str, runs: Sequence[Row] = ()) -> list[Row]:

@@ -55,15 +55,6 @@ def test_the_record_is_of_these_files(model: duckdb.DuckDBPyConnection, record: 
         assert 0.7 <= record["bands"][quantity]["held_out_coverage_by_family"] <= 0.87
 
 
-def test_a_family_is_held_out_whole(model: duckdb.DuckDBPyConnection) -> None:
-    """Constants, verdicts and bands of a calibration without a family must not depend on its runs."""
-    names = model.execute(
-        "SELECT DISTINCT calibration FROM main.model_constants WHERE calibration <> 'worked'"
-    ).fetchall()
-    families = model.execute("SELECT DISTINCT 'without ' || family FROM main.measured_sources").fetchall()
-    assert set(names) == {("all",), *families}
-
-
 def test_runs_constrain_every_free_constant_and_none_is_of_a_source(
     model: duckdb.DuckDBPyConnection, record: dict[str, Any]
 ) -> None:

@@ -8,44 +8,12 @@ from pipeline.catalog.model_shapes import counted
 from pipeline.contracts.errors import GpufareError
 from pipeline.model.architectures import ConfigError, notes_on, shape_of
 from pipeline.model.given_models import model_of_config
+from tests.model.conftest import cases
 
-LLAMA: dict[str, Any] = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "vocab_size": 128256,
-    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-}  # fmt: skip
-DEEPSEEK_V3: dict[str, Any] = {
-    "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432, "vocab_size": 129280,
-    "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "kv_lora_rank": 512,
-    "q_lora_rank": 1536, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
-    "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1, "moe_intermediate_size": 2048,
-    "first_k_dense_replace": 3, "tie_word_embeddings": False,
-}  # fmt: skip
-GPT_OSS: dict[str, Any] = {
-    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "hidden_size": 2880,
-    "intermediate_size": 2880, "vocab_size": 201088, "num_attention_heads": 64, "num_key_value_heads": 8,
-    "head_dim": 64, "experts_per_token": 4, "num_experts_per_tok": 4, "sliding_window": 128,
-    "max_position_embeddings": 131072, "tie_word_embeddings": False,
-}  # fmt: skip
-BITNET: dict[str, Any] = {
-    "architectures": ["BitNetForCausalLM"], "model_type": "bitnet", "hidden_size": 2560,
-    "intermediate_size": 6912, "vocab_size": 128256, "num_hidden_layers": 30, "num_attention_heads": 20,
-    "num_key_value_heads": 5, "tie_word_embeddings": True,
-}  # fmt: skip
-HUNYUAN_A13B: dict[str, Any] = {
-    "architectures": ["HunYuanMoEV1ForCausalLM"], "model_type": "hunyuan_v1_moe", "hidden_size": 4096,
-    "intermediate_size": 3072, "vocab_size": 128167, "num_hidden_layers": 32, "num_attention_heads": 32,
-    "num_key_value_heads": 8, "attention_head_dim": 128, "num_experts": 64, "tie_word_embeddings": True,
-    "moe_intermediate_size": [3072] * 32, "moe_topk": [8] * 32, "num_shared_expert": [1] * 32,
-    "cla_share_factor": 2, "use_cla": False, "dense_list": [4096, 0], "kv_lora_rank": None, "n_group": False,
-}  # fmt: skip
+CONFIGS: dict[str, Any] = cases("configs.yaml")
+LLAMA, DEEPSEEK_V3, NEMOTRON_H = CONFIGS["llama"], CONFIGS["deepseek_v3"], CONFIGS["nemotron_h"]
+GPT_OSS, BITNET, HUNYUAN_A13B = CONFIGS["gpt_oss"], CONFIGS["bitnet"], CONFIGS["hunyuan_a13b"]
 VISION = {"model_type": "clip_vision_model", "hidden_size": 1024, "num_hidden_layers": 24}
-NEMOTRON_H: dict[str, Any] = {
-    "model_type": "nemotron_h", "hidden_size": 2688, "num_hidden_layers": 5, "vocab_size": 131072,
-    "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 1856,
-    "hybrid_override_pattern": "MEM*E", "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8,
-    "ssm_state_size": 128, "conv_kernel": 4, "n_routed_experts": 128, "num_experts_per_tok": 6,
-    "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712, "n_shared_experts": 1,
-}  # fmt: skip
 
 
 def without(config: dict[str, Any], name: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from pipeline.contracts.training import EVIDENCES, METHODS
 from pipeline.model import bands
 from pipeline.model.bands import Band, Residuals, band, coverage, family_weights, weighted_quantile, widenings
-from tests.model.conftest import Row, answers, ask
+from tests.model.conftest import Row, answers, ask, cases
 from tests.model.formulas import shown_memory, shown_speed
 
 A_RUN = """
@@ -19,27 +19,7 @@ A_RUN = """
         AND measured_tokens_per_second_per_gpu > 0 AND measured_memory_gib IS NULL
     ORDER BY run_id LIMIT 1
 """
-MEASURED, INTERPOLATED, EXTRAPOLATED = "measured", "interpolated", "extrapolated"
-NEEDS: tuple[tuple[dict[str, Any], str], ...] = (
-    ({}, MEASURED), ({"calibration": "without another"}, MEASURED),
-    ({"calibration": "its own"}, EXTRAPOLATED),
-    # A ratio in parameters, in either direction; lengths are rounded.
-    ({"params_total": 1.0999}, MEASURED), ({"params_total": 1 / 1.0999}, MEASURED),
-    ({"params_total": 1.1001}, INTERPOLATED), ({"params_total": 1 / 1.1001}, INTERPOLATED),
-    ({"params_total": 2.999}, INTERPOLATED), ({"params_total": 1 / 2.999}, INTERPOLATED),
-    ({"params_total": 3.001}, EXTRAPOLATED), ({"params_total": 1 / 3.001}, EXTRAPOLATED),
-    ({"seq_len": 2}, MEASURED), ({"seq_len": 0.5}, MEASURED), ({"seq_len": 2.02}, INTERPOLATED),
-    ({"seq_len": 8}, INTERPOLATED), ({"seq_len": 1 / 8}, INTERPOLATED), ({"seq_len": 8.02}, EXTRAPOLATED),
-    ({"method": "pretrain"}, MEASURED),  # every weight is trained, as in full fine-tuning
-    ({"method": "lora"}, EXTRAPOLATED), ({"gpu": "h200-sxm-141gb"}, INTERPOLATED),
-    ({"gpu": "h100-pcie-80gb"}, EXTRAPOLATED),  # another class
-    ({"gpu": "a100-sxm-80gb"}, EXTRAPOLATED),  # another generation
-    ({"gpu_count": 2}, INTERPOLATED), ({"gpu_count": 64}, INTERPOLATED), ({"stack": "another"}, INTERPOLATED),
-    ({"experts": 8}, EXTRAPOLATED),
-    # Cards without access to each other share their host: a few say little about many.
-    ({"peer_to_peer": False}, INTERPOLATED), ({"peer_to_peer": False, "gpu_count": 2}, INTERPOLATED),
-    ({"peer_to_peer": False, "gpu_count": 2.125}, EXTRAPOLATED),
-)  # fmt: skip
+NEEDS: list[tuple[dict[str, Any], str]] = cases("evidence_needs.yaml")["needs"]
 
 
 def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnection) -> None:
@@ -64,9 +44,9 @@ def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnect
         " = (r.gpu, r.gpu_count, r.method, r.calibration, r.stack, r.seq_len) ORDER BY r.job"
     )
     found = ask(scratch, query.replace("$1", "'speed'"), needs)
-    expected = [(evidence, run["run_id"] if evidence == MEASURED else None) for _, evidence in NEEDS]
+    expected = [(evidence, run["run_id"] if evidence == "measured" else None) for _, evidence in NEEDS]
     assert [(row["evidence"], row["evidence_run"]) for row in found] == expected
-    assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {EXTRAPOLATED}
+    assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {"extrapolated"}
     assert {row["class"] for row in found} == {"hopper and a100 sxm", "pcie"}
 
 
@@ -81,20 +61,6 @@ def need_of(run: Row, other: dict[str, Any]) -> Row:
     if need["calibration"] == "its own":
         need["calibration"] = f"without {run['family']}"
     return need
-
-
-def test_the_nearest_of_equals_is_the_first_by_name(scratch: duckdb.DuckDBPyConnection) -> None:
-    """Of runs as near, that with the least other number of GPUs and size is named, then the first by name."""
-    scratch.execute(f"CREATE OR REPLACE TEMP TABLE kept AS FROM main.measured_runs WHERE run_id = ({A_RUN})")
-    scratch.execute("DELETE FROM main.measured_runs")
-    scratch.execute(
-        "INSERT INTO main.measured_runs SELECT k.* REPLACE (r.name AS run_id, r.length AS seq_len)"
-        " FROM kept AS k, (VALUES ('c', 2048), ('b', 2048), ('d', 4096)) AS r (name, length)"
-    )
-    run = ask(scratch, "SELECT model, stack, seq_len FROM main.measured_runs LIMIT 1")[0]
-    job = run | {"gpu": "h100-sxm-80gb", "method": "full", "gpu_count": 8, "seq_len": 3000}
-    (found,) = answers(scratch, "speed_of", [job])
-    assert (found["evidence"], found["evidence_run"]) == (MEASURED, "b")
 
 
 def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnection) -> None:
@@ -169,22 +135,6 @@ def test_a_group_of_few_families_leans_on_the_group_around_it() -> None:
     assert found.runs == 10
     assert found.low == pytest.approx(share * 0.05 + (1 - share) * around.low)
     assert found.high == pytest.approx(share * 0.05 + (1 - share) * around.high)
-
-
-def test_groups_narrow_by_evidence_then_gpu_class_then_method() -> None:
-    groups = (
-        ("full", "consumer", "extrapolated"), ("full", "consumer", "measured"), ("full", "pcie", "measured"),
-        ("lora", "pcie", "measured"),
-    )  # fmt: skip
-    every = pl.concat(
-        _residuals(np.full(9, 0.4 - 0.1 * step), *group, family=f"{step} {i}")
-        for step, group in enumerate(groups)
-        for i in range(40)
-    )
-    found = [band(every, group) for group in groups]
-    middles = [(at.low + at.high) / 2 for at in found]
-    assert middles == sorted(middles, reverse=True)
-    assert middles[-1] == pytest.approx(0.1, abs=0.02)
 
 
 def test_without_any_run_a_band_is_wide_and_widening_stretches_it_about_its_middle() -> None:

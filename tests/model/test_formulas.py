@@ -73,16 +73,9 @@ def drawn_groups(rng: random.Random, run: Row) -> Row:
     if run["stack"] in ("te", "compile"):
         groups["sharding"] = rng.choice((None, run["sharding"]))
         sizes = [
-            (1, 1, 1),
-            (2, 1, 1),
-            (1, 2, 1),
-            (1, 1, 2),
-            (2, 2, 2),
-            (8, 1, 2),
-            (1, 8, 1),
-            (16, 1, 1),
+            (1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2), (2, 2, 2), (8, 1, 2), (1, 8, 1), (16, 1, 1),
             (2, 4, 1),
-        ]
+        ]  # fmt: skip
         tensor, pipeline, context = rng.choice([size for size in sizes if gpus % math.prod(size) == 0])
         groups |= {"pipeline_parallel": pipeline, "context_parallel": context}
         groups["tensor_parallel"] = rng.choice((None, 1)) if tensor == 1 else tensor
@@ -109,14 +102,10 @@ def traced_runs(tables: Tables) -> Iterator[Row]:
     for name, recipe in tables.recipes.items():
         is_qlora, is_full = recipe["method"] == "qlora", recipe["method"] == "full"
         for change in NEAR_MISSES:
-            run = {"calibration": "worked", **{column: recipe[column] for column in stated}}
-            run |= {
-                "model": rng.choice(MODELS[:11]),
-                "gpu": rng.choice(GPUS),
-                "seq_len": 512,
-                "micro_batch": 3,
-            }
-            run |= {"memory_metric": "alloc", "kbit_upcast": recipe["kbit_upcast"] if is_qlora else None}
+            run = {name: recipe[name] for name in stated}
+            run |= {"calibration": "worked", "memory_metric": "alloc", "seq_len": 512, "micro_batch": 3}
+            run |= {"model": rng.choice(MODELS[:11]), "gpu": rng.choice(GPUS)}
+            run["kbit_upcast"] = recipe["kbit_upcast"] if is_qlora else None
             run |= {} if recipe["adapts_mlp"] else {"lora_targets": None if is_full else "q_proj+v_proj"}
             run |= {"gpu_count": 2 if recipe["sharding"] == "ddp" or "parallel" in str(change) else 1}
             run |= {name: value for name, value in change.items() if is_qlora or name != "quantization"}

@@ -37,10 +37,6 @@ def home() -> Home:
     return paths.home()
 
 
-def names(home: Home) -> list[str]:
-    return [run.values["run_id"] for run in read_own_runs(home).runs]
-
-
 def test_runs_are_added_and_read_again(home: Home) -> None:
     assert read_own_runs(home) == OwnRuns()
     note = 'shared, with a "friend"\nand\x1b[2J'
@@ -66,7 +62,7 @@ def test_a_damaged_line_is_named_and_damages_no_other(home: Home) -> None:
         f"{home.own_runs}, line 6: skipped: it has 2 values for {len(COLUMNS)} columns",
     ]
     add_own_run(home, RUN | {"run_id": "e"})
-    assert names(home) == ["a", "c", "e"]
+    assert [run.values["run_id"] for run in read_own_runs(home).runs] == ["a", "c", "e"]
     assert len(read_own_runs(home).problems) == 2
 
 
@@ -81,7 +77,7 @@ def test_file_without_runs_is_skipped_and_moved_by_the_next_run(home: Home) -> N
         said = add_own_run(home, RUN)
         assert content in [file.read_bytes() for file in home.damaged.iterdir()]
         assert str(home.damaged) in said
-        assert names(home) == ["own-1"]
+        assert [run.values["run_id"] for run in read_own_runs(home).runs] == ["own-1"]
 
 
 def test_a_file_that_is_only_too_large_is_left_where_it_is(

@@ -118,12 +118,9 @@ def test_without_a_publication_nothing_is_computed_ahead_and_refresh_reports_it(
     assert "note: no plans were computed ahead: " in capsys.readouterr().out
 
 
-def test_a_disk_that_refuses_the_added_plans_is_an_incident(tmp_path: Path) -> None:
-    home = Home(tmp_path / "home")
-    with connect(tmp_path / "first.duckdb") as connection:
-        create(connection, "plan_grid")
-    assert keep(tmp_path / "first.duckdb", home, OwnCatalogue()) == []
+def test_a_disk_that_refuses_the_added_plans_is_an_incident(home: Home) -> None:
     before = kept_file(home, OwnCatalogue())
-    incidents = edit_kept(home, OwnCatalogue(), lambda _: None)  # there is no folder for what is published
+    home.published.parent.rmdir()
+    incidents = edit_kept(home, OwnCatalogue(), lambda _: None)
     assert [incident.remedy for incident in incidents] == ["nothing was added to it"]
     assert kept_file(home, OwnCatalogue()) == before
