@@ -1,30 +1,21 @@
 """`gpufare sources` and the published source_health are one definition: the newest attempt decides."""
 
-import json
-import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 from typing import Any
-
-import pytest
 
 from pipeline.capture.archive import ID_FORMAT
 from pipeline.catalog.source_config import configs, source_config
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.outcome import Outcome, SourceResult
 from pipeline.health.source_states import source_states, why_text
 from pipeline.home.paths import Home
-from pipeline.record.journal import Journal
-from pipeline.record.months import Month, file_of
 from pipeline.record.records import Records
 from pipeline.refresh.permissions import disable, enable, off_sources
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.lineage import Lineage
 from pipeline.warehouse.marts import fill
-from pipeline.warehouse.query import Result, ask
-from tests.conftest import gpufare
-from tests.scenario import AHEAD, BAD, GOOD, MENDED, SOURCES, Scenario
+from pipeline.warehouse.query import ask
+from tests.scenario import BAD, GOOD, MENDED, SOURCES, Scenario
 
 SHARED = "source, title, state, last_attempt_day, last_accepted_day, age_days, offers, offers_ranked"
 NOBODY: Mapping[str, str] = {}
@@ -76,9 +67,6 @@ def test_the_states_of_the_mended_day_say_why_and_until_when(scenario: Scenario)
         "tensordock": source_config("tensordock").disabled,
         "vast": off["vast"] + ranked(MENDED, MENDED + timedelta(days=2)),
     }
-    facts = [found["crusoe"][name] for name in ("terms", "terms_url", "evidence")]
-    crusoe = source_config("crusoe")
-    assert facts == ["forbidden", crusoe.terms.url, f"{crusoe.evidence.level} {crusoe.evidence.date}"]
 
 
 def test_the_command_and_the_published_table_agree(scenario: Scenario) -> None:
@@ -136,91 +124,28 @@ def test_without_an_attempt_the_published_state_follows_the_terms() -> None:
     assert rows == [("crusoe", "needs_permission", "terms_forbid"), ("nebius", "not_asked", None)]
 
 
-def test_the_published_table_has_the_terms_and_the_coverage_of_every_source(scenario: Scenario) -> None:
-    facts = "terms_automated, terms_url, terms_read_on, terms_note"
-    coverage = "coverage_share, coverage_regions, coverage_with_key"
-    rows = scenario.rows(GOOD, f"SELECT source, {facts}, {coverage} FROM main.sources ORDER BY source")
-    expected = []
-    for name, config in sorted(configs().items()):
-        terms, share = config.terms, config.coverage
-        told = (name, terms.automated, terms.url, terms.read_on, terms.note or None)
-        expected.append((*told, share.share, share.regions, share.with_key))
-    assert rows == expected
-
-
-def test_damaged_files_are_named_and_earlier_ones_decide(
-    copy_of: Callable[..., Home], caplog: pytest.LogCaptureFixture
-) -> None:
-    """And of a future day nothing does."""
-    home, next_month = copy_of(GOOD), GOOD + timedelta(days=10)
-    records, (accepted,) = Records(home), Records(home).outcomes("lambda", GOOD)
-    records.write_accepted(next_month, "lambda", records.offers("lambda", GOOD))
-    records.write_accepted(AHEAD, "lambda", records.offers("lambda", GOOD))
-    newest = file_of(home, Month.of("offers", "lambda", next_month))
-    newest.write_bytes(newest.read_bytes()[:100])
-    content = json.dumps(accepted).replace(str(GOOD), str(next_month))
-    Journal(home).write("outcome", "lambda", next_month, accepted["attempt"], content)
-    with caplog.at_level(logging.WARNING):
-        row = states(home, next_month)["lambda"]
-    assert (row["state"], row["last_attempt_day"], row["last_accepted_day"]) == ("stale", next_month, GOOD)
-    assert row["why"] == (
-        f"the prices accepted on {next_month} are no longer in the record; its prices of {GOOD} are older "
-        f"than 7 days: rankings after {GOOD + timedelta(days=7)} omit them"
-    )
-    assert f"{newest} cannot be read and is skipped: " in caplog.text
-
-
 FAILING = {
     **{"state": "failing", "why": "http_403: no", "kind": "prices", "last_attempt_day": BAD},
     **{"last_attempt_accepted": False, "last_accepted_day": GOOD, "failing_since": BAD, "failed_attempts": 1},
     **{"stale_after_days": 7, "ranked_until": MENDED, "offers_ranked": 1},
 }
-STAY = f"its prices of {GOOD} stay in the rankings until {MENDED}"
-OLD = f"http_403: no (since {BAD}); its prices of {GOOD} are older than 7 days"
 
-EXPLAINED: list[tuple[dict[str, Any], str | None]] = [
-    ({}, f"http_403: no (since {BAD}); {STAY}"),
-    ({"failed_attempts": 2}, f"http_403: no (since {BAD}, 2 attempts); {STAY}"),
+EXPLAINED: list[tuple[dict[str, Any], str]] = [
+    ({"why": "accepted_prices_missing", "failing_since": None},
+     f"the prices accepted on {BAD} are no longer in the record; its prices of {GOOD} stay in the rankings "
+     f"until {MENDED}"),
     ({"kind": "exchange_rates"}, f"http_403: no (since {BAD}); its last rates are of {GOOD}"),
     ({"offers_ranked": 0}, f"http_403: no (since {BAD}); none of its prices of {GOOD} is ranked"),
-    ({"last_accepted_day": None}, f"http_403: no (since {BAD})"),
-    ({"state": "stale", "offers_ranked": 0}, f"{OLD}: rankings after {MENDED} omit them"),
-    ({"state": "stale"}, f"{OLD} and still ranked, because nothing newer is published"),
-    ({"state": "aging", "failing_since": None}, f"not asked since {BAD}; {STAY}"),
+    ({"state": "stale", "offers_ranked": 0},
+     f"http_403: no (since {BAD}); its prices of {GOOD} are older than 7 days: rankings after {MENDED} omit "
+     "them"),
     ({"last_attempt_accepted": True, "last_accepted_day": BAD, "failing_since": None, "state": "stale"},
      f"not asked since {BAD}; its prices of {BAD} are older than 7 days and still ranked, because nothing "
      "newer is published"),
-    ({"why": "accepted_prices_missing", "failing_since": None},
-     f"the prices accepted on {BAD} are no longer in the record; {STAY}"),
     ({"state": "current"}, "incomplete: http_403: no"),
-    ({"state": "current", "why": None}, None),
-    ({"state": "disabled", "why": "its terms forbid it"}, "its terms forbid it"),
-    ({"state": "needs_key", "why": "A_KEY"}, "needs a key in A_KEY"),
-    ({"state": "not_asked", "why": None}, "not asked yet"),
-    ({"state": "needs_permission", "why": "off", "failing_since": None}, f"off; {STAY}"),
 ]  # fmt: skip
 
 
 def test_states_are_explained() -> None:
     wrong = [(row, why_text(FAILING | row)) for row, words in EXPLAINED if why_text(FAILING | row) != words]
     assert wrong == []
-
-
-def test_a_person_sees_a_table_and_then_why_before_anything_is_published(
-    copy_of: Callable[..., Home],
-) -> None:
-    home = copy_of(MENDED)
-    home.published.unlink()
-    answer = gpufare("sources", home=home)
-    assert (answer.returncode, answer.stderr[:30]) == (0, "note: nothing is published at ")
-    assert "primeintellect: needs a key in PRIME_API_KEY" in answer.stdout.splitlines()
-
-
-def test_a_home_that_is_a_file_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("a file")
-    with pytest.raises(GpufareError) as refused:
-        source_states(Home(tmp_path / "home"), GOOD)
-    assert str(refused.value) == (
-        f"{tmp_path / 'home'} is a file: set GPUFARE_HOME to the folder with gpufare's data"
-    )
-    assert isinstance(source_states(Home(tmp_path / "none"), GOOD), Result)

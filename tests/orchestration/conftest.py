@@ -94,7 +94,7 @@ class Dagster:
         ran = dg.materialize(assets, instance=self.instance, raise_on_error=False, **options)
         return Run(ran, self.instance)
 
-    def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY, only: str = "") -> Run:
+    def sources(self, names: str, home: Home, pages: str = "", day: date = TODAY) -> Run:
         """One run of sources, whose names have spaces between."""
         import dagster as dg
 
@@ -102,13 +102,12 @@ class Dagster:
         from pipeline.orchestration.keys import offers_key, raw_key
         from pipeline.orchestration.source_assets import source_assets
 
-        key = {"raw": raw_key, "offers": offers_key}
         days = dg.DailyPartitionsDefinition(start_date="2026-08-01", timezone="UTC", end_offset=2)
         return self.run(
             [source_assets([source_config(name) for name in names.split()], days)],
             home,
             pages,
-            selection=[key[kind](name) for name in names.split() for kind in ([only] if only else key)],
+            selection=[key(name) for name in names.split() for key in (raw_key, offers_key)],
             partition_key=day.isoformat(),
         )
 

@@ -2,13 +2,12 @@
 
 import shutil
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
-from rich.filesize import decimal as size_text
 
 from pipeline.capture.archive import Archive
 from pipeline.catalog.source_config import configs, source_config
@@ -31,7 +30,6 @@ from tests.scenario import BAD, GOOD
 if TYPE_CHECKING:
     import dagster as dg
 
-NEVER_CAPTURED = date(2026, 8, 5)
 MORNING_OF_TODAY = datetime(TODAY.year, TODAY.month, TODAY.day, 6, tzinfo=UTC)
 NOTHING_LISTENS = "http://127.0.0.1:9"
 PAGES_VARIABLE = "GPUFARE_PAGES"
@@ -61,18 +59,15 @@ def test_the_assets_are_two_of_every_source_and_every_table_in_order(defs: "dg.D
     assert graph.get(paths["offers", "runpod"]).parent_keys == {paths["raw", "runpod"]}
     assert {("offers", "runpod"), ("raw", "runpod")} <= before("published", "offers")
     assert ("exchange_rates", "ecb") in before("published", "exchange_rates")
-    ranking = {("published", "plans"), ("published", "offers_latest"), ("raw", "runpod")}
-    assert ranking <= before("published", "cheapest_gpu_per_workload")
     assert ("raw", "runpod") in before("morning")
     assert ("model", "plans_ahead") not in before("report"), "the report waits for no plan"
 
 
-def test_each_asset_has_its_version_its_freshness_and_its_columns(defs: "dg.Definitions") -> None:
+def test_each_asset_has_its_version_and_its_freshness(defs: "dg.Definitions") -> None:
     specs = {tuple(spec.key.path): spec for spec in defs.resolve_all_asset_specs()}
     daily = [path for path in specs if path[0] in ("raw", "offers", "exchange_rates", "published")]
     assert [path for path in daily if not specs[path].code_version] == []
     assert specs["raw", "aws"].code_version != specs["raw", "gcp"].code_version
-    assert (specs["raw", "aws"].tags["source"], specs["raw", "aws"].group_name) == ("aws", "raw")
     policies = {path: policy for path in daily if (policy := specs[path].freshness_policy) is not None}
     hours = {
         path: tuple(window.to_timedelta() / timedelta(hours=1) for window in (of.fail_window, of.warn_window))
@@ -81,23 +76,6 @@ def test_each_asset_has_its_version_its_freshness_and_its_columns(defs: "dg.Defi
     last = {name: ("exchange_rates" if name == "ecb" else "offers", name) for name in ENABLED}
     expected = {path: (configs()[name].stale_after_days * 24, 30) for name, path in last.items()}
     assert hours == expected | {path: (49, 25) for path in daily if path[0] == "published"}
-    schema = specs["published", "price_changes"].metadata["dagster/column_schema"]
-    (column,) = [column for column in schema.columns if column.name == "change_share"]
-    assert (column.type, column.constraints.nullable) == ("DOUBLE", False)
-    assert "-0.1 means ten percent cheaper" in column.description
-
-
-def test_each_file_of_checks_is_a_check_with_its_sentence(defs: "dg.Definitions") -> None:
-    graph = defs.resolve_asset_graph()
-    found = {key.name: (key.asset_key.path, graph.get_check_spec(key)) for key in graph.asset_check_keys}
-    consequence = {"fail": "Such rows stop the publishing.", "warn": "Such rows are a warning."}
-    for check in checks():
-        path, spec = found[check.name]
-        assert spec.description == f"Looks for: {check.sentence}. {consequence[check.level]}"
-        assert path[0] == "published"
-    assert found["ranks_count_up"][0] == ["published", "cheapest_gpu_per_workload"]
-    assert found["prices_do_not_jump"][0] == ["published", "price_changes"]
-    assert found["model_errors_do_not_grow"][0] == ["published", "model_accuracy_summary"]
 
 
 # The schedules.
@@ -205,15 +183,10 @@ def test_a_source_that_fails_is_shown_and_asked_once_more_alone(
     broken, well = run.checked["lambda"], run.checked["runpod"]
     assert (broken.passed, broken.severity.value, well.passed) == (False, "ERROR", True)
     assert broken.description == unread.replace("://", ":∕∕")
-    told = {name: value.value for name, value in broken.metadata.items()}
-    folder = Path(str(told.pop("capture")))
-    assert told == {"last good day": "never", "page": "https://lambda.ai/pricing"}
-    assert (folder.parent, (folder / "index.json").exists()) == (home.archive / "lambda" / f"{TODAY}", True)
+    assert broken.metadata["last good day"].value == "never"
     assert well.metadata["last good day"].value == str(TODAY)
     assert run.made == {("raw", "lambda"), ("raw", "runpod"), ("offers", "runpod")}
     assert run.metadata("offers", "runpod")["dagster/partition_row_count"] == 47
-    raw = run.metadata("raw", "runpod")
-    assert [raw[name] for name in ("status", "requests", "retries", "error")] == ["captured", 1, 0, ""]
 
     assert asked(tick("capture_again")) == {"lambda"}
     shutil.copytree(PAGES / "lambda", pages / "lambda", dirs_exist_ok=True)
@@ -237,16 +210,13 @@ def test_tables_the_report_and_the_digest_are_made_whatever_failed(
     assert published.checked.keys() == {check.name for check in checks()}
     labels = published.checked["labels_are_understood"]
     assert (labels.passed, labels.severity.value) == (False, "WARN")
-    assert labels.metadata["first rows"].value[0]["source"] == "cudo"
-    assert published.checked["ranks_count_up"].description == "found nothing"
     with reader(home.published) as connection:
         assert ask(connection, "SELECT as_of_day FROM main.publication").rows == [(TODAY,)]
     digest = dagster.run([morning_digest], home).metadata("morning")
     assert "linode stale: 13 of 13 prices are not between 0.2 and 12 USD" in digest["Broke"]
     assert digest["Digest"] == "no webhook is set in GPUFARE_WEBHOOK_URL"
-    written = dagster.run([report], home).metadata("report")
-    page = home.report / "index.html"
-    assert written == {"page": page.as_uri(), "size": size_text(page.stat().st_size)}
+    assert dagster.run([report], home).success
+    assert (home.report / "index.html").exists()
 
 
 def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
@@ -263,7 +233,6 @@ def test_a_check_that_stops_the_publishing_is_shown_with_all_others(
     assert run.checked.keys() == {check.name for check in checks()}
     failed = run.checked["price_per_gpu_is_the_whole_price_shared"]
     assert (failed.passed, failed.severity.value) == (False, "ERROR")
-    assert failed.asset_key.path == ["published", "offers"]
     assert failed.metadata["first rows"].value[0]["source"] == "runpod"
     run.notice_failure(home)
     (incident,) = kept_incidents(home)
@@ -291,24 +260,6 @@ def test_an_error_in_one_source_s_reading_stops_no_other(
     why = {row["source"]: row["why"] for row in source_states(home, TODAY).dicts()}
     assert "a mistake of ours" in why["modal"]
     assert [incident.source for incident in kept_incidents(home)] == ["modal"]
-
-
-def test_a_source_that_cannot_even_be_archived_has_one_outcome(home: Home, dagster: Dagster) -> None:
-    """And no second one by the sensor of failed runs."""
-
-    def last_error() -> str:
-        return str(Records(home).outcomes("modal", TODAY)[-1]["error"])
-
-    address = dagster.sources("modal", home, "not an address")
-    assert "not an address" in address.failures[0]
-    assert "not an address" in last_error()
-    address.notice_failure(home)
-    assert (len(Records(home).outcomes("modal", TODAY)), kept_incidents(home)) == (1, [])
-    shutil.rmtree(home.archive / "modal")
-    (home.archive / "modal").write_text("a file where the source's folder belongs")
-    blocked = dagster.sources("modal", home, NOTHING_LISTENS)
-    assert blocked.checked["modal"].metadata["capture"].value == "nothing was archived"
-    assert "archive/modal" in last_error()
 
 
 def test_killed_and_canceled_runs_leave_an_outcome_and_an_incident(
@@ -361,9 +312,6 @@ def test_on_a_past_day_captured_sources_are_read_again_and_others_skipped(
     title, day = source_config("modal").title, GOOD
     why = f"{title} was not captured on {day}: a live page shows today's prices only"
     assert run.skipped() == {("raw", "modal"): why, ("offers", "modal"): why}
-    only = dagster.sources("runpod", home, day=NEVER_CAPTURED, only="offers")
-    assert (only.success, only.made, list(only.skipped())) == (True, set(), [("offers", "runpod")])
-    assert NEVER_CAPTURED not in Records(home).outcome_days()
 
 
 def test_a_future_day_and_the_demos_home_fail_plainly_without_an_outcome(
@@ -377,7 +325,7 @@ def test_a_future_day_and_the_demos_home_fail_plainly_without_an_outcome(
     shutil.rmtree(home.root)
     home.root.mkdir()
     home.demo.write_text("{}")
-    refused = dagster.sources("runpod", home, only="raw")
+    refused = dagster.sources("runpod", home)
     assert "Unset GPUFARE_HOME" in refused.failures[0]
     assert list(home.root.iterdir()) == [home.demo]
 
@@ -396,40 +344,22 @@ def test_the_asset_of_a_source_that_is_off_is_not_red(
     assert (outcome["status"], outcome["requests"]) == ("needs_permission", 0)
 
 
-def test_the_days_begin_at_the_first_archived_one(home: Home) -> None:
-    from pipeline.orchestration.source_assets import daily_partitions, first_day
-
-    assert first_day(home, TODAY) == TODAY
-    for source, day in (("aws", "2026-08-24"), ("runpod", "2026-08-23"), ("gcp", "2962-08-22")):
-        (home.archive / source / day).mkdir(parents=True)
-    (home.archive / "runpod" / "notes").mkdir()
-    assert first_day(home, TODAY) == date(2026, 8, 23)
-    keys = daily_partitions(home).get_partition_keys()
-    assert (keys[0], keys[-1]) == ("2026-08-23", TODAY.isoformat())
-    shutil.rmtree(home.archive)
-    home.archive.write_text("not a folder")
-    assert first_day(home, TODAY) == TODAY
-
-
 # Sample pages.
 
 
 def test_a_schedules_run_takes_sample_pages_from_a_replay_server(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, dagster: Dagster, defs: "dg.Definitions"
 ) -> None:
-    """With the variable, and with the address in the run's configuration."""
     from pipeline.orchestration.keys import offers_key, raw_key
 
     job = defs.resolve_job_def("capture")
     options: dict[str, Any] = {"asset_selection": [raw_key("modal"), offers_key("modal")]}
     options |= {"instance": dagster.instance, "partition_key": TODAY.isoformat()}
     with PagesServer(PAGES) as server:
-        configured = {"resources": {"home": {"config": {"pages": server.base_url}}}}
-        assert job.execute_in_process(run_config=configured, **options).success
         monkeypatch.setenv(PAGES_VARIABLE, server.base_url)
         assert job.execute_in_process(**options).success
         captures = Archive(tmp_path / "home" / "archive").captures("modal", TODAY)
-        assert [capture.replayed_from for capture in captures] == [server.base_url] * 2
+        assert [capture.replayed_from for capture in captures] == [server.base_url]
 
 
 def test_sample_pages_are_not_filed_among_live_prices(home: Home, dagster: Dagster) -> None:

@@ -1,9 +1,8 @@
 """Several attempts at a source on one day: each keeps its outcome, and the best gives the day's offers."""
 
 import json
-import re
 import shutil
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,8 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.capture.replay import capture_pages
 from pipeline.catalog.source_config import source_config
-from pipeline.contracts.listing import SourceChangedError
 from pipeline.contracts.outcome import Outcome, SourceResult, attempt_preference
 from pipeline.contracts.request import Entry
-from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.record.months import Month, file_of
@@ -25,7 +22,7 @@ from pipeline.sources import linode
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
 from tests.homes import PAGES
-from tests.sources.helpers import answer, page, read
+from tests.sources.helpers import answer, page
 from tests.warehouse.full_load import load_record
 
 DAY = date(2026, 8, 22)
@@ -89,18 +86,6 @@ def test_the_best_accepted_attempt_of_a_day_stands_and_the_archive_gives_the_sam
         shutil.copytree(home.archive, again.archive)
         record_day(VAST, DAY, Archive(again.archive).captures("vast", DAY), again)
         assert record(again) == live, attempts
-
-
-def test_superseded_attempt_names_the_one_that_stands(home: Home, tmp_path: Path) -> None:
-    """Earlier captures of the day are not read again: the lost bodies of the first go unnoticed."""
-    morning = attempt(home, tmp_path, ALL)
-    for body in (home.archive / "vast" / str(DAY) / morning.attempt).glob("*.gz"):
-        body.unlink()
-    noon = attempt(home, tmp_path, FEWER)
-    assert (morning.warnings, noon.accepted, kept_incidents(home)) == ((), True, [])
-    assert noon.warnings == (f"the day keeps what its attempt {morning.attempt} gave",)
-    assert noon.rows < morning.rows == len(record(home)["offers"])
-    assert standing(home) == [(morning.attempt, morning.rows)]
 
 
 def test_a_capture_that_was_never_read_is_read_with_the_next(home: Home, tmp_path: Path) -> None:
@@ -167,69 +152,18 @@ def test_warnings_are_bounded_in_number_and_length() -> None:
     assert bounded_warnings(["x"] * 20) == ("x",) * 20
 
 
-AWS = source_config("aws")
-"""Some of its requests are optional: a capture without their answers is whole."""
-ENTRIES = json.loads((PAGES / "aws" / "index.json").read_text(encoding="utf-8"))
-
-
-def attempt_at_aws(home: Home, folder: Path, lacking: set[str], day: date = DAY) -> Outcome:
-    refused = {"status": 403, "file": None, "optional": True}
-    shutil.copytree(PAGES / "aws", folder / "aws", dirs_exist_ok=True)
-    found = [entry | (refused if entry["url"] in lacking else {}) for entry in ENTRIES]
-    (folder / "aws" / "index.json").write_text(json.dumps(found))
-    capture = capture_pages(folder, AWS, day=day, archive=Archive(home.archive))
-    return record_day(AWS, day, [capture], home)
-
-
-def test_a_halved_list_with_missing_answers_is_accepted_in_the_end(home: Home, tmp_path: Path) -> None:
-    """They may never come again."""
-    full, missing = attempt_at_aws(home, tmp_path, set()), {entry["url"] for entry in ENTRIES[1:]}
-    days = [DAY + timedelta(days=THRESHOLDS.held_days - 1), DAY + timedelta(days=THRESHOLDS.held_days)]
-    early, late = (attempt_at_aws(home, tmp_path, missing, day) for day in days)
-    shrunk = f"{late.rows} offers, while the last accepted reading had {full.rows}"
-    assert (early.accepted, early.reason, late.accepted, late.status) == (False, shrunk, True, "captured")
-    assert late.warnings[0] == f"{shrunk}, on {DAY}: not all requests are answered"
-
-
-def test_an_attempt_that_lacks_optional_answers_does_not_replace_one_that_has_them(
-    home: Home, tmp_path: Path
-) -> None:
-    spot = next(facts.url for facts in AWS.requests if facts.optional)
-    morning, noon = (attempt_at_aws(home, tmp_path, lacking) for lacking in (set[str](), {spot}))
-    assert (morning.status, noon.status, noon.accepted) == ("captured", "captured", True)
-    assert noon.rows < morning.rows == len(Records(home).offers("aws", DAY))
-    assert standing(home) == [(morning.attempt, morning.rows)]
-
-
 # ------------------------------------------------------------------ answers that are not understood
 
 
-def recorded(source: str, home: Home, body: str) -> Outcome:
-    """The outcome of a day on which the source gave this answer, archived and read into the record."""
-    writer, given = Archive(home.archive).start(source, DAY), answer(body)
-    writer.add(Entry(url=given.url, observed_at=given.observed_at, outcome="ok"), given.body)
-    return record_day(source_config(source), DAY, [writer.finish()], home)
-
-
-def test_a_column_that_is_gone_moves_no_price_into_another() -> None:
-    text = page("together", "pricing.html")
-    for term in ("Pay as you go", "7-30 days", "31-90 days", "91-180 days"):
-        without = re.sub(rf"<th(?:(?!</th>).)*{term}(?:(?!</th>).)*</th>", "", text)
-        assert without != text
-        with pytest.raises(SourceChangedError, match="expected one column"):
-            read("together", answer(without))
-
-
-def test_a_reader_that_breaks_fails_only_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_breaks_fails_only_its_source(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: object) -> None:
         raise AttributeError("no \x1b[31m here")
 
-    types = page("linode", "types.json")
-    with monkeypatch.context() as patch:
-        patch.setattr(linode, "read", breaks)
-        outcome = recorded("linode", Home(tmp_path), types)
+    monkeypatch.setattr(linode, "read", breaks)
+    writer, given = Archive(home.archive).start("linode", DAY), answer(page("linode", "types.json"))
+    writer.add(Entry(url=given.url, observed_at=given.observed_at, outcome="ok"), given.body)
+    outcome = record_day(source_config("linode"), DAY, [writer.finish()], home)
     assert outcome.error == (
         "the linode reader does not understand the answer (AttributeError: no \ufffd[31m here)"
     )
     assert (outcome.reason, outcome.result) == ("the answer could not be read", "changed")
-    assert recorded("linode", Home(tmp_path), types).accepted

@@ -18,7 +18,6 @@ from pipeline.record.records import Records
 from pipeline.refresh import import_file as importing
 from pipeline.refresh.import_file import ImportReport, import_file
 from pipeline.refresh.ingest import read_again
-from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
 from tests.scenario import MENDED, Scenario
 
@@ -107,8 +106,6 @@ def test_imports_can_be_removed(home: Home) -> None:
     records = Records(home)
     assert (records.accepted_days("imported"), records.outcome_days("imported")) == ([], [])
     assert Archive(home.archive).days("imported") == []
-    assert gpufare("import", "--remove-all", home=home).returncode == 0, "there are none"
-    assert "give a FILE, or --remove-all" in gpufare("import", home=home).stderr
 
 
 def test_rows_without_a_day_that_can_be_read_are_skipped_with_their_line(home: Home) -> None:
@@ -152,16 +149,11 @@ def test_command_reports_skipped_rows(home: Home) -> None:
     answer = gpufare("import", str(file), home=home)
     assert "facts.csv: 4 days, 4 with new prices; 3 prices of these days are on record" in answer.stdout
     assert "line 5 of file:///facts.csv: its price: 'two' is not a number" in " ".join(answer.stderr.split())
-    file.write_text(HEADING + line("two", date(2024, 1, 1)))
-    nothing = gpufare("import", str(file), home=home)
-    assert nothing.returncode == 1
-    assert "2024-01-01: refused: no offers were read" in nothing.stderr
 
 
 def test_the_query_of_the_page_answers(scenario: Scenario) -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "import.md").read_text(encoding="utf-8")
     (query,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
-    with reader(scenario.home(MENDED).published) as connection:
-        imported, *captured = ask(connection, query).rows
+    imported, *captured = scenario.rows(MENDED, query)
     assert imported == (DAY, "imported", "AWS", None, Decimal("6.88000000"))
     assert len(captured) > 10

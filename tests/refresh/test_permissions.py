@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,11 @@ from pipeline.capture.http.response import Response
 from pipeline.capture.permissions import Choices, read_choices, why_off
 from pipeline.catalog.source_config import SourceConfig, configs, source_config
 from pipeline.contracts.capture import Capture
-from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
 from pipeline.contracts.outcome import SourceResult
 from pipeline.health.digest import digest_of
-from pipeline.health.doctor.live import examine_live
 from pipeline.home.paths import HOME_VARIABLE, Home
-from pipeline.record.records import Records
-from pipeline.refresh.inputs import ARCHIVE, captures_of
-from pipeline.refresh.permissions import disable, enable, is_asked, off_lines, off_sources
+from pipeline.refresh.permissions import enable, is_asked, off_lines, off_sources
 from pipeline.refresh.refresh import refresh
 from pipeline.sources import source_module
 from tests.capture.conftest import capture_one, module, source
@@ -151,25 +147,6 @@ def test_while_the_file_is_damaged_nothing_is_asked(home: Home, host: Site) -> N
     assert visit(home, source()).status == "captured"
 
 
-def test_while_the_file_cannot_be_read_nothing_is_asked(home: Home, proxy: ConnectProxy) -> None:
-    home.permissions.mkdir()
-    assert "it cannot be read (Is a directory)" in off_lines([], home, {})[0]
-    environment = {"GPUFARE_PROXY": proxy.url}
-    assert refresh(home, sources=["linode"], environment=environment).asked == []
-    live = examine_live(home, names=["linode"], now=datetime.now(UTC), environment=environment)
-    assert (live.asked, proxy.asked) == ([], [])
-
-
-def test_saved_pages_the_archive_and_a_replay_need_no_permission(home: Home) -> None:
-    """Whatever the user chose, and even while nobody knows it."""
-    home.permissions.write_text("{")
-    crusoe, archive, day = [source_config("crusoe")], Archive(home.archive), date(2026, 10, 10)
-    with PagesServer(PAGES) as server:
-        for pages in (str(PAGES), ARCHIVE, server.base_url):
-            (capture, *_) = captures_of(crusoe, day, pages, archive, {}, named=True)["crusoe"]
-            assert capture.status == "captured", pages
-
-
 def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
     vast, terms = source_config("vast"), source_config("vast").terms
     assert enable(["vast"], home, TODAY, {}) == [
@@ -180,34 +157,11 @@ def test_enable_shows_the_terms_and_disable_undoes_it(home: Home) -> None:
         f"  {terms.note}",
     ]
     assert why_off(vast, read_choices(home), {}) is None
-    assert set(home.root.iterdir()) <= set(home.places()), "gpufare doctor calls others stray"
-    said = gpufare("sources", "disable", "vast", "linode", "vast")
-    assert [line.split(":")[0] for line in said.stdout.splitlines()[:2]] == ["vast", "linode"]
+    assert gpufare("sources", "disable", "vast", "linode", "vast").returncode == 0
     off = why_off(vast, read_choices(home), {"VAST_API_KEY": "abcdefgh"})
     assert off == f"you disabled it on {TODAY}: gpufare sources enable vast"
     enable(["linode"], home, TODAY, {})
     assert set(read_choices(home).by_source) == {"vast"}, "what needs no permission is given none"
-    prime = enable(["primeintellect"], home, TODAY, {})
-    assert prime[-1] == "  it still needs a key: set PRIME_API_KEY"
-    assert prime[:-1] == enable(["primeintellect"], home, TODAY, {"PRIME_API_KEY": "abcdefgh"})
-
-
-def test_nothing_is_changed_when_one_name_is_wrong(home: Home) -> None:
-    for command in ("enable", "disable"):
-        answer = gpufare("sources", command, "vast", "vats")
-        assert answer.stderr == "Error: there is no source 'vats'; did you mean vast?\n"
-    with pytest.raises(GpufareError, match=r"^tensordock cannot be enabled: its list of locations is empty"):
-        enable(["vast", "tensordock"], home, TODAY, {})
-    assert not home.permissions.exists()
-
-
-def test_only_of_a_source_with_recent_prices_do_prices_stay(home: Home) -> None:
-    Records(home).write_accepted(TODAY, "linode", [])
-    days = source_config("linode").stale_after_days
-    stay = f"; its last prices stay ranked for {days} days at most"
-    for name, later, said in (("vast", 0, ""), ("linode", days, stay), ("linode", days + 1, "")):
-        told = f"{name}: disabled, even if a key is set{said}. To undo it: gpufare sources enable {name}"
-        assert disable([name], home, TODAY + timedelta(days=later)) == [told]
 
 
 def test_a_refresh_names_the_sources_that_are_off_and_how_to_turn_them_on(home: Home) -> None:

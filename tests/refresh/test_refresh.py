@@ -20,7 +20,6 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.refresh import demo
 from pipeline.refresh.inputs import ARCHIVE
-from pipeline.refresh.permissions import disable, enable
 from pipeline.refresh.refresh import refresh
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import gpufare
@@ -43,14 +42,6 @@ def test_each_refresh_reports_every_source_and_what_it_published(scenario: Scena
     assert [scenario.report(day).failure() for day in told] == [None, None, None]
 
 
-def test_what_was_published_is_as_of_the_day_and_the_moment_of_its_refresh(scenario: Scenario) -> None:
-    columns = "as_of_day, as_of_time, sources_ranked, offers_latest"
-    for day, offers in ((GOOD, 243), (BAD, 252), (MENDED, 261)):
-        (row,) = scenario.rows(day, f"SELECT {columns} FROM main.publication")
-        assert row == (day, datetime(day.year, day.month, day.day, 12, tzinfo=UTC), 10, offers)
-        assert scenario.report(day).newest_price_day == day
-
-
 def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
     """Among them is each class of result but that of a source without permission: a replay needs none."""
     counts = "requests, failed_requests, retries, rows, rejects, matched, ambiguous, unknown, regions"
@@ -70,22 +61,11 @@ def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
         ("together", "failed", "unreachable", "incomplete_body", False, False, 1, 1, 2, *6 * (0,)),
         ("vast", "partial", "partial", "http_404", True, True, 5, 1, 0, 21, 1, 21, 0, 0, 13),
     ]
-    facts = "bytes, sha256, observed_at, duration_seconds > 0, replayed, warnings, reason, error"
-    query = f"SELECT source, {facts} FROM main.capture_outcomes WHERE day = '{BAD}'"
-    rows = {source: facts for source, *facts in scenario.rows(BAD, query)}
+    facts = "observed_at, duration_seconds > 0, replayed, warnings"
+    of_scaleway = f"FROM main.capture_outcomes WHERE day = '{BAD}' AND source = 'scaleway'"
     observed = datetime(BAD.year, BAD.month, BAD.day, 6, tzinfo=UTC)
-    assert rows["scaleway"][2:6] == [observed, True, True, "new field 'cpus', which is not read"]
-    assert rows["lambda"][5:] == [
-        None,
-        "the answer could not be read",
-        "https://lambda.ai/pricing: no pricing row (tr with data-plan) on the page",
-    ]
-    assert rows["together"][:3] == [0, None, None]
-    # The archive holds the bytes of a hostile page as they came, so that a later reader can be stricter.
-    (index,) = (scenario.home(BAD).archive / "cudo" / f"{BAD}").glob("*/index.json")
-    (entry,) = json.loads(index.read_text(encoding="utf-8"))["answers"]
-    assert [entry["bytes"], entry["sha256"]] == rows["cudo"][:2]
-    assert entry["bytes"] == (scenario.pages(BAD) / "cudo" / "machine_types.json").stat().st_size
+    warned = (observed, True, True, "new field 'cpus', which is not read")
+    assert scenario.rows(BAD, f"SELECT {facts} {of_scaleway}") == [warned]
 
 
 def test_a_refused_source_keeps_its_last_good_prices_with_their_age(scenario: Scenario) -> None:
@@ -221,35 +201,18 @@ def test_nine_days_later_no_host_answers_and_no_price_is_recent_enough(copy_of: 
     """The rankings are empty then, people are told so, and whoever has the old file open keeps it."""
     home, late = copy_of(BAD), BAD + timedelta(days=9)
     with reader(home.published) as opened, refusing() as url:
-        assert ask(opened, PUBLISHED).rows == [(BAD, True)]
         sources = ("--source", "lambda", "--source", "vast")
         done = gpufare("refresh", "--day", f"{late}", "--pages", url, *sources, home=home)
         assert ask(opened, PUBLISHED).rows == [(BAD, True)]
     nothing = f"no source answered (2 asked); the newest prices are of {BAD}"
     assert (done.returncode, done.stderr) == (1, f"Error: {nothing}\n")  # progress is for terminals only
-    told = done.stdout.splitlines()
-    assert told[0] == "the host was not reached or did not answer: 2 of 2 sources"
-    assert [line.split()[0] for line in told[1:3]] == ["lambda", "vast"]
-    assert told[-2:] == [
-        f"published as of {late}: 252 offers",
-        "no price is recent enough to be ranked: the rankings are empty",
-    ]
+    none = "no price is recent enough to be ranked: the rankings are empty"
+    assert done.stdout.splitlines()[-2:] == [f"published as of {late}: 252 offers", none]
     with reader(home.published) as connection:
         ask(connection, f"SET VARIABLE today = DATE '{late}'")
         assert ask(connection, PUBLISHED).rows == [(late, False)]
         kept = "SELECT DISTINCT day FROM main.ranking_history ORDER BY day"
         assert ask(connection, kept).rows == [(GOOD,), (BAD,)]
-        columns = "source, state, age_days, failing_since, failed_attempts, ranked_until"
-        where = "source IN ('lambda', 'salad', 'vast') ORDER BY source"
-        assert ask(connection, f"SELECT {columns} FROM main.source_health WHERE {where}").rows == [
-            ("lambda", "stale", 10, BAD, 2, GOOD + timedelta(days=7)),
-            ("salad", "stale", 10, None, 0, GOOD + timedelta(days=7)),
-            ("vast", "stale", 9, late, 1, BAD + timedelta(days=2)),
-        ]
-    asked = gpufare(*JOB, home=home)
-    assert asked.returncode == 1
-    none = f"as of {late}, no price is ranked; the newest is from {BAD}: see `gpufare sources`"
-    assert none in asked.stderr
 
 
 def test_a_home_that_cannot_be_written_is_refused_before_any_request(tmp_path: Path) -> None:
@@ -270,17 +233,11 @@ def test_a_live_refresh_refuses_the_demos_home_and_the_demo_runs_on_it_again(tmp
     for _ in range(2):  # prices of no GPU: nothing is published
         with pytest.raises(GpufareError, match=r"^nothing was published: no source was accepted"):
             demo.run(tmp_path / "pages", home, said.append)
-    first = f"Sample prices of {GOOD}, not today's (list prices published 2026-08-21 to 2026-08-21)."
-    assert said == [first, "ecb  accepted  5 exchange rates"] * 2
-    assert not home.published.exists()
+    assert said[1::2] == ["ecb  accepted  5 exchange rates"] * 2
     before = sorted(home.root.rglob("*"))
     answer = gpufare("refresh", home=home)
-    assert (answer.returncode, answer.stdout, answer.stderr) == (
-        1,
-        "",
-        f"Error: {home.root} is the demo's: today's prices do not belong beside its sample prices. "
-        "Unset GPUFARE_HOME, or set it to another folder\n",
-    )
+    refused = f"Error: {home.root} is the demo's: today's prices do not belong beside its sample prices."
+    assert (answer.returncode, answer.stdout, answer.stderr.startswith(refused)) == (1, "", True)
     assert sorted(home.root.rglob("*")) == before
 
 
@@ -307,16 +264,14 @@ def mixed(copy_of: Callable[..., Home], monkeypatch: pytest.MonkeyPatch) -> Home
 
 
 def test_people_learn_which_prices_were_replayed_and_which_sources_are_off(mixed: Home) -> None:
-    before = gpufare(*JOB, home=mixed).stdout
-    assert "replayed" not in before, "saved pages alone, of their own day, are what they say"
+    # A page observed in August, filed under today.
+    refresh(mixed, day=TODAY, sources=["lambda"], pages=str(PAGES), environment={}, now=NOW)
+    trust = gpufare(*JOB, home=mixed).stdout.splitlines()[-1]
+    assert f"Price seen {GOOD} at" in trust
+    assert "CAREFUL: the price was replayed from a saved page" in trust
     report = refresh(mixed, day=TODAY, sources=["runpod"], pages=ARCHIVE, environment={}, now=NOW)
     good = f"crusoe, hyperstack, lambda, linode, salad, together (observed on {GOOD})"
     assert report.lines()[-1] == f"{REPLAYED}{good}, cudo, scaleway, vast (observed on {BAD})"
-    assert report.published_day == TODAY
-
-    sources = " ".join(gpufare("sources", home=mixed).stdout.split())
-    assert f"omit them; its prices were replayed from saved pages (observed on {GOOD})" in sources
-
     # RunPod's price is live, and its terms forbid to ask it again; saved pages need no permission.
     off = [each.name for each in configs().values() if why_off(each, Choices(), {}) and not each.disabled]
     forbidden = [name for name in off if name not in ("crusoe", "vast")]
@@ -324,16 +279,3 @@ def test_people_learn_which_prices_were_replayed_and_which_sources_are_off(mixed
     trust = asked.stdout.splitlines()[-1]
     assert (f"Price seen {TODAY} at https://api.runpod.io" in trust, "replayed" in trust) == (True, False)
     assert f"not asked because of their terms: {', '.join(forbidden)} (see gpufare sources)" in asked.stderr
-    assert "not asked" not in gpufare(*JOB, "--format", "json", home=mixed).stderr
-    enable(forbidden, mixed, TODAY, {})
-    disable(["runpod", "akash"], mixed, TODAY)
-    note = gpufare(*JOB, home=mixed).stderr
-    assert "not asked because you disabled them: runpod (" in note, "Akash never had a price"
-
-
-def test_the_cheapest_says_that_its_price_was_replayed(mixed: Home) -> None:
-    """A page observed in August, filed under today."""
-    refresh(mixed, day=TODAY, sources=["lambda"], pages=str(PAGES), environment={}, now=NOW)
-    trust = gpufare(*JOB, home=mixed).stdout.splitlines()[-1]
-    assert f"Price seen {GOOD} at" in trust
-    assert "CAREFUL: the price was replayed from a saved page" in trust

@@ -8,8 +8,7 @@ import pytest
 
 from pipeline.warehouse.connection import MEMORY_VARIABLE, SettingError, connect, spill_folder
 from pipeline.warehouse.marts import in_parts
-from pipeline.warehouse.query import QueryError, ask, reader
-from tests.conftest import gpufare_process
+from pipeline.warehouse.query import ask, reader
 from tests.scenario import GOOD, Scenario
 
 TOO_MUCH = """
@@ -31,7 +30,6 @@ def test_a_connection_takes_a_quarter_of_the_memory_and_at_least_a_gibibyte() ->
 
 
 def test_the_environment_sets_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anything else is refused in one line."""
     monkeypatch.setenv(MEMORY_VARIABLE, "300 MB")
     with connect() as connection:
         assert _bytes(connection) == pytest.approx(300e6, rel=0.01)
@@ -39,9 +37,6 @@ def test_the_environment_sets_the_memory(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setenv(MEMORY_VARIABLE, asked)
         with pytest.raises(SettingError, match=f"is '{asked}': it must be a number and a unit"):
             connect()
-    answer = gpufare_process("sql", "SELECT 1")
-    assert answer.returncode != 0
-    assert "Traceback" not in answer.stderr
 
 
 def test_a_build_spills_beside_the_file_and_cleans_up(
@@ -66,20 +61,6 @@ def test_a_question_that_exceeds_memory_spills_to_temporary_files(
         assert len(ask(connection, TOO_MUCH).rows) == 1
         assert [folder.name.startswith("gpufare-") for folder in tmp_path.iterdir()] == [True]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_a_place_for_temporary_files_a_question_fails_alone(
-    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def nowhere() -> str:
-        raise FileNotFoundError("no usable temporary directory found")
-
-    monkeypatch.setenv(MEMORY_VARIABLE, "60MB")
-    monkeypatch.setattr(tempfile, "gettempdir", nowhere)
-    with reader(scenario.home(GOOD).published) as connection:
-        with pytest.raises(QueryError, match="Out of Memory"):
-            ask(connection, TOO_MUCH)
-        assert ask(connection, "SELECT count(*) > 0 FROM offers_latest").rows == [(True,)]
 
 
 def test_parts_are_successive_and_bounded() -> None:
