@@ -20,19 +20,19 @@ SETS_UP = {
 """Parsed by a shell, and not run, with the reason."""
 
 README = "tests/nightly/documentation/test_readme_as_written.py"
-SOURCE_BROKE = "tests/nightly/documentation/test_source_broke.py"
+PAGES_RUN = "tests/nightly/documentation/test_pages_run.py"
 STORE = "tests/nightly/store/test_object_stores_page.py"
 ELSEWHERE = {
     "make demo": README,
     "gpufare demo": "tests/nightly/test_packaging.py",
-    "make test": "tests/documentation/test_readme.py",
-    "make docs": "tests/nightly/documentation/test_site.py",
-    "make .venv/lake/.ready": "tests/nightly/lake/test_scaling_page.py",
+    "make test": "tests/documentation/test_commands.py",
+    "make docs": PAGES_RUN,
+    "make .venv/lake/.ready": "tests/documentation/test_commands.py",
     "gpufare refresh": README,
     "gpufare rebuild": "tests/warehouse/test_history.py",
     "duckdb -c": "tests/nightly/export/test_export_page.py",
     "gpufare report": "tests/page/test_page.py",
-    "gpufare lake": "tests/nightly/lake/test_scaling_page.py",
+    "gpufare lake": "tests/nightly/lake/test_lake.py",
     "gpufare store": STORE,
     "rclone ": STORE,
     "gpufare trace ": "tracer/tests/test_readme_commands.py",
@@ -42,10 +42,10 @@ ELSEWHERE = {
     "dagster-daemon": "tests/nightly/lake/test_code_server.py",
     "DAGSTER_HOME=": README,
     "GPUFARE_HOME=~/gpufare-samples": "tests/orchestration/test_orchestration.py",
-    "cp -r ": SOURCE_BROKE,
-    "GPUFARE_HOME=saved/home": SOURCE_BROKE,
-    "gunzip ": SOURCE_BROKE,
-    "gpufare read runpod saved/": SOURCE_BROKE,
+    "cp -r ": PAGES_RUN,
+    "GPUFARE_HOME=saved/home": PAGES_RUN,
+    "gunzip ": PAGES_RUN,
+    "gpufare read runpod saved/": PAGES_RUN,
 }
 """Commands that these tests run."""
 
@@ -73,23 +73,21 @@ HERE = [command for command in ALL if not command.startswith((*SETS_UP, *ELSEWHE
 """What tests/nightly/documentation runs."""
 
 
-def check_command(command: str) -> None:
-    """Parse a command as gpufare does, without running it. Raises click's UsageError."""
+def problem_of(command: str) -> str | None:
+    """What gpufare says of a command that it parses without running it."""
     found: click.Command = main
     words = shlex.split(command, comments=True)[1:]
-    while (
-        isinstance(found, click.Group) and words and not (found.invoke_without_command and words[0][0] == "-")
-    ):
-        named = found.get_command(click.Context(found), words[0])
-        if named is None:
-            raise click.UsageError(f"no command {words[0]}")
-        found, words = named, words[1:]
-    found.make_context("gpufare", words)
-
-
-def problem_of(command: str) -> str | None:
     try:
-        check_command(command)
+        while (
+            isinstance(found, click.Group)
+            and words
+            and not (found.invoke_without_command and words[0][0] == "-")
+        ):
+            named = found.get_command(click.Context(found), words[0])
+            if named is None:
+                return f"no command {words[0]}"
+            found, words = named, words[1:]
+        found.make_context("gpufare", words)
     except click.BadParameter as error:
         return None if "does not exist" in error.message else error.message  # a file of the line before
     except click.ClickException as error:

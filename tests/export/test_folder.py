@@ -45,10 +45,8 @@ def test_an_export_replaces_only_an_earlier_one(sample_home: Home, tmp_path: Pat
     (folder / "mine" / "notes.txt").write_text("mine")
     before = files_of(folder)
     refused = gpufare("export", str(folder), home=sample_home)
-    said = (
-        f"Error: {folder} has mine/notes.txt in it, which no export wrote: give a new folder, or an empty one"
-    )
-    assert (refused.returncode, refused.stderr) == (1, f"{said}\n")
+    said = f"{folder} has mine/notes.txt in it, which no export wrote: give a new folder, or an empty one"
+    assert (refused.returncode, refused.stderr) == (1, f"Error: {said}\n")
     assert files_of(folder) == before
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -172,27 +170,23 @@ def test_a_table_that_is_not_published_is_an_error_with_the_nearest(
 ) -> None:
     said = {
         "gpus,offer": "Error: no table 'offer' is published; did you mean offers",
-        "": "Error: no table '' is published",
         " , ": "Error: no table '' is published",
     }
     for tables, message in said.items():
         answer = gpufare("export", str(tmp_path / "out"), "--tables", tables, home=sample_home)
-        assert answer.returncode == 1
-        assert answer.stderr.startswith(message)
+        assert (answer.returncode, answer.stderr[: len(message)]) == (1, message)
     assert not (tmp_path / "out").exists()
 
 
 def test_prices_that_may_not_be_published_are_refused(sample_home: Home, tmp_path: Path) -> None:
     answer = gpufare("export", str(tmp_path / "out"), "--republishable", home=sample_home)
-    assert answer.returncode == 1
-    refused = (
-        "Error: the published file has prices of crusoe, runpod, vast, whose terms forbid publishing them"
-    )
-    assert answer.stderr.startswith(refused)
+    said = "Error: the published file has prices of crusoe, runpod, vast, whose terms forbid publishing them"
+    assert (answer.returncode, answer.stderr[: len(said)]) == (1, said)
     assert not (tmp_path / "out").exists()
-    for rows in ("offers", "price_history", "ranking_history", "rejects"):
+    tables = ("offers", "price_history", "ranking_history", "rejects")
+    for rows in tables:
         with duckdb.connect() as connection:  # as after an earlier day
-            for table in ("offers", "price_history", "ranking_history", "rejects"):
+            for table in tables:
                 connection.execute(f"CREATE TABLE {table} AS SELECT 'verda' AS source")
             layouts.check_republishable(connection)
             connection.execute(f"INSERT INTO {rows} VALUES ('vast')")

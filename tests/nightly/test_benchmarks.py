@@ -1,10 +1,8 @@
 """The sizes that benchmarks measure do not grow: rows read, bytes, peak memory and query plans. Nothing
 here is timed."""
 
-import itertools
 import json
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import date
@@ -14,15 +12,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from benchmarks.__main__ import NEEDS, PARTS, chosen, main
-from benchmarks.lines import Line, Taken, above, below, table
-from benchmarks.market import SMALL, Market, write_market
+from benchmarks.market import SMALL, write_market
 from pipeline.home.paths import Home
 from pipeline.record.mending import damages
-from pipeline.record.months import months, rows_of
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import query_of, rows_by_key
+from tests.nightly.processes import output_of
 from tests.warehouse.full_load import load_record
 
 PROJECT = Path(__file__).parents[2]
@@ -70,15 +66,13 @@ def test_the_marts_multiply_rows_with_single_ones_only(
     assert any(step["name"].strip() == "HASH_JOIN" for step in _steps(explained))
 
 
-def _steps(tree: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for step in tree:
-        yield step
-        yield from _steps(step["children"])
+def _steps(tree: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [each for step in tree for each in (step, *_steps(step["children"]))]
 
 
 def _estimated_rows(step: dict[str, Any]) -> int:
     stated = step.get("extra_info", {}).get("Estimated Cardinality")
-    return int(stated) if stated else max(_estimated_rows(each) for each in step["children"])
+    return int(stated) if stated else max(map(_estimated_rows, step["children"]))
 
 
 _RANK = """
@@ -101,9 +95,7 @@ print(peak_megabytes())
 
 def test_a_ranking_takes_no_more_memory_than_its_parts_need(sample_home: Home, tmp_path: Path) -> None:
     copy = shutil.copy(sample_home.published, tmp_path / "own.duckdb")
-    said = subprocess.run(
-        [sys.executable, "-c", _RANK, str(copy)], cwd=PROJECT, check=True, capture_output=True, text=True
-    ).stdout
+    said = output_of([sys.executable, "-c", _RANK, str(copy)], cwd=PROJECT)
     assert 50 < float(said) < MOST_PEAK_MEGABYTES
 
 
@@ -111,56 +103,9 @@ def test_a_made_up_market_is_a_whole_record(tmp_path: Path) -> None:
     home = Home(tmp_path)
     assert write_market(home, SMALL, DAY, 2) == 2 * 447
     assert damages(home) == []
+    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
+    assert sum(file.stat().st_size for file in files) / (2 * 447) < MOST_BYTES_PER_OFFER
     with in_memory("offers", "capture_outcomes", "exchange_rates", "rejects", "sources") as connection:
         assert load_record(connection, home, DAY.replace(day=23)) == []
         counted = connection.execute("SELECT count(*), count(DISTINCT day) FROM main.offers").fetchall()
         assert counted == [(2 * 447, 2)]
-
-
-def test_made_up_prices_move_and_are_the_same_for_the_same_seed(tmp_path: Path) -> None:
-    made = []
-    for place in ("one", "other"):
-        home = Home(tmp_path / place)
-        write_market(home, Market(sellers=3, gpus=4, regions=2), DAY, 20)
-        by_month = {month.source: rows_of(home, month) for month in months(home, "offers")}
-        made.append({(source, day): rows for source, days in by_month.items() for day, rows in days.items()})
-    one, other = made
-    assert one.keys() == other.keys()
-    assert all(rows.equals(other[key]) for key, rows in one.items())
-    (source, _), *_ = sorted(one)
-    prices = [one[key]["usd_per_hour"] for key in sorted(one) if key[0] == source]
-    stood_still = [(before == after).sum() / len(before) for before, after in itertools.pairwise(prices)]
-    assert 0.5 < sum(stood_still) / len(stood_still) < 1
-
-
-def test_a_day_of_a_source_takes_few_bytes_per_offer(tmp_path: Path) -> None:
-    count = write_market(Home(tmp_path), Market(sellers=2, gpus=45), DAY, 1)
-    files = list((tmp_path / "record" / "offers").rglob("*.parquet"))
-    assert (len(files), count) == (2, 1350)
-    assert sum(file.stat().st_size for file in files) / count < MOST_BYTES_PER_OFFER
-
-
-def test_the_parts_run_with_those_that_they_go_on_from_in_order(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert chosen([]) == list(PARTS)
-    assert chosen(["others"]) == ["first", "large", "others"]
-    order = list(PARTS)
-    assert all(order.index(needed) < order.index(part) for part in NEEDS for needed in NEEDS[part])
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "speed"])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    assert "no part is called speed; there are first, demo, large" in capsys.readouterr().err
-
-
-def test_lines_state_whether_a_goal_is_reached() -> None:
-    lines = [
-        below("memory", None, 1.46, 1.5, "GB"),
-        above("labels", Taken(12.0, 0.5), 72_000, 100_000, "per second"),
-        Line("load", Taken(0.0123, 0.02), "2.5 x"),
-    ]
-    assert table(lines).splitlines()[2:] == [
-        "| memory |  |  | 1.46 GB | at most 1.5 GB | yes |",
-        "| labels | 12.0 s | 500.0 ms | 72,000 per second | at least 100,000 per second | no |",
-        "| load | 12.3 ms | 20.0 ms | 2.5 x |  |  |",
-    ]

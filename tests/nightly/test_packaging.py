@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tomllib
 import venv
-from collections.abc import Iterable
 from datetime import date
 from importlib.metadata import distribution
 from pathlib import Path
@@ -19,6 +18,8 @@ from packaging.requirements import Requirement
 from pipeline.home.paths import Home
 from pipeline.record.journal import Journal
 from tests.conftest import with_plans
+from tests.model.test_own_models import config_file
+from tests.nightly.processes import ran
 
 PROJECT = Path(__file__).parents[2]
 INSTALL = (PROJECT / "docs" / "how-to" / "install.md").read_text(encoding="utf-8")
@@ -46,23 +47,16 @@ def place(installed: Path, sample_home: Home, tmp_path_factory: pytest.TempPathF
     """A folder in which somebody who installed the wheel ran the demo."""
     folder = tmp_path_factory.mktemp("anywhere")
     with_plans(folder / "gpufare-demo", sample_home)
-    answer = run(installed, folder, "demo")
+    answer = run(installed / "gpufare", folder, "demo")
     (folder / "answer").write_text(answer.stdout)
     assert answer.returncode == 0, answer.stderr
     return folder
 
 
-def run(installed: Path, place: Path, *arguments: str, home: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the installed command in a folder, with nothing of this process's environment."""
-    return subprocess.run(
-        [installed / "gpufare", *arguments],
-        cwd=place,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(place)} | ({"GPUFARE_HOME": home} if home else {}),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def run(program: Path, place: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a program in a folder, with nothing of this process's environment."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(place), **variables}
+    return ran([program, *arguments], cwd=place, env=environment)
 
 
 def test_the_wheel_carries_what_it_reads(installed: Path) -> None:
@@ -73,41 +67,32 @@ def test_the_wheel_carries_what_it_reads(installed: Path) -> None:
         assert outside <= inside
 
 
-def test_the_demo_answers_and_says_where_it_is(installed: Path, place: Path) -> None:
+def test_the_demo_answers_and_its_home_can_be_asked(installed: Path, place: Path) -> None:
     answer = (place / "answer").read_text()
     assert "Sample prices of 2026-08-22, not today's" in answer
     assert f"The database: {place}/gpufare-demo/published/gpufare.duckdb" in answer
     assert f"into {place}/.local/share/gpufare;" in answer
     assert not (place / ".local").exists()
-    assert "for the finished job" in answer
     asked = [line.split() for line in answer.splitlines() if line.startswith("  GPUFARE_HOME=gpufare-demo ")]
     assert [words[2] for words in asked] == ["cheapest", "sql", "export"]
     assert {words[1] for words in asked} == {str(installed / "gpufare")}
-
-
-def test_questions_are_answered_and_tables_exported(installed: Path, place: Path) -> None:
-    job = ("--model", "mistral-7b", "--method", "qlora", "--tokens", "9M")
-    query = "SELECT gpu_id FROM gpu_compare WHERE gpu_id = 'h100-sxm-80gb'"
-    exported = ("export", "prices", "--format", "csv", "--tables", "gpu_compare")
-    for asked, said in (
-        (("cheapest", *job), "for the finished job"),
-        (("sql", query), "h100-sxm-80gb"),
-        (("sources", "--format", "csv"), "runpod"),
-        (exported, "prices"),
-    ):
-        answer = run(installed, place, *asked, home="gpufare-demo")
-        assert answer.returncode == 0, answer.stderr
-        assert said in answer.stdout
+    for command in ("sources --format csv", "export prices --format csv --tables gpu_compare"):
+        told = run(installed / "gpufare", place, *command.split(), GPUFARE_HOME="gpufare-demo")
+        assert told.returncode == 0, told.stderr
     assert "h100-sxm-80gb" in (place / "prices" / "gpu_compare.csv").read_text(encoding="utf-8")
 
 
 def test_demo_refuses_a_home_with_other_prices(installed: Path, tmp_path: Path) -> None:
     home = Home(tmp_path / "own")
     Journal(home).write("outcome", "runpod", date(2026, 9, 1), "20260901T120000.000000Z", "{}")
-    answer = run(installed, tmp_path, "demo", home="own")
+    answer = run(installed / "gpufare", tmp_path, "demo", GPUFARE_HOME="own")
     assert answer.returncode == 1
     assert "has prices of 2026-09-01" in answer.stderr
     assert [path for path in home.root.rglob("*") if path.is_file()] == [Journal(home).path]
+
+
+NAMED_FOR_ASKING = shlex.split(re.findall(r"^pip install ('click.*)$", INSTALL, re.MULTILINE)[0])
+"""The requirements in the command of docs that installs for asking only."""
 
 
 @pytest.fixture(scope="module")
@@ -119,46 +104,30 @@ def asking(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (whole,) = installed.parent.glob("lib/python3*/site-packages")
     for part in [*whole.glob("gpufare*"), whole / "pipeline"]:
         (packages / part.name).symlink_to(part)
-    for name in installed_with(named_for_asking()):
-        files = distribution(name).files or []
-        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
-            (packages / top).symlink_to(Path(str(distribution(name).locate_file(top))))
-    return folder / "bin" / "python"
-
-
-def named_for_asking() -> list[str]:
-    """The requirements in the command of docs that installs for asking only."""
-    (command,) = re.findall(r"^pip install ('click.*)$", INSTALL, re.MULTILINE)
-    return shlex.split(command)
-
-
-def installed_with(requirements: Iterable[str]) -> set[str]:
-    """The distributions that pip installs for these, by the metadata of those that are here."""
     found: set[str] = set()
-    left = [Requirement(each) for each in requirements]
-    while left:
+    left = [Requirement(each) for each in NAMED_FOR_ASKING]
+    while left:  # what pip installs for them, by the metadata of what is here
         asked = left.pop()
         if asked.name in found or not (asked.marker is None or asked.marker.evaluate({"extra": ""})):
             continue
         found.add(asked.name)
         left += [Requirement(each) for each in distribution(asked.name).requires or []]
-    return found
+        files = distribution(asked.name).files or []
+        for top in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            (packages / top).symlink_to(Path(str(distribution(asked.name).locate_file(top))))
+    return folder / "bin" / "python"
 
 
 def test_packages_for_asking_are_part_of_the_default_install() -> None:
     project = tomllib.loads((PROJECT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert set(named_for_asking()) < set(project["dependencies"])
+    assert set(NAMED_FOR_ASKING) < set(project["dependencies"])
     assert f"gpufare-{project['version']}-py3" in INSTALL
 
 
 def test_asking_needs_no_more_than_the_packages_that_docs_name(
     asking: Path, sample_home: Home, tmp_path: Path
 ) -> None:
-    config = tmp_path / "mine-1b.json"
-    config.write_text(
-        '{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "vocab_size": 32000,'
-        ' "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 4}'
-    )
+    config = config_file(tmp_path)
     (tmp_path / "labels.csv").write_text("raw_label\nNVIDIA L40S\n")
     job = ["--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "100M"]
     commands = [
@@ -182,7 +151,7 @@ def test_asking_needs_no_more_than_the_packages_that_docs_name(
         "    print('asked', command[0])\n"
         "    main(command, standalone_mode=False)\n"
     )
-    answer = only_asking(asking, sample_home, "-c", program)
+    answer = run(asking, tmp_path, "-P", "-c", program, GPUFARE_HOME=str(sample_home.root))
     assert answer.returncode == 0, answer.stderr
     answers = answer.stdout.split("asked ")[1:]
     assert [each.split()[0] for each in answers] == [command[0] for command in commands]
@@ -195,22 +164,10 @@ def test_command_without_its_package_names_what_to_install(asking: Path, tmp_pat
         ("sources", "this needs "),
         ("calibrate", "this needs numpy, which is not installed: pip install 'gpufare[calibrate]'"),
     ):
-        answer = only_asking(asking, Home(tmp_path), "-m", "pipeline.cli", command)
+        answer = run(asking, tmp_path, "-P", "-m", "pipeline.cli", command, GPUFARE_HOME=str(tmp_path))
         assert answer.returncode == 1
         assert answer.stderr.startswith(f"Error: {missing}")
         assert len(answer.stderr.splitlines()) == 1
-
-
-def only_asking(asking: Path, home: Home, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run that Python; -P keeps the current folder, which may be the clone, out of its path."""
-    return subprocess.run(
-        [asking, "-P", *arguments],
-        env={"PATH": "/usr/bin:/bin", "GPUFARE_HOME": str(home.root)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 def test_make_brings_an_environment_up_to_date_without_making_it_anew(tmp_path: Path) -> None:

@@ -33,24 +33,16 @@ def browser_path() -> str:
     return found
 
 
-FEW = ("llama-3.1-8b-lora-100m", "8b-first-run-subset")
-
-
 def home_of_few_jobs(sample_home: Home, root: Path) -> Home:
     """A home whose published file has two workloads, whose report is written in five seconds."""
     home = Home(root)
     home.published.parent.mkdir(parents=True)
     shutil.copyfile(sample_home.published, home.published)
     with duckdb.connect(str(home.published)) as connection:
+        few = "('llama-3.1-8b-lora-100m', '8b-first-run-subset')"
         for table in ("workloads", "cost_hours_pareto"):
-            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN (?, ?)", list(FEW))
+            connection.execute(f"DELETE FROM {table} WHERE workload NOT IN {few}")
     return home
-
-
-@pytest.fixture
-def few_jobs(sample_home: Home, tmp_path: Path) -> Home:
-    """Such a home for one test."""
-    return home_of_few_jobs(sample_home, tmp_path / "few")
 
 
 # Of one module: Playwright keeps an event loop in this thread, beside which others' tests cannot have theirs.

@@ -11,20 +11,13 @@ from playwright.sync_api import sync_playwright
 from tests.page.conftest import VIEWED, WIDE, browser_path
 
 PICTURE = Path(__file__).parents[2] / "docs" / "images" / "report.png"
-HEIGHT = 960
-
-
-def main(page_file: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": WIDE, "height": HEIGHT}, color_scheme="light")
-        page.clock.set_fixed_time(VIEWED)
-        page.goto(page_file.absolute().as_uri())
-        page.wait_for_selector("html[data-ready]")
-        PICTURE.parent.mkdir(parents=True, exist_ok=True)
-        page.screenshot(path=PICTURE)
-        browser.close()
-
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": WIDE, "height": 960}, color_scheme="light")
+        page.clock.set_fixed_time(VIEWED)
+        page.goto(Path(sys.argv[1]).absolute().as_uri())
+        page.wait_for_selector("html[data-ready]")
+        page.screenshot(path=PICTURE)
+        browser.close()

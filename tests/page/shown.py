@@ -58,9 +58,11 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def host(usd: Decimal) -> str:
-    """The extra charge for CPU and memory."""
-    return "" if usd == 0 else f" + {rate(usd) if usd < Decimal('0.1') else f'${rounded(usd, 2)}'} host"
+def price(row: dict[str, Any]) -> str:
+    """The price of an hour, and the extra charge for CPU and memory."""
+    host = row["host_usd_per_hour"]
+    extra = rate(host) if host < Decimal("0.1") else f"${rounded(host, 2)}"
+    return rate(row["usd_per_hour"]) + (f" + {extra} host" if host else "")
 
 
 def in_band(text: str, low: Decimal, high: Decimal) -> bool:
@@ -77,23 +79,25 @@ def check_ranking(page: "Page", home: Home) -> None:
     assert command[:2] == ["gpufare", "cheapest"]
     context = cheapest.make_context("cheapest", command[2:])
     settings = {name: value for name, value in context.params.items() if name not in NO_SETTINGS}
-    job, _, _ = job_of_work(settings)
     with reader(home.published) as connection:
-        rows = list(Session(connection).cheapest(job, 10).dicts())
+        rows = list(Session(connection).cheapest(job_of_work(settings)[0], 10).dicts())
     assert len(found) == len(rows) > 0
     for shown, row in zip(found, rows, strict=True):
         rank, gpu, total, band, provider, hours, fit, evidence, per_hour, age = shown
-        assert [rank, gpu, total] == [str(row["rank"]), machine(row), money(row["total_usd"])]
+        assert [rank, gpu, total, hours, fit, evidence, one_line(per_hour), age] == [
+            str(row["rank"]), machine(row), money(row["total_usd"]), digits(row["hours"]),
+            percent(row["fit_probability"]), row["evidence"], price(row), "1 day",
+        ]  # fmt: skip
         assert in_band(band, row["total_usd_low"], row["total_usd_high"])
         assert provider.startswith(row["provider"])
         assert (row["country"] or "") in provider
         assert row["price_kind"].replace("_", "-") in provider
-        assert [hours, fit] == [digits(row["hours"]), percent(row["fit_probability"])]
-        assert evidence == row["evidence"]
-        assert one_line(per_hour) == rate(row["usd_per_hour"]) + host(row["host_usd_per_hour"])
-        assert age == "1 day"
-    first = rows[0]
-    answer = page.inner_text("#answer")
-    price = rate(first["usd_per_hour"]) + host(first["host_usd_per_hour"])
-    for part in (money(first["total_usd"]), machine(first), first["provider"], digits(first["hours"]), price):
-        assert part in answer
+    first, answer = rows[0], page.inner_text("#answer")
+    parts = (
+        money(first["total_usd"]),
+        machine(first),
+        first["provider"],
+        digits(first["hours"]),
+        price(first),
+    )
+    assert [part for part in parts if part not in answer] == []

@@ -17,7 +17,7 @@ from pipeline.refresh.refresh import refresh
 from pipeline.store.address import STORE_VARIABLE, StoreError, checked_address
 from tests.conftest import PAGES, gpufare
 from tests.pages_server import PagesServer
-from tests.store.conftest import DAY, SECRET, objects, overwrite, sent
+from tests.store.conftest import DAY, SECRET, objects
 
 
 def not_stored(home: Home) -> list[Incident]:
@@ -61,14 +61,6 @@ def test_a_bucket_that_cannot_be_reached_is_an_incident_and_the_next_refresh_sen
     assert str(store_published(home, {STORE_VARIABLE: f" {address}/ "})).startswith(f"stored at {address}: ")
 
 
-def test_a_damaged_pointer_is_an_incident_that_says_what_to_do(address: str, home: Home) -> None:
-    sent(home, address)
-    overwrite(address, "newest.json", b"{")
-    assert "warning: not stored: file://" in str(store_published(home, {STORE_VARIABLE: address}))
-    (incident,) = not_stored(home)
-    assert "newest.json is damaged: delete it, and run `gpufare store publish`" in incident.reason
-
-
 def test_what_is_not_published_is_not_sent(address: str, home: Home, tmp_path: Path) -> None:
     """Without a bucket or a published file nothing is said; a damaged file is an incident."""
     assert store_published(home, {}) is None
@@ -82,22 +74,11 @@ def test_what_is_not_published_is_not_sent(address: str, home: Home, tmp_path: P
 
 def test_an_address_that_is_none_is_refused_without_repeating_it(home: Home) -> None:
     addresses = [
-        "bucket/prefix",
-        "https://bucket.example/prefix",
-        "ftp://bucket/prefix",
-        "s3://",
-        f"s3://user:{SECRET}@bucket/prefix",
-        f"s3://bucket/prefix?secret={SECRET}",
-        f"s3://bucket/prefix#{SECRET}",
-        "s3://bucket/../other",
-        "s3://bucket//other",
-        "s3://bucket/a b",
-        "s3://[bucket/prefix",
-        "file://relative/folder",
-        "file:///srv/../etc",
-        "file:///srv/..",
-        "file:///",
-    ]
+        "bucket/prefix", "https://bucket.example/prefix", "ftp://bucket/prefix", "s3://",
+        f"s3://user:{SECRET}@bucket/prefix", f"s3://bucket/prefix?secret={SECRET}",
+        f"s3://bucket/prefix#{SECRET}", "s3://bucket/../other", "s3://bucket//other", "s3://bucket/a b",
+        "s3://[bucket/prefix", "file://relative/folder", "file:///srv/../etc", "file:///srv/..", "file:///",
+    ]  # fmt: skip
     for text in addresses:
         with pytest.raises(StoreError, match="it must be s3://BUCKET/PREFIX, gs://BUCKET/PREFIX") as refused:
             checked_address(text)

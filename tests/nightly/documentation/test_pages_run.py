@@ -1,10 +1,11 @@
-"""Every command of the pages answers that no other test is named for, and every Python example runs."""
+"""Every command of the pages answers that no other test is named for, every Python example runs, and the site
+is built from them."""
 
+import json
 import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pipeline.home.paths import HOME_VARIABLE, Home
 from tests.conftest import gpufare
 from tests.documentation.pages import PROJECT, blocks
 from tests.documentation.test_commands import BLOCKS_ELSEWHERE, HERE
+from tests.nightly.processes import output_of
 
 LABELS = "provider,raw_label,kind,context,gpu_count\nrunpod,NVIDIA L40S,gpu_name,,1\n"
 RUNS = "run_id,model,gpu,method,micro_batch,seq_len\nmine,llama-3-8b,rtx-4090,qlora,1,2048\n"
@@ -21,28 +23,22 @@ PRICES = (
     "day,gpu,provider,price_kind,usd_per_gpu_hour,source\n"
     "2026-03-01,NVIDIA H100 SXM 80GB,Acme,on_demand,2.49,https://acme.example/prices\n"
 )
+TOOLS = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 PYTHON = sorted({block.page for block in blocks("python") if not block.is_not_run} - set(BLOCKS_ELSEWHERE))
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory, sample_home: Home) -> Path:
-    """The files of a reader of the pages: those of the clone, a home, and CSV files."""
-    folder = tmp_path_factory.mktemp("place")
-    shutil.copytree(sample_home.root, folder / "home")
-    for name in ("tests", "sql"):
-        (folder / name).symlink_to(PROJECT / name)
-    (folder / "gpufare.duckdb").symlink_to(sample_home.published)
-    for name, text in (("labels.csv", LABELS), ("runs.csv", RUNS), ("prices.csv", PRICES)):
-        (folder / name).write_text(text)
-    return folder
-
-
 @pytest.fixture
-def place(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of all of these tests, as the working directory, with its home."""
-    monkeypatch.chdir(folder)
-    monkeypatch.setenv(HOME_VARIABLE, str(folder / "home"))
-    return folder
+def place(tmp_path: Path, sample_home: Home, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory of a reader of the pages: files of the clone, a home, and CSV files."""
+    shutil.copytree(sample_home.root, tmp_path / "home")
+    for name in ("tests", "sql"):
+        (tmp_path / name).symlink_to(PROJECT / name)
+    (tmp_path / "gpufare.duckdb").symlink_to(sample_home.published)
+    for name, text in (("labels.csv", LABELS), ("runs.csv", RUNS), ("prices.csv", PRICES)):
+        (tmp_path / name).write_text(text)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(HOME_VARIABLE, str(tmp_path / "home"))
+    return tmp_path
 
 
 def test_every_command_answers(place: Path) -> None:
@@ -57,29 +53,34 @@ def test_every_command_answers(place: Path) -> None:
 @pytest.mark.parametrize("page", PYTHON)
 def test_the_python_of_a_page_runs(page: str, place: Path) -> None:
     code = "\n".join(block.text for block in blocks("python") if block.page == page)
-    answer = subprocess.run(
-        [sys.executable, "-c", code], cwd=place, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.strip()
+    assert output_of([sys.executable, "-c", code], cwd=place).strip()
 
 
 def test_bash_completes_commands_options_and_values(place: Path) -> None:
     page = (PROJECT / "docs" / "how-to" / "ask.md").read_text(encoding="utf-8")
     (line,) = re.findall(r"`(eval \"[^`]+)`", page)
-    tools = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for typed, completed in (
         ("gpufare che", "cheapest"),
         ("gpufare cheapest --min-f", "--min-fit-probability"),
         ("gpufare sql --format rec", "record"),
     ):
         asked = f"COMP_WORDS=({typed}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _gpufare_completion gpufare"
-        answer = subprocess.run(
-            ["bash", "-c", f'{line}; {asked}; echo "${{COMPREPLY[@]}}"'],
-            env=os.environ | {"PATH": tools},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        assert answer.stdout.split() == [completed], answer.stderr
+        command = ["bash", "-c", f'{line}; {asked}; echo "${{COMPREPLY[@]}}"']
+        assert output_of(command, env=os.environ | TOOLS).split() == [completed]
+
+
+def test_a_capture_of_the_archive_is_a_folder_of_saved_pages(sample_home: Home, tmp_path: Path) -> None:
+    """docs/how-to/source-broke.md: what a source answered is taken from the archive as it says, and read."""
+    (block,) = (each for each in blocks("console") if each.text.startswith("mkdir -p saved\n"))
+    variables = os.environ | TOOLS | {HOME_VARIABLE: str(sample_home.root)}
+    said = output_of(["bash", "-e", "-c", block.text], cwd=tmp_path, env=variables)
+    offers = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    assert {offer["source"] for offer in offers} == {"runpod"}
+    assert f"runpod  accepted  {len(offers)} offers" in said
+
+
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    """Sphinx warns of links and anchors that lead nowhere, and of pages that no menu has."""
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "cache"]
+    output_of([*command, PROJECT / "docs", tmp_path])
+    assert "At most this many GPUs" in (tmp_path / "reference" / "commands.html").read_text(encoding="utf-8")

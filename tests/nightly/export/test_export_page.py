@@ -1,7 +1,6 @@
 """Each example of the page on exports runs, in the environment that has its packages, on one export."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from pipeline.export.layouts import write
 from pipeline.home.paths import Home
 from pipeline.warehouse.query import reader
 from tests.documentation.pages import blocks
+from tests.nightly.processes import output_of
 
 PAGE = "docs/how-to/export.md"
 PYTHON = [block.text for block in blocks("python") if block.page == PAGE]
@@ -30,12 +30,7 @@ def place(sample_home: Home, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(command: list[str], place: Path) -> str:
-    variables = {"PATH": os.environ["PATH"], "HOME": str(place)}
-    done = subprocess.run(
-        command, cwd=place, env=variables, capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return output_of(command, cwd=place, env={"PATH": os.environ["PATH"], "HOME": str(place)})
 
 
 def test_every_tool_has_an_example() -> None:

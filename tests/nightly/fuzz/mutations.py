@@ -1,7 +1,7 @@
 """Seeded mutations of saved answers: what a provider, a proxy or a disk may do to a page.
 
 A mutation is a function of an answer's bytes and a random.Random. One that has nothing to change in a page
-returns it as it is. The same seed, source and number always give the same pages.
+returns it as it is. Changes that a provider makes on purpose are in tests/sources/test_mutated_pages.py.
 """
 
 import json
@@ -16,9 +16,6 @@ from tests.sources.helpers import answer as new_answer
 
 Mutation = Callable[[bytes, Random], bytes]
 
-MAX_MUTATIONS = 3
-"""A page gets at most this many mutations at once: one most of the time."""
-
 DEPTH = 3_000
 PAGE_DEPTH = 1_200
 """Levels of nesting, above Python's limit of recursion; a page so deep is slow to search, but no hang."""
@@ -28,18 +25,15 @@ NONSENSE: list[Any] = [
     {"a": 1}, ["x"], "ａ\u202e", "=1+1", "8 x", "x" * 3_000,
 ]  # fmt: skip
 TEXTS = [
-    "", "$1.00", "€2", "$0.00", "-$3", "$1.3O", "$4.5.6", "1,50 €", "$2 .50/hr", "$3/month", "Contact us",
-    "8", "1 year", "spot", "reserved", "N/A", "</div>", "<script>", "&#36;1.20", "$9" * 200,
+    "", "$1.00", "€2", "-$3", "$1.3O", "$4.5.6", "1,50 €", "$2 .50/hr", "$3/month", "8", "1 year", "spot",
+    "</div>", "<script>", "&#36;1.20", "$9" * 200, ' style="display:none"', ' rowspan="1000000"',
 ]  # fmt: skip
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _PRICE = re.compile(r"(?<=[$€£:\"] )\d+\.\d+|(?<=[$€£:\">])\d+\.\d+")
-_SIGN = re.compile(r"[$€£]|\b(?:USD|EUR|GBP)\b")
-_UNIT = re.compile(r"/ ?(?:hr|hour|h|gpu|second|sec|min)\b|\bper (?:hour|gpu|second|minute)\b", re.IGNORECASE)
 _ROW = re.compile(r"<tr\b.*?</tr>|<li\b.*?</li>", re.DOTALL)
 _CELL = re.compile(r"<t[dh]\b.*?</t[dh]>|<span\b[^<>]*>[^<>]*</span>|<div\b[^<>]*>[^<>]*</div>", re.DOTALL)
-_TAG = re.compile(r"(<[^>]*>)")
-_ATTRIBUTE = re.compile(r'\s[\w-]+="[^"]*"')
+_TAG = re.compile(r"(<[^>]*>|\s[\w-]+=\"[^\"]*\")")
 
 
 def mutated(answers: Sequence[Answer], dice: Random) -> list[Answer]:
@@ -48,17 +42,13 @@ def mutated(answers: Sequence[Answer], dice: Random) -> list[Answer]:
     every = dice.random() < 0.1
     for at in range(len(pages)) if every else [dice.randrange(len(pages))]:
         body = pages[at].body
-        for _ in range(dice.choices(range(1, MAX_MUTATIONS + 1), [8, 3, 1])[0]):
-            body = dice.choice(_mutations_of(body))(body, dice)
+        for _ in range(dice.choices((1, 2, 3), [8, 3, 1])[0]):
+            is_json = body.lstrip()[:1] in (b"{", b"[")
+            body = dice.choice(JSON_MUTATIONS if is_json else PAGE_MUTATIONS)(body, dice)
         pages[at] = new_answer(body, url=pages[at].url, observed_at=pages[at].observed_at)
     if len(pages) > 1 and dice.random() < 0.1:
         dice.choice((pages.reverse, lambda: dice.shuffle(pages), pages.pop, lambda: pages.append(pages[0])))()
     return pages
-
-
-def _mutations_of(body: bytes) -> Sequence[Mutation]:
-    is_json = body.lstrip()[:1] in (b"{", b"[")
-    return JSON_MUTATIONS if is_json else PAGE_MUTATIONS
 
 
 # ------------------------------------------------------------------ bytes
@@ -71,34 +61,25 @@ def flip_bits(body: bytes, dice: Random) -> bytes:
     return bytes(changed)
 
 
-def cut(body: bytes, dice: Random) -> bytes:
-    """A body that breaks off, lacks its beginning, or lacks a piece."""
+def other_bytes(body: bytes, dice: Random) -> bytes:
+    """A body that breaks off, lacks its beginning or a piece, repeats one, or has foreign bytes."""
     one, other = sorted((dice.randrange(len(body) + 1), dice.randrange(len(body) + 1)))
-    return dice.choice((body[:one], body[one:], body[:one] + body[min(other, one + 200) :]))
-
-
-def repeat_bytes(body: bytes, dice: Random) -> bytes:
-    start = dice.randrange(len(body) + 1)
-    piece = body[start : start + dice.choice((1, 10, 300))]
-    return body[:start] + piece * dice.choice((2, 2, 50)) + body[start + len(piece) :]
-
-
-def insert_bytes(body: bytes, dice: Random) -> bytes:
-    at = dice.randrange(len(body) + 1)
-    return body[:at] + dice.randbytes(dice.choice((1, 4, 100))) + body[at:]
+    piece = body[one : one + dice.choice((1, 10, 300))]
+    added = dice.choice((piece * 2, piece * 50, dice.randbytes(dice.choice((1, 4, 100)))))
+    without = body[:one] + body[min(other, one + 200) :]
+    return dice.choice((body[:one], body[one:], without, body[:one] + added + body[one:]))
 
 
 def other_encoding(body: bytes, dice: Random) -> bytes:
-    text = body.decode("utf-8", errors="replace")
     encoding = dice.choice(("utf-16", "latin-1", "cp1252", "utf-8-sig", "utf-7", "utf-32"))
-    return text.encode(encoding, errors="replace")
+    return body.decode("utf-8", errors="replace").encode(encoding, errors="replace")
 
 
 def nothing(body: bytes, dice: Random) -> bytes:
     return dice.choice((b"", b" ", b"null", b"[]", b"{}", b"<html></html>", b"\x00" * 40, body[:1]))
 
 
-# ------------------------------------------------------------------ numbers and words of the text
+# ------------------------------------------------------------------ numbers of the text
 
 
 def _in_text(change: Callable[[str, Random], str]) -> Mutation:
@@ -110,130 +91,87 @@ def _in_text(change: Callable[[str, Random], str]) -> Mutation:
     return mutation
 
 
-def _replace_one(
-    text: str, patterns: Sequence[re.Pattern[str]], dice: Random, new: Callable[[str], str]
-) -> str:
-    for pattern in patterns:
+def _other_number(text: str, dice: Random, new: Callable[[str], Sequence[str]]) -> str:
+    """The text with one of the new forms of one of its numbers, most often of a price."""
+    for pattern in dice.choice(((_PRICE, _NUMBER), (_NUMBER,))):
         if places := list(pattern.finditer(text)):
             found = dice.choice(places)
-            return text[: found.start()] + new(found[0]) + text[found.end() :]
+            return text[: found.start()] + dice.choice(new(found[0])) + text[found.end() :]
     return text
-
-
-def _cut_at_two(text: str, pattern: re.Pattern[str], dice: Random) -> list[str] | None:
-    """The text before, in, between, in and after two places; None where there are not two."""
-    places = list(pattern.finditer(text))
-    if len(places) < 2:
-        return None
-    one, other = sorted(dice.sample(places, 2), key=lambda found: found.start())
-    between = text[one.end() : other.start()]
-    return [text[: one.start()], one[0], between, other[0], text[other.end() :]]
 
 
 @_in_text
 def malformed_number(text: str, dice: Random) -> str:
     """A number that is none any more: a reader must not take a part of it."""
 
-    def new(number: str) -> str:
-        at = dice.randrange(len(number))
-        split = dice.choice((" ", "_", "'", "\u00a0", "\u200b", ","))
-        letters = number.replace("0", "O"), number[:-1] + "O", number.replace("1", "l")
-        wrong = (
-            letters[0] if "0" in number else number + "O", letters[1],
-            letters[2] if "1" in number else "l" + number, number + dice.choice("abOlk%"),
+    def new(number: str) -> Sequence[str]:
+        at, split = dice.randrange(len(number)), dice.choice((" ", "_", "'", "\u00a0", "\u200b", ","))
+        return (
+            number.replace("0", "O") if "0" in number else number + "O", number[:-1] + "O",
+            number.replace("1", "l") if "1" in number else "l" + number, number + dice.choice("abOlk%"),
             dice.choice("xOv") + number, number + ".5", number.replace(".", ".."), number.replace(".", ","),
             number[:at] + split + number[at:], f"{number}-{number}", f"{number}e", "0x1F", "NaN", "Infinity",
         )  # fmt: skip
-        return dice.choice(wrong)
 
-    return _replace_one(text, dice.choice(((_PRICE, _NUMBER), (_NUMBER,))), dice, new)
+    return _other_number(text, dice, new)
 
 
 @_in_text
 def other_number(text: str, dice: Random) -> str:
     """A number that is well-formed and wrong, or too large to be anything."""
 
-    def new(number: str) -> str:
+    def new(number: str) -> Sequence[str]:
         at = dice.randrange(len(number))
-        wrong = (
+        return (
             number[:at] + dice.choice("0123456789") + number[at + 1 :], number.replace(".", ""), number + "0",
             "0", "0.00", "-" + number, "1" * 400, "1e308", "1e999999999", f"{number}e3", number + "²",
-            str(10 ** dice.randrange(30)),
-            number.translate(str.maketrans("0123456789", "０１２３４５６７８９")),
+            str(10 ** dice.randrange(30)), re.sub(r"\d", lambda digit: chr(ord(digit[0]) + 0xFEE0), number),
         )  # fmt: skip
-        return dice.choice(wrong)
 
-    return _replace_one(text, dice.choice(((_PRICE, _NUMBER), (_NUMBER,))), dice, new)
+    return _other_number(text, dice, new)
+
+
+def _changed_pair(text: str, pattern: re.Pattern[str], dice: Random, *, swapped: bool) -> str:
+    """Two places swapped; or else one also dropped, or written thirty times."""
+    places = list(pattern.finditer(text))
+    if len(places) < 2:
+        return text
+    one, other = sorted(dice.sample(places, 2), key=lambda found: found.start())
+    pairs = [(other[0], one[0])] + ([] if swapped else [("", other[0]), (one[0] * 30, other[0])])
+    first, second = dice.choice(pairs)
+    return text[: one.start()] + first + text[one.end() : other.start()] + second + text[other.end() :]
 
 
 @_in_text
 def swapped_numbers(text: str, dice: Random) -> str:
-    parts = _cut_at_two(text, dice.choice((_PRICE, _NUMBER)), dice)
-    if parts is None:
-        return text
-    before, one, between, other, after = parts
-    return before + other + between + one + after
+    return _changed_pair(text, dice.choice((_PRICE, _NUMBER)), dice, swapped=True)
 
 
-@_in_text
-def other_currency(text: str, dice: Random) -> str:
-    """One sign changes, or all of them."""
-    new = dice.choice(("€", "£", "$", "USD", "EUR", "₹", "R$", "A$", ""))
-    if dice.random() < 0.3:
-        return _SIGN.sub(lambda _: new, text)
-    return _replace_one(text, (_SIGN,), dice, lambda _: new)
-
-
-@_in_text
-def other_unit(text: str, dice: Random) -> str:
-    new = dice.choice(("", "/month", "/ day", "per minute", "/token", "/2 hours", "/hrs", "hr"))
-    if dice.random() < 0.3:
-        return _UNIT.sub(new, text)
-    return _replace_one(text, (_UNIT,), dice, lambda _: new)
-
-
-# ------------------------------------------------------------------ rows and cells of a page
+# ------------------------------------------------------------------ rows, cells and tags of a page
 
 
 @_in_text
 def changed_rows(text: str, dice: Random) -> str:
-    return _changed_pieces(text, _ROW, dice)
-
-
-@_in_text
-def changed_cells(text: str, dice: Random) -> str:
-    return _changed_pieces(text, _CELL, dice)
-
-
-def _changed_pieces(text: str, pattern: re.Pattern[str], dice: Random) -> str:
-    """One piece dropped, written twice or thirty times, or swapped with another."""
-    parts = _cut_at_two(text, pattern, dice)
-    if parts is None:
-        return text
-    before, one, between, other, after = parts
-    pair = dice.choice((("", other), (one * 2, other), (one * 30, other), (other, one)))
-    return before + pair[0] + between + pair[1] + after
+    return _changed_pair(text, dice.choice((_ROW, _CELL)), dice, swapped=False)
 
 
 @_in_text
 def swapped_columns(text: str, dice: Random) -> str:
     """Two cells swapped in every row, or in the header only."""
-    one, other = dice.randrange(6), dice.randrange(6)
-    only_header = dice.random() < 0.5
+    first, second = 2 * dice.randrange(6) + 1, 2 * dice.randrange(6) + 1
 
     def row(found: re.Match[str]) -> str:
         parts = re.split(r"(<t[dh]\b.*?</t[dh]>)", found[0], flags=re.DOTALL)
-        first, second = 2 * one + 1, 2 * other + 1
         if max(first, second) < len(parts):
             parts[first], parts[second] = parts[second], parts[first]
         return "".join(parts)
 
-    return _ROW.sub(row, text, count=1 if only_header else 0)
+    return _ROW.sub(row, text, count=dice.randrange(2))
 
 
 @_in_text
 def changed_markup(text: str, dice: Random) -> str:
-    """Tags and texts dropped, replaced or swapped."""
+    """Tags, attributes and texts dropped, replaced or swapped."""
     parts = _TAG.split(text)
     for _ in range(dice.choice((1, 1, 2, 8))):
         one, other = dice.randrange(len(parts)), dice.randrange(len(parts))
@@ -245,12 +183,6 @@ def changed_markup(text: str, dice: Random) -> str:
 
 
 @_in_text
-def changed_attribute(text: str, dice: Random) -> str:
-    hidden = ' style="display:none"', ' class="hidden"', ' colspan="3"', ' rowspan="1000000"', ""
-    return _replace_one(text, (_ATTRIBUTE,), dice, lambda _: dice.choice(hidden))
-
-
-@_in_text
 def deep_markup(text: str, dice: Random) -> str:
     at = dice.choice([found.end() for found in _TAG.finditer(text)] or [0])
     return text[:at] + "<div>" * PAGE_DEPTH + text[at:]
@@ -259,104 +191,47 @@ def deep_markup(text: str, dice: Random) -> str:
 # ------------------------------------------------------------------ values of JSON
 
 
-def _in_json(change: Callable[[Any, Random], Any]) -> Mutation:
-    """A change of the decoded value; a body that is no JSON is cut instead."""
+def _in_json(change: Callable[[list[tuple[Any, Any]], Random], None]) -> Mutation:
+    """A change of the decoded value, in every container with each of its keys; a body that is no JSON gets
+    other bytes instead."""
 
     @wraps(change)
     def mutation(body: bytes, dice: Random) -> bytes:
         try:
             value = json.loads(body)
         except (ValueError, RecursionError):
-            return cut(body, dice)
-        return json.dumps(change(value, dice), ensure_ascii=False).encode("utf-8", errors="surrogatepass")
+            return other_bytes(body, dice)
+        places: list[tuple[Any, Any]] = []
+        waiting = [value]
+        while waiting:
+            node = waiting.pop()
+            keys = (
+                list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
+            )
+            places += [(node, key) for key in keys]
+            waiting += [node[key] for key in keys]
+        if places:
+            change(places, dice)
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", errors="surrogatepass")
 
     return mutation
 
 
-def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every container with each of its keys."""
-    found: list[tuple[Any, Any]] = []
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
-        keys = list(node) if isinstance(node, dict) else range(len(node)) if isinstance(node, list) else ()
-        for key in keys:
-            found.append((node, key))
-            waiting.append(node[key])
-    return found
+@_in_json
+def other_values(places: list[tuple[Any, Any]], dice: Random) -> None:
+    """Nonsense, or the value as text, in a list, in an object."""
+    for node, key in dice.sample(places, min(len(places), dice.choice((1, 1, 3, 30)))):
+        value = node[key]
+        wrapped = (str(value), [value], {"value": value}, f"{value} USD", f"{value}O")
+        node[key] = dice.choice((dice.choice(NONSENSE), dice.choice(wrapped)))
 
 
 @_in_json
-def other_values(value: Any, dice: Random) -> Any:
-    if dice.random() < 0.02:
-        return dice.choice(NONSENSE)
-    if places := _places(value):
-        for node, key in dice.sample(places, min(len(places), dice.choice((1, 1, 3, 30)))):
-            node[key] = dice.choice(NONSENSE)
-    return value
-
-
-@_in_json
-def other_types(value: Any, dice: Random) -> Any:
-    """A value as text, in a list, in an object."""
-    if places := _places(value):
-        node, key = dice.choice(places)
-        wraps = (str, lambda v: [v], lambda v: {"value": v}, lambda v: f"{v} USD", lambda v: f"{v}O")
-        node[key] = dice.choice(wraps)(node[key])
-    return value
-
-
-def _containers(value: Any, kind: type) -> list[Any]:
-    """The lists or the objects in a value that are not empty."""
-    return [
-        node for node in {id(node): node for node, _ in _places(value)}.values() if isinstance(node, kind)
-    ]
-
-
-@_in_json
-def changed_items(value: Any, dice: Random) -> Any:
-    """Items of a list dropped, repeated, swapped."""
-    for items in [dice.choice(lists)] if (lists := _containers(value, list)) else []:
-        one, other = dice.randrange(len(items)), dice.randrange(len(items))
-        kind = dice.randrange(4)
-        if kind == 0:
-            del items[one]
-        elif kind == 1:
-            items.extend([items[one]] * dice.choice((1, 40)))
-        elif kind == 2:
-            items[one], items[other] = items[other], items[one]
-        else:
-            del items[min(one, other) : max(one, other)]
-    return value
-
-
-@_in_json
-def swapped_fields(value: Any, dice: Random) -> Any:
-    """Two fields of one object swapped, renamed or dropped."""
-    objects = [node for node in _containers(value, dict) if len(node) > 1]
-    for found in [dice.choice(objects)] if objects else []:
-        one, other = dice.sample(list(found), 2)
-        kind = dice.randrange(3)
-        if kind == 0:
-            found[one], found[other] = found[other], found[one]
-        elif kind == 1:
-            found[one + "_2"] = found.pop(one)
-        else:
-            del found[one]
-    return value
-
-
-@_in_text
-def repeated_keys(text: str, dice: Random) -> str:
-    """A key twice in one object, the second time with another value."""
-    places = list(re.finditer(r'("[\w.-]+")\s*:\s*("[^"\\]*"|-?\d[\d.eE+-]*|true|false|null)', text))
-    if not places:
-        return text
-    found = dice.choice(places)
-    values = ("1.11", '"2.22"', "null", "8", '"x"', dice.choice(places)[2])
-    again = f"{found[1]}: {dice.choice(values)}"
-    pair = (found[0], again) if dice.random() < 0.5 else (again, found[0])
-    return text[: found.start()] + ", ".join(pair) + text[found.end() :]
+def swapped_values(places: list[tuple[Any, Any]], dice: Random) -> None:
+    """Two fields of one object, or two items of one list, swapped."""
+    node, one = dice.choice(places)
+    other = dice.choice(list(node) if isinstance(node, dict) else range(len(node)))
+    node[one], node[other] = node[other], node[one]
 
 
 @_in_text
@@ -369,17 +244,14 @@ def deep_json(text: str, dice: Random) -> str:
     return text[:start] + left * depth + (text[start:end] or "1") + right * depth + text[end:]
 
 
-# The same mutation several times is chosen that often: numbers are what prices are made of.
+# Numbers are what prices are made of: their mutations are chosen several times as often.
 ANY_MUTATIONS: tuple[Mutation, ...] = (
-    flip_bits, cut, repeat_bytes, insert_bytes, other_encoding, nothing,
-    malformed_number, malformed_number, malformed_number, malformed_number,
-    other_number, other_number, other_number, swapped_numbers, swapped_numbers, other_currency, other_unit,
+    flip_bits, *2 * (other_bytes,), other_encoding, nothing, *4 * (malformed_number,), *3 * (other_number,),
+    *2 * (swapped_numbers,),
 )  # fmt: skip
 PAGE_MUTATIONS = (
-    *ANY_MUTATIONS, other_currency, other_unit, changed_rows, changed_rows, changed_cells, changed_cells,
-    swapped_columns, changed_markup, changed_markup, changed_attribute, deep_markup,
+    *ANY_MUTATIONS, *4 * (changed_rows,), swapped_columns, *3 * (changed_markup,), deep_markup
 )  # fmt: skip
 JSON_MUTATIONS = (
-    *ANY_MUTATIONS, other_values, other_values, other_values, other_types, other_types, changed_items,
-    changed_items, swapped_fields, swapped_fields, repeated_keys, repeated_keys, deep_json,
+    *ANY_MUTATIONS, *5 * (other_values,), *3 * (swapped_values,), deep_json
 )  # fmt: skip

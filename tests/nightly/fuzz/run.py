@@ -13,8 +13,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pipeline.capture.index import read_answer
-from pipeline.capture.replay import page_entries
 from pipeline.catalog.source_config import SourceConfig, asked_configs, configs
 from pipeline.contracts.listing import Answer, SourceChangedError
 from pipeline.contracts.rates import Rate
@@ -24,8 +22,8 @@ from pipeline.record.records import Records
 from pipeline.refresh.ingest import read_answers
 from pipeline.sources import source_module
 from tests.nightly.fuzz.mutations import mutated
-from tests.nightly.fuzz.oracle import Finding, findings
-from tests.sources.helpers import OBSERVED_AT, PAGES
+from tests.nightly.fuzz.oracle import findings
+from tests.sources.helpers import OBSERVED_AT, sample_answers
 
 SOURCES = tuple(sorted(asked_configs()))
 
@@ -50,14 +48,6 @@ class Tally:
 
 
 @cache
-def sample_answers(source: str) -> tuple[Answer, ...]:
-    """The answers of a source's sample pages."""
-    config = configs()[source]
-    entries = [entry for entry in page_entries(PAGES / source, config) if entry.usable]
-    return tuple(read_answer(PAGES / source, entry, OBSERVED_AT) for entry in entries)
-
-
-@cache
 def sample_currencies(source: str) -> frozenset[str]:
     """The currencies of a source's sample pages."""
     built = read_answers(sample_answers(source), configs()[source], RATES)
@@ -71,24 +61,21 @@ def page_of(source: str, number: int, seed: str) -> list[Answer]:
 
 def fuzz(source: str, numbers: Iterable[int], seed: str) -> Tally:
     """Read the mutated pages of these numbers."""
-    tally, config = Tally(), configs()[source]
-    sample = [answer.body for answer in sample_answers(source)]
+    tally, config, sample = Tally(), configs()[source], sample_answers(source)
     find = _wrong_rates if config.kind == "exchange_rates" else _wrong_offers
-    find(sample_answers(source), config)  # what is read once is no growth
+    find(sample, config)  # what is read once is no growth
     before = _peak_mib()
     former = signal.signal(signal.SIGALRM, _hangs)
     try:
         for number in numbers:
             answers = page_of(source, number, seed)
-            tally.unchanged += [answer.body for answer in answers] == sample
+            tally.unchanged += [page.body for page in answers] == [page.body for page in sample]
             signal.alarm(HANG_SECONDS)
             began = time.perf_counter()
             try:
                 found = find(answers, config)
                 tally.accepted += found is not None
-                tally.findings += [
-                    f"page {number}: {each}, one of {len(found)}" for each in (found or [])[:1]
-                ]
+                tally.findings += [f"page {number}: {each}, of {len(found)}" for each in (found or [])[:1]]
             except KeyboardInterrupt:
                 raise
             except BaseException as error:
@@ -105,14 +92,13 @@ def _hangs(*_: Any) -> None:
     raise TimeoutError(f"it was read for {HANG_SECONDS} s")
 
 
-def _wrong_offers(answers: Sequence[Answer], config: SourceConfig) -> list[Finding] | None:
+def _wrong_offers(answers: Sequence[Answer], config: SourceConfig) -> list[str] | None:
     """Return what is wrong with the offers that a first day's reading would record; None if it is refused."""
     try:
         built = read_answers(answers, config, RATES)
     except SourceChangedError:
         return None
-    if not all(reject.detail for reject in built.rejects):
-        raise AssertionError("a reject without a reason")
+    assert all(reject.detail for reject in built.rejects), "a reject without a reason"
     nothing_before = Records(Home(Path("a home that does not exist")))
     built, acceptance = judge(built, answers, config, OBSERVED_AT.date(), nothing_before)
     if not acceptance.accepted:
@@ -120,22 +106,18 @@ def _wrong_offers(answers: Sequence[Answer], config: SourceConfig) -> list[Findi
     return findings(built.offers, answers, config, sample_currencies(config.name))
 
 
-def _wrong_rates(answers: Sequence[Answer], config: SourceConfig) -> list[Finding] | None:
+def _wrong_rates(answers: Sequence[Answer], config: SourceConfig) -> list[str] | None:
     """Exchange rates: each is a plain number in an attribute. Space around it is no part of it."""
     try:
-        rates = source_module(config.name).read_rates(answers, config)
+        rates = source_module(config.name).read_rates(answers, config).usd_per_unit
     except SourceChangedError:
         return None
     text = " ".join(answer.body.replace(b"\0", b"").decode("utf-8", errors="replace") for answer in answers)
     found = re.findall(r"""["']\s*([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*["']""", text)
     stated = set(map(Decimal, found))
-    euro = rates.usd_per_unit["EUR"]
+    euro = rates["EUR"]
     possible = {euro, *(euro / each for each in stated if each)} if euro in stated else ()
-    return [
-        Finding("rate", config.name, f"one {currency} is {usd} USD")
-        for currency, usd in rates.usd_per_unit.items()
-        if usd not in possible
-    ]
+    return [f"rate: one {currency} is {usd} USD" for currency, usd in rates.items() if usd not in possible]
 
 
 def _peak_mib() -> float:

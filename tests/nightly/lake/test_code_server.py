@@ -31,9 +31,10 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
     instance_folder = tmp_path / "dagster"
     instance_folder.mkdir()
     (instance_folder / "dagster.yaml").write_text((COMPOSE / "dagster.yaml").read_text())
-    port = free_port()
-    workspace = tmp_path / "workspace.yaml"
-    workspace.write_text(workspace_on(port))
+    port, workspace = free_port(), tmp_path / "workspace.yaml"
+    content = yaml.safe_load((COMPOSE / "workspace.yaml").read_text(encoding="utf-8"))
+    content["load_from"][0]["grpc_server"]["port"] = port
+    workspace.write_text(yaml.safe_dump(content))
     with ExitStack() as stack:
         pages = stack.enter_context(PagesServer(PAGES))
         environment = os.environ | {
@@ -60,13 +61,6 @@ def test_a_code_server_captures_and_publishes(tmp_path: Path, sample_home: Home,
     with duckdb.connect(home.published, read_only=True) as published:
         ((offers,),) = published.execute("SELECT count(*) FROM offers WHERE source = ?", [SOURCE]).fetchall()
     assert offers > 0
-
-
-def workspace_on(port: int) -> str:
-    """The workspace of deploy/, on a port of this machine."""
-    workspace = yaml.safe_load((COMPOSE / "workspace.yaml").read_text(encoding="utf-8"))
-    workspace["load_from"][0]["grpc_server"]["port"] = port
-    return yaml.safe_dump(workspace)
 
 
 def free_port() -> int:
@@ -113,15 +107,10 @@ def finished(instance: dg.DagsterInstance, job: str, seconds: float, step: str |
 
     def done() -> bool:
         (run,) = instance.get_runs(filters=dg.RunsFilter(job_name=job))
-        assert run.status not in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED), failures(run)
+        if run.status in (dg.DagsterRunStatus.FAILURE, dg.DagsterRunStatus.CANCELED):
+            entries = [record.event_log_entry for record in instance.get_records_for_run(run.run_id).records]
+            pytest.fail("\n".join(entry.user_message for entry in entries if entry.level >= 40))
         steps = {each.step_key: each.status for each in instance.get_run_step_stats(run.run_id)}
         return run.is_success or (step is not None and getattr(steps.get(step), "name", "") == "SUCCESS")
-
-    def failures(run: dg.DagsterRun) -> list[str]:
-        return [
-            str(record.event_log_entry.user_message)
-            for record in instance.get_records_for_run(run.run_id).records
-            if record.event_log_entry.level >= 40
-        ]
 
     wait_for(done, seconds)

@@ -50,13 +50,6 @@ def test_it_differs_from_the_one_without_containers_in_the_storage_and_the_queue
     assert one["concurrency"]["pools"] == many["concurrency"]["pools"]
 
 
-def test_the_workspace_names_the_code_server() -> None:
-    (entry,) = read("workspace.yaml")["load_from"]
-    server, code = entry["grpc_server"], services()["code"]
-    assert code["environment"][server["host"]["env"]] == "code"
-    assert str(server["port"]) == code["command"][-1] == code["healthcheck"]["test"][-1]
-
-
 def test_every_service_has_the_home_and_a_program_that_exists() -> None:
     volumes = read("compose.yaml")["volumes"]
     for name, service in services().items():
@@ -77,8 +70,6 @@ def test_no_password_is_written_down() -> None:
 def test_the_image_is_built_from_existing_files() -> None:
     parser = DockerfileParser(path=str(COMPOSE / "Dockerfile"))
     steps = [(step["instruction"], step["value"]) for step in parser.structure]
-    known = {"FROM", "WORKDIR", "RUN", "COPY", "ARG", "USER", "ENV", "EXPOSE", "CMD", "COMMENT"}
-    assert {name for name, _ in steps} <= known
     assert parser.baseimage == "python:3.12-slim"
     kept = re.findall(r"^!(.+)$", (COMPOSE / "Dockerfile.dockerignore").read_text(), re.MULTILINE)
     for name, value in steps:
@@ -86,11 +77,9 @@ def test_the_image_is_built_from_existing_files() -> None:
             *sources, _ = (part.removeprefix("./") for part in value.split())
             assert all((PROJECT / source).exists() for source in sources), value
             assert all(source in kept or source.startswith("deploy/compose/") for source in sources), value
-    user = next(value for name, value in steps if name == "USER")
-    assert user != "root"
+    assert dict(steps)["USER"] != "root"
 
 
 def test_no_two_sources_share_a_host() -> None:
     """So that they can be asked side by side."""
-    sources = enabled_sources()
-    assert len(sharing_hosts(sources)) == len(sources)
+    assert len(sharing_hosts(enabled_sources())) == len(enabled_sources())

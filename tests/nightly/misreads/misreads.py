@@ -38,17 +38,11 @@ def each(
     def edit(rows: Sequence[Row]) -> list[Row]:
         edited: list[Row] = []
         for row in rows:
-            if (
-                isinstance(row, Listing)
-                and kind in (None, row.price_kind)
-                and label in row.raw_label
-                and tier in (None, row.tier)
-            ):
+            changes: dict[str, Any] | None = {}
+            is_of_kind = isinstance(row, Listing) and kind in (None, row.price_kind)
+            if is_of_kind and label in row.raw_label and tier in (None, row.tier):
                 changes = change(row)
-                if changes is not None:
-                    edited.append(replace(row, **changes))
-            else:
-                edited.append(row)
+            edited += [] if changes is None else [replace(row, **changes)]
         return edited
 
     return edit
@@ -58,41 +52,25 @@ def times(factor: str, **which: Any) -> Edit:
     return each(lambda row: {"native_price": row.native_price * Decimal(factor)}, **which)
 
 
-def in_turn(*edits: Edit) -> Edit:
-    def edit(rows: Sequence[Row]) -> list[Row]:
-        for one in edits:
-            rows = one(rows)
-        return list(rows)
-
-    return edit
-
-
-def without(kind: str, **which: Any) -> Edit:
-    return each(lambda _: None, kind=kind, **which)
+def listings_of(rows: Iterable[Row]) -> list[Listing]:
+    return [row for row in rows if isinstance(row, Listing)]
 
 
 def machine(row: Listing) -> tuple[Any, ...]:
     return (row.raw_label, row.instance_type, row.gpu_count, row.region)
 
 
-def at_the_price_of(kind: str, of: Callable[[Listing], bool], *, drop: bool, same_tier: bool) -> Edit:
-    """Listings of a kind get the price that the same machine has in another column; with ``drop`` that
-    column's own listings are gone."""
+def at_the_price_of(kind: str, of: str, *, drop: bool) -> Edit:
+    """Listings of a kind get the price that the same machine has as another kind; with ``drop`` that kind's
+    own listings are gone."""
 
     def edit(rows: Sequence[Row]) -> list[Row]:
-        listings = [row for row in rows if isinstance(row, Listing)]
-
-        def key(row: Listing) -> tuple[Any, ...]:
-            return (*machine(row), row.tier if same_tier else None)
-
-        prices = {key(row): row.native_price for row in listings if of(row)}
-        edited = []
-        for row in rows:
-            if isinstance(row, Listing) and row.price_kind == kind and key(row) in prices:
-                edited.append(replace(row, native_price=prices[key(row)]))
-            elif not (drop and isinstance(row, Listing) and of(row)):
-                edited.append(row)
-        return edited
+        others = [row for row in listings_of(rows) if row.price_kind == of]
+        prices = {(*machine(row), row.tier): row.native_price for row in others}
+        changed = each(
+            lambda row: {"native_price": prices.get((*machine(row), row.tier), row.native_price)}, kind=kind
+        )(rows)
+        return each(lambda _: None, kind=of)(changed) if drop else changed
 
     return edit
 
@@ -101,58 +79,50 @@ def exchanged_labels(one: str, other: str) -> Edit:
     """The whole labels, where each is all that names the card, with the columns that identify it."""
 
     def edit(rows: Sequence[Row]) -> list[Row]:
-        contexts = {row.raw_label: row.context for row in rows if isinstance(row, Listing)}
-        names = {one: other, other: one}
-        return each(
-            lambda row: {
-                "raw_label": names.get(row.raw_label, row.raw_label),
-                "context": contexts[names.get(row.raw_label, row.raw_label)],
-            }
-        )(rows)
+        contexts = {row.raw_label: row.context for row in listings_of(rows)}
+
+        def change(row: Listing) -> dict[str, Any]:
+            label = {one: other, other: one}.get(row.raw_label, row.raw_label)
+            return {"raw_label": label, "context": contexts[label]}
+
+        return each(change)(rows)
 
     return edit
 
 
 def shifted_by_one(rows: Sequence[Row]) -> list[Row]:
     """Each card has the price of the next row of its price column."""
-    listings = [row for row in rows if isinstance(row, Listing)]
+    listings = listings_of(rows)
     edited: list[Row] = [row for row in rows if not isinstance(row, Listing)]
     for kind in sorted({row.price_kind for row in listings}):
         column = [row for row in listings if row.price_kind == kind]
-        prices = [row.native_price for row in column]
-        edited += [
-            replace(row, native_price=price)
-            for row, price in zip(column, prices[1:] + prices[:1], strict=True)
-        ]
+        for row, following in zip(column, [*column[1:], column[0]], strict=True):
+            edited.append(replace(row, native_price=following.native_price))
     return edited
 
 
 def swapped_with_longest_term(rows: Sequence[Row]) -> list[Row]:
     """The cells of the on-demand price and of the longest term are swapped in each row."""
-    listings = [row for row in rows if isinstance(row, Listing)]
-    prices: dict[Any, Decimal] = {}
-    longest: dict[Any, int] = {}
-    for row in listings:
-        if row.price_kind == "reserved" and (row.term_days or 0) > longest.get(machine(row), 0):
-            longest[machine(row)] = row.term_days or 0
-            prices[machine(row)] = row.native_price
-    on_demand = {machine(row): row.native_price for row in listings if row.price_kind == "on_demand"}
+    longest: dict[Any, Listing] = {}
+    for row in sorted(listings_of(rows), key=lambda row: row.term_days or 0):
+        if row.price_kind == "reserved":
+            longest[machine(row)] = row
+    on_demand = {machine(row): row for row in listings_of(rows) if row.price_kind == "on_demand"}
 
     def change(row: Listing) -> dict[str, Any]:
-        key = machine(row)
-        if row.price_kind == "on_demand" and key in prices:
-            return {"native_price": prices[key]}
-        if row.price_kind == "reserved" and row.term_days == longest[key] and key in on_demand:
-            return {"native_price": on_demand[key]}
-        return {}
+        of_term, of_hour = longest.get(machine(row)), on_demand.get(machine(row))
+        if of_term is None or of_hour is None:
+            return {}
+        if row.price_kind == "on_demand":
+            return {"native_price": of_term.native_price}
+        is_longest = row.price_kind == "reserved" and row.term_days == of_term.term_days
+        return {"native_price": of_hour.native_price} if is_longest else {}
 
     return each(change)(rows)
 
 
 def lowest_price_for_all(rows: Sequence[Row]) -> list[Row]:
-    lowest = min(
-        row.native_price for row in rows if isinstance(row, Listing) and row.price_kind == "on_demand"
-    )
+    lowest = min(row.native_price for row in listings_of(rows) if row.price_kind == "on_demand")
     return each(lambda _: {"native_price": lowest}, kind="on_demand")(rows)
 
 
@@ -191,32 +161,15 @@ def one_gpu(row: Listing) -> dict[str, Any]:
     return {"gpu_count": 1, "context": {}, "vcpus": None, "ram_gib": None, "instance_type": None}
 
 
-def price_of_the_machine(row: Listing) -> dict[str, Any]:
-    """The price of one GPU taken for that of the machine."""
-    return {"native_unit": "instance_hour"}
-
-
-def reserved(row: Listing) -> bool:
-    return row.price_kind == "reserved"
-
-
-def spot(row: Listing) -> bool:
-    return row.price_kind == "spot"
-
-
 MISREADS: dict[str, Misread] = {
     "all prices of a bulk source divided by ten": Misread("azure", times("0.1")),
     "one card x10": Misread("runpod", times("10", label="A100-SXM4-80GB", tier="community")),
     "one card halved": Misread("lambda", times("0.5", kind="on_demand", label="H100 SXM")),
     "one card quartered": Misread("hyperstack", times("0.25", kind="on_demand", label="H100 SXM")),
     "one card x4": Misread("together", times("4", kind="on_demand", label="H100")),
-    "spot price as on-demand": Misread(
-        "coreweave", at_the_price_of("on_demand", spot, drop=True, same_tier=True)
-    ),
+    "spot price as on-demand": Misread("coreweave", at_the_price_of("on_demand", "spot", drop=True)),
     "missing spot mark": Misread("azure", each(lambda _: {"price_kind": "on_demand"}, kind="spot")),
-    "six-month price as on-demand": Misread(
-        "runpod", at_the_price_of("on_demand", reserved, drop=False, same_tier=True)
-    ),
+    "six-month price as on-demand": Misread("runpod", at_the_price_of("on_demand", "reserved", drop=False)),
     "H100 and A100 swapped": Misread("hyperstack", exchanged_labels("NVIDIA H100 SXM", "NVIDIA A100 SXM")),
     "H100 and RTX 4090 swapped": Misread(
         "runpod", exchanged_labels("NVIDIA H100 80GB HBM3", "NVIDIA GeForce RTX 4090")
@@ -225,15 +178,15 @@ MISREADS: dict[str, Misread] = {
         "together", each(lambda _: {"native_currency": "EUR"}), page_in_euros
     ),
     "euros labelled dollars": Misread(
-        "ovh",
-        each(lambda _: {"native_currency": "USD"}),
-        lambda body: body.replace(b'"EUR"', b'"USD"'),
+        "ovh", each(lambda _: {"native_currency": "USD"}), lambda body: body.replace(b'"EUR"', b'"USD"')
     ),
     "euros read as dollars": Misread("nebius", times(str(EUR_PER_USD)), page_in_euros),
     "dollars read as cents": Misread("aws", times("0.01")),
     "price of a month as of an hour": Misread("digitalocean", times(str(HOURS_PER_MONTH), kind="on_demand")),
     "price of 8 GPUs as of one": Misread("coreweave", each(one_gpu, kind="on_demand")),
-    "price of one GPU as of the machine": Misread("lambda", each(price_of_the_machine, kind="on_demand")),
+    "price of one GPU as of the machine": Misread(
+        "lambda", each(lambda _: {"native_unit": "instance_hour"}, kind="on_demand")
+    ),
     "H100 PCIe as SXM": Misread(
         "lambda", each(lambda _: {"raw_label": "NVIDIA H100 SXM"}, label="H100 PCIe")
     ),
@@ -247,14 +200,9 @@ MISREADS: dict[str, Misread] = {
     ),
     "decimal comma as thousands": Misread("scaleway", times("100", label="L40S")),
     "last digit of the price lost": Misread(
-        "oci",
-        each(lambda row: {"native_price": row.native_price / (10 if row.native_price >= 10 else 1)}),
+        "oci", each(lambda row: {"native_price": row.native_price / (10 if row.native_price >= 10 else 1)})
     ),
     "reserved and on-demand swapped": Misread("gcp", swapped_with_longest_term),
     "lowest price for all cards": Misread("together", lowest_price_for_all),
     "stale page of three months ago": Misread("verda", each(verda_in_may)),
 }
-
-
-def listings_of(rows: Iterable[Row]) -> list[Listing]:
-    return [row for row in rows if isinstance(row, Listing)]

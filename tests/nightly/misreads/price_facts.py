@@ -3,7 +3,7 @@ catalog/gpu_price_bounds.csv, which are computed from them.
 
     python -m tests.nightly.misreads.price_facts PRICE_FACTS.csv > catalog/gpu_price_bounds.csv
 
-The file of facts is not part of the project: tests that need it are skipped without it.
+The file of facts is not part of the project: the test of the bounds is skipped without it.
 """
 
 import csv
@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_UP, Decimal
 from functools import cache
@@ -23,7 +23,6 @@ from typing import Any
 from pipeline.catalog.source_config import configs
 from pipeline.gates.contradictions import succeeds
 from pipeline.gpus import identify
-from pipeline.gpus.catalogue import cards
 
 ROOT = Path(__file__).parents[3]
 
@@ -68,9 +67,7 @@ class Fact:
     """One price as one public file had it. ``source`` is ours where we read the provider, else its name."""
 
     source: str
-    label: str
     gpu_id: str
-    gpu_count: float
     price_kind: str
     term_days: int | None
     tier: str | None
@@ -98,10 +95,9 @@ def read_facts(path: Path) -> Sequence[Fact]:
 def _fact(row: dict[str, str]) -> Fact | None:
     kind = KINDS.get(row["price_kind"])
     provider = row["provider"].lower()
-    if kind is None or "(" in provider or "part only" in row["gpu_label"]:
-        return None
     source = _our_names().get(provider, provider)
-    if (source, row["price_kind"]) in MISLABELLED:
+    is_ours = "(" not in provider and "part only" not in row["gpu_label"]
+    if kind is None or not is_ours or (source, row["price_kind"]) in MISLABELLED:
         return None
     if source in SERVERLESS and kind == "on_demand":
         kind = "serverless"
@@ -109,25 +105,18 @@ def _fact(row: dict[str, str]) -> Fact | None:
     gpu_id = _gpu_id(row["gpu_label"], source, count)
     if gpu_id is None:
         return None
-    price = Decimal(row["price_usd_hr"])
+    price, region = Decimal(row["price_usd_hr"]), re.search(r"region ([^;)]+)", row["source"])
     return Fact(
         source=source,
-        label=row["gpu_label"],
         gpu_id=gpu_id,
-        gpu_count=count,
         price_kind=kind,
         term_days=next((d for t, d in TERM_DAYS.items() if row["price_kind"].endswith(t)), None),
         tier=next((tier for tier in TIERS if row["price_kind"].endswith(tier)), None),
-        region=_region(row["source"]),
+        region=region[1] if region else None,
         usd_per_gpu_hour=price / Decimal(str(count)) if row["unit"].startswith("per_instance") else price,
         day=row["as_of"],
         origin=re.split(r"[@ ]", row["source"])[0],
     )
-
-
-def _region(origin: str) -> str | None:
-    found = re.search(r"region ([^;)]+)", origin)
-    return found[1] if found else None
 
 
 @cache
@@ -139,12 +128,8 @@ def _our_names() -> dict[str, str]:
 @cache
 def _gpu_id(label: str, source: str, count: float) -> str | None:
     outside, inside = re.sub(r"\s*\(.*\)", "", label), re.sub(r".*\((.*)\).*", r"\1", label)
-    asked = (
-        (label, "gpu_name"),
-        (outside, "gpu_name"),
-        *((t, "instance_type") for t in (label, inside, outside)),
-    )
-    for text, kind in asked:
+    of_machines = [(text, "instance_type") for text in (label, inside, outside)]
+    for text, kind in [(label, "gpu_name"), (outside, "gpu_name"), *of_machines]:
         found = identify(text, provider=source, kind=kind, context={}, gpu_count=count)
         if found.status == "matched":
             return found.gpu_id
@@ -156,55 +141,38 @@ def bounds(facts: Iterable[Fact]) -> list[dict[str, str]]:
     groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
         if fact.source not in MARKETPLACES:
-            groups["", fact.gpu_id, fact.price_kind].append(fact)
-            if fact.source in configs():
-                groups[fact.source, fact.gpu_id, fact.price_kind].append(fact)
-    return [_row(key, group) for key, group in sorted(groups.items())]
+            for source in {"", fact.source} & {"", *configs()}:
+                groups[source, fact.gpu_id, fact.price_kind].append(fact)
+    rows = []
+    for key, group in sorted(groups.items()):
+        prices = sorted(fact.usd_per_gpu_hour for fact in group)
+        days = sorted(fact.day for fact in group)
+        ends = [f"{round(price, 4).normalize():f}" for price in (prices[0], prices[-1])]
+        sources = str(len({fact.source for fact in group}))
+        origins = " ".join(sorted({fact.origin for fact in group}))
+        values = (*key, *ends, str(len(prices)), sources, days[0], days[-1], origins)
+        rows.append(dict(zip(BOUNDS_COLUMNS, values, strict=True)))
+    return rows
 
 
-def _row(key: tuple[str, str, str], facts: Sequence[Fact]) -> dict[str, str]:
-    prices = [fact.usd_per_gpu_hour for fact in facts]
-    days = sorted(fact.day for fact in facts)
-    values = (
-        *key,
-        f"{round(min(prices), 4).normalize():f}",
-        f"{round(max(prices), 4).normalize():f}",
-        str(len(prices)),
-        str(len({fact.source for fact in facts})),
-        days[0],
-        days[-1],
-        " ".join(sorted({fact.origin for fact in facts})),
-    )
-    return dict(zip(BOUNDS_COLUMNS, values, strict=True))
-
-
-def inversions(facts: Iterable[Fact]) -> Iterator[tuple[tuple[str, str], Decimal]]:
-    """An older model with its successor, and how many times as dear it was, wherever one source asked for
-    both on one day for one kind, term, tier and region; 1 or less is the usual order. Spot apart."""
+def max_inversion(facts: Iterable[Fact]) -> Decimal:
+    """The threshold max_inversion: the largest that was seen, rounded up to a tenth. An inversion is how many
+    times as dear an older model was as its successor, wherever one source asked for both on one day for one
+    kind, term, tier and region. Spot apart."""
     groups: dict[Any, dict[str, list[Decimal]]] = defaultdict(lambda: defaultdict(list))
     for fact in facts:
         if fact.source not in MARKETPLACES and fact.price_kind != "spot":
             like = (fact.source, fact.day, fact.price_kind, fact.term_days, fact.tier, fact.region)
             groups[like][fact.gpu_id].append(fact.usd_per_gpu_hour)
-    models = {card.gpu_id: card.model for card in cards()}
+    seen = [Decimal(1)]
     for by_card in groups.values():
         for older, successor in permutations(by_card, 2):
             if succeeds(successor, older):
-                ratio = median(by_card[older]) / median(by_card[successor])
-                yield (models[older], models[successor]), ratio
-
-
-def max_inversion(facts: Iterable[Fact]) -> Decimal:
-    """The rule for the threshold max_inversion: the largest that was seen, rounded up to a tenth."""
-    seen = max((ratio for _, ratio in inversions(facts)), default=Decimal(1))
-    return max(seen, Decimal(1)).quantize(Decimal("0.1"), ROUND_UP)
-
-
-def main(path: Path) -> None:
-    writer = csv.DictWriter(sys.stdout, BOUNDS_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(bounds(read_facts(path)))
+                seen.append(median(by_card[older]) / median(by_card[successor]))
+    return max(seen).quantize(Decimal("0.1"), ROUND_UP)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    writer = csv.DictWriter(sys.stdout, BOUNDS_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(bounds(read_facts(Path(sys.argv[1]))))

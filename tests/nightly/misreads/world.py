@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,6 @@ tier is within this share of it."""
 LOAD = "INSERT INTO main.offers BY NAME SELECT * FROM read_parquet(?)"
 
 IDENTITY = "gpu_id, gpu_count, price_kind, term_days, region, tier"
-
-
-@dataclass(frozen=True)
-class Published:
-    """The ranked offers of one source, and the number that differ from the truth."""
-
-    ranked: int
-    wrong: Sequence[tuple[Any, ...]]
 
 
 GATES = (*CONTRADICTIONS, "price_outlier", "source_far_from_market", "price_odd_for_its_source")
@@ -72,7 +63,7 @@ class World:
         self._database.execute("SET VARIABLE as_of_day = ?", [FIRST_DAY])
         for month in months(sample, "offers"):
             self._database.execute(LOAD, [str(file_of(sample, month))])
-        self._truths: dict[str, Mapping[tuple[Any, ...], list[Decimal]]] = {}
+        self._truths: dict[str, Mapping[tuple[Any, ...], list[float]]] = {}
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
 
     def sources(self) -> list[str]:
@@ -84,44 +75,33 @@ class World:
         if source not in self._read:
             capture = Archive(self._sample.archive).captures(source, FIRST_DAY)[-1]
             answers = Archive(self._sample.archive).answers(capture)
-            self._read[source] = (
-                answers,
-                list(source_module(source).read(answers, source_config(source))),
-            )
+            self._read[source] = (answers, list(source_module(source).read(answers, source_config(source))))
         return self._read[source]
 
-    def with_misread(self, misread: Misread, days: Sequence[bool]) -> Published:
-        """Publish the last of consecutive days; on each the source is misread (True) or read well."""
+    def with_misread(self, misread: Misread, days: Sequence[bool]) -> list[tuple[Any, ...]]:
+        """The wrong ranked offers of the source on the last of consecutive days; on each it is misread (True)
+        or read well."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._sample.record, home.record)
         shutil.rmtree(home.record / "offers" / misread.source)
         shutil.rmtree(home.record / "rejects" / misread.source)
-        last = FIRST_DAY
         for number, misreads in enumerate(days):
-            last = FIRST_DAY + timedelta(days=number)
-            self._record(misread, last, misreads, home)
-        return self._published(misread.source, last, home)
+            self._record(misread, FIRST_DAY + timedelta(days=number), misreads, home)
+        return self._wrong(misread.source, FIRST_DAY + timedelta(days=len(days) - 1), home)
 
     def false_alarms(self) -> FalseAlarms:
         """Count the false alarms of the clean sample day, which is every source's first."""
         counts: Counter[str] = Counter()
-        total = 0
         for month in months(self._sample, "offers"):
             rejects = Records(self._sample).rejects(month.source, FIRST_DAY)
             counts.update(row["reason"] for row in rejects if RejectReason[row["reason"].upper()].held)
-        total = counts.total() + self._database.execute("SELECT count(*) FROM main.offers").fetchall()[0][0]
+        held, reasons = counts.total(), "SELECT flag_reason, not_ranked_reason FROM main.offers_latest"
         fill(self._database, "offers_latest")
-        counts.update(
-            found
-            for flag, reason in self._database.execute(
-                "SELECT flag_reason, not_ranked_reason FROM main.offers_latest"
-            ).fetchall()
-            for found in (flag, reason)
-            if found in GATES
-        )
+        offers = self._database.execute(reasons).fetchall()
+        counts.update(reason for found in offers for reason in found if reason in GATES)
         self._database.execute("DELETE FROM main.offers_latest")
-        return FalseAlarms(total, counts)
+        return FalseAlarms(held + len(offers), counts)
 
     def _record(self, misread: Misread, day: date, misreads: bool, home: Home) -> None:
         """As the daily job does with the rows of a reader."""
@@ -136,7 +116,7 @@ class World:
             records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)
 
-    def _published(self, source: str, day: date, home: Home) -> Published:
+    def _wrong(self, source: str, day: date, home: Home) -> list[tuple[Any, ...]]:
         database = self._database.cursor()
         database.execute("SET VARIABLE as_of_day = ?", [day])
         database.begin()
@@ -152,21 +132,22 @@ class World:
             ).fetchall()
         finally:
             database.rollback()
-        return Published(len(ranked), [row for row in ranked if not self._is_true(source, row)])
+        truth = self._truth(source)
 
-    def _is_true(self, source: str, row: tuple[Any, ...]) -> bool:
-        *identity, price = row
-        truth = self._truth(source)[tuple(identity)]
-        return any(abs(price - float(true)) <= TOLERANCE * float(true) for true in truth)
+        def is_true(row: tuple[Any, ...]) -> bool:
+            *identity, price = row
+            return any(abs(price - true) <= TOLERANCE * true for true in truth[tuple(identity)])
 
-    def _truth(self, source: str) -> Mapping[tuple[Any, ...], list[Decimal]]:
+        return [row for row in ranked if not is_true(row)]
+
+    def _truth(self, source: str) -> Mapping[tuple[Any, ...], list[float]]:
         """USD per GPU-hour of the clean offers by identity, those that a gate would hold among them."""
         if source not in self._truths:
             rates = Records(self._sample).usd_rates(FIRST_DAY)
-            found: dict[tuple[Any, ...], list[Decimal]] = defaultdict(list)
+            found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
             for offer in build_offers(self.clean(source)[1], source_config(source), rates).offers:
                 if offer.usd_per_gpu_hour is not None:
                     identity = tuple(getattr(offer, name) for name in IDENTITY.split(", "))
-                    found[identity].append(offer.usd_per_gpu_hour)
+                    found[identity].append(float(offer.usd_per_gpu_hour))
             self._truths[source] = found
         return self._truths[source]

@@ -3,17 +3,12 @@
 import csv
 import random
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from pipeline.model.estimate import Estimator, estimate_file
-
-PUBLISHED_HEADER = (
-    "id,source,source_url_or_repo_path,date,model,params_b,active_params_b,method,lora_rank,lora_targets,quant_bits,gpu,gpu_count,nodes,"
-    "interconnect,seq_len,micro_batch_per_gpu,grad_accum_or_global_batch,precision,optimizer,grad_checkpointing,flash_attention,framework,"
-    "parallelism,notes,memory_kind"
-)
 
 
 @pytest.fixture(scope="module")
@@ -23,6 +18,11 @@ def estimator() -> Iterator[Estimator]:
     estimator.close()
 
 
+METHODS = ("full", "lora", "qlora")
+COLUMNS = """id source source_url_or_repo_path date model params_b active_params_b method lora_rank
+    lora_targets quant_bits gpu gpu_count nodes interconnect seq_len micro_batch_per_gpu
+    grad_accum_or_global_batch precision optimizer grad_checkpointing flash_attention framework parallelism
+    notes memory_kind"""
 NONSENSE = {
     "model": ("", "foo", "30b-a3b", "e4b", "x" * 5000, "\x00", "1e99b", "0b"),
     "gpu": ("", "voodoo-2", "8x", "\x1b[31m"),
@@ -45,18 +45,14 @@ NONSENSE = {
 
 def test_a_bad_row_never_stops_a_file(estimator: Estimator, tmp_path: Path) -> None:
     rng = random.Random(14)
+    every = product(("llama-3-8b", "qwen3-30b-a3b", "NoSuch-31B"), ("h100-sxm-80gb", "rtx-4090"), METHODS)
     good = [
         {"run_id": f"good {i}", "model": model, "gpu": gpu, "gpu_count": "1", "method": method}
-        for i, (model, gpu, method) in enumerate(
-            (model, gpu, method)
-            for model in ("llama-3-8b", "qwen3-30b-a3b", "NoSuch-31B")
-            for gpu in ("h100-sxm-80gb", "rtx-4090")
-            for method in ("full", "lora", "qlora")
-        )
+        for i, (model, gpu, method) in enumerate(every)
     ]
     rows = list(good)
     for i in range(150):
-        row = dict(rng.choice(good), run_id=f"bad {i}")
+        row = rng.choice(good) | {"run_id": f"bad {i}"}
         for column in rng.sample(sorted(NONSENSE), rng.randint(1, 4)):
             row[column] = rng.choice(NONSENSE[column])
         rows.insert(rng.randint(0, len(rows)), row)
@@ -88,17 +84,14 @@ FREE_TEXT = (
 
 def test_free_text_never_stops_a_file(estimator: Estimator) -> None:
     rng = random.Random(3)
-    columns = PUBLISHED_HEADER.split(",")
-    good = dict.fromkeys(columns, "") | {
+    good = dict.fromkeys(COLUMNS.split(), "") | {
         "id": "good", "model": "Llama-3.1-8B", "method": "lora", "gpu": "NVIDIA A100 80GB", "gpu_count": "1",
         "seq_len": "2048", "micro_batch_per_gpu": "1", "framework": "HF TRL", "precision": "bf16",
     }  # fmt: skip
-    rows = [good]
-    for i in range(200):
-        row = good | {"id": str(i)}
-        for column in rng.sample(columns[1:], rng.randint(1, 4)):
-            row[column] = rng.choice(FREE_TEXT)
-        rows.append(row)
-    answers = estimator.estimate([*rows, good], columns)
-    assert answers[0] == answers[-1] == estimator.estimate([good], columns)[0]
+    bad = [
+        good | {column: rng.choice(FREE_TEXT) for column in rng.sample(sorted(good), rng.randint(1, 4))}
+        for _ in range(200)
+    ]
+    answers = estimator.estimate([good, *bad, good], list(good))
+    assert answers[0] == answers[-1] == estimator.estimate([good], list(good))[0]
     assert all(bool(row["error"]) != bool(row["memory_gib"]) for row in answers)

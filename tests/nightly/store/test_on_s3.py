@@ -2,7 +2,6 @@
 
 import json
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +14,6 @@ from pytest_httpserver import HTTPServer
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.refresh.demo import sample_days
-from pipeline.store.address import STORE_VARIABLE
 from pipeline.store.publication import POINTER, bucket_at
 from tests.conftest import PAGES, gpufare, shared_folder
 from tests.nightly.store.conftest import S3
@@ -82,14 +80,10 @@ def test_a_killed_publisher_leaves_the_pointer_as_it_was(held: str, s3: S3, addr
             release.wait(30)
 
     s3.before = hold
-    code = (
-        "from tests.store.conftest import Home, sent; from pathlib import Path; import sys;"
-        "sent(Home(Path(sys.argv[1])), sys.argv[2], 'page')"
-    )
+    code = "from tests.nightly.store.test_on_s3 import *; sent(Home(Path(sys.argv[1])), sys.argv[2], 'page')"
     with subprocess.Popen([sys.executable, "-c", code, str(home.root), address]) as process:
         assert reached.wait(30)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait(30) == -signal.SIGKILL
+        process.kill()
     s3.before = None
     assert pointed(address) == before
     assert before.database.name in objects(address)
@@ -119,6 +113,11 @@ def test_a_large_file_is_sent_in_parts(address: str, home: Home) -> None:
     assert content == bytes(range(256)) * 50_000
 
 
+AZURE = {
+    "AZURE_STORAGE_ACCOUNT_NAME": "account",
+    "AZURE_STORAGE_ACCOUNT_KEY": "a2V5",
+    "AZURE_ALLOW_HTTP": "true",
+}
 GENERATION = "X-Goog-If-Generation-Match"
 
 
@@ -138,16 +137,9 @@ def test_azure_and_google_are_asked_for_the_same_conditions(
 ) -> None:
     pytest.importorskip("obstore", reason="the store's library is not installed (gpufare[store])")
     url = httpserver.url_for("").rstrip("/")
-    account = {"gcs_base_url": url, "disable_oauth": True}
-    account |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
-    for name, value in (
-        (STORE_VARIABLE, address),
-        ("AZURE_STORAGE_ACCOUNT_NAME", "account"),
-        ("AZURE_STORAGE_ACCOUNT_KEY", "a2V5"),
-        ("AZURE_ENDPOINT", url),
-        ("AZURE_ALLOW_HTTP", "true"),
-        ("GOOGLE_SERVICE_ACCOUNT_KEY", json.dumps(account)),
-    ):
+    account = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+    google = json.dumps(account | {"gcs_base_url": url, "disable_oauth": True})
+    for name, value in (AZURE | {"AZURE_ENDPOINT": url, "GOOGLE_SERVICE_ACCOUNT_KEY": google}).items():
         monkeypatch.setenv(name, value)
     httpserver.expect_request(re.compile(".*")).respond_with_data(
         status=201, headers={"ETag": '"1"', "x-goog-generation": "5"}

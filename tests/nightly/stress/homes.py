@@ -8,7 +8,7 @@ import signal
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -42,28 +42,22 @@ CHILD_SECONDS = 300
 
 
 class CountingHandler(FaultyHandler):
-    """Counts the answers that were sent whole."""
-
     server: "CountingServer"
 
     def do_GET(self) -> None:
         source = self.headers.get(SOURCE_HEADER, "")
-        if self.path == "/robots.txt":
-            if source in self.server.robots_down:
-                self.say(503)
-            else:
-                self.say_page()
+        if self.path == "/robots.txt" and source in self.server.robots_down:
+            self.say(503)
             return
         super().do_GET()
-        if source not in self.server.faults:
-            self.server.served[source] += 1
+        self.server.served[source] += self.path != "/robots.txt" and source not in self.server.faults
 
     do_POST = do_GET
 
 
 class CountingServer(FaultyServer):
-    """Serves pages, and counts the answers in ``served``. ``robots`` are sources whose robots.txt is
-    unreachable."""
+    """Serves pages, and counts the answers that were sent whole in ``served``. The robots.txt of the sources
+    in ``robots`` is unreachable."""
 
     handler = CountingHandler
 
@@ -71,11 +65,6 @@ class CountingServer(FaultyServer):
         self.served: Counter[str] = Counter()
         self.robots_down = frozenset(robots)
         super().__init__(directory, faults)
-
-
-def noon(day: date) -> datetime:
-    """Noon of a day (UTC)."""
-    return datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -88,28 +77,18 @@ class Answer:
     crashed: bool = False
 
 
-@dataclass(frozen=True)
-class Task:
-    """A refresh to be made in a separate process, as of noon of a day; ``file_bytes`` is the largest file
-    that it may write, None for no limit."""
-
-    catalogue: Path
-    home: Path
-    url: str
-    day: date
-    file_bytes: int | None = None
-
-
-def _run(task: Task, sender: Connection) -> None:
+def _run(
+    catalogue: Path, home: Path, url: str, day: date, file_bytes: int | None, sender: Connection
+) -> None:
     logging.disable(logging.CRITICAL)  # incidents are read from the home, not from this terminal
-    paths.CATALOG_DIR = task.catalogue
-    if task.file_bytes is not None:
+    paths.CATALOG_DIR = catalogue
+    if file_bytes is not None:
         import resource
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (task.file_bytes, task.file_bytes))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     try:
-        sender.send(refreshed(Home(task.home), task.url, task.day))
+        sender.send(refreshed(Home(home), url, day))
     except GpufareError as error:
         sender.send(Answer(said=str(error)))
     except BaseException:
@@ -117,8 +96,9 @@ def _run(task: Task, sender: Connection) -> None:
 
 
 def refreshed(home: Home, url: str, day: date) -> Answer:
-    """Refresh a home in this process."""
-    report = refresh(home, day=day, sources=SOURCES, pages=url, environment={}, now=noon(day), limits=LIMITS)
+    """Refresh a home in this process, as of noon of a day."""
+    now = datetime(day.year, day.month, day.day, 12, tzinfo=UTC)
+    report = refresh(home, day=day, sources=SOURCES, pages=url, environment={}, now=now, limits=LIMITS)
     said = "\n".join([*report.lines(), *filter(None, [report.failure()])])
     accepted = frozenset(outcome.source for outcome in report.outcomes if outcome.accepted)
     return Answer(report.published_day if report.published else None, accepted, said)
@@ -139,7 +119,6 @@ class Child:
         return running
 
     def wait(self) -> Answer:
-        """Wait for the end."""
         try:
             if not self.receiver.poll(CHILD_SECONDS):
                 self.kill()
@@ -193,10 +172,11 @@ class Lab:
                 yield server
 
     def start(self, home: Home, server: CountingServer, day: date, file_bytes: int | None = None) -> Child:
-        """Start a refresh of a home."""
+        """Start a refresh of a home in a process of its own; ``file_bytes`` is the largest file that it may
+        write."""
         receiver, sender = PROCESSES.Pipe(duplex=False)
-        task = Task(self.catalogue, home.root, server.base_url, day, file_bytes)
-        process = PROCESSES.Process(target=_run, args=(task, sender))
+        asked = (self.catalogue, home.root, server.base_url, day, file_bytes, sender)
+        process = PROCESSES.Process(target=_run, args=asked)
         process.start()
         sender.close()
         return Child(process, receiver)
@@ -229,8 +209,11 @@ def published_problems(home: Home, days: Sequence[date]) -> list[str]:
     return problems + ([] if ranked else [f"nothing is ranked as of {day}"])
 
 
-def price_problems(home: Home, market: Market, day: date, sources: Sequence[str] = PRICES) -> list[str]:
-    """Return the offers of a day that differ from its true prices. Held ones may be missing."""
+def price_problems(
+    home: Home, market: Market, day: date, sources: Iterable[str] = PRICES, may_miss: float = 0
+) -> list[str]:
+    """The sources whose offers of a day differ from its true prices. Held ones may be missing, and otherwise
+    this share of them."""
     truth, problems = market.truth(day), []
     found = rows(home, f"FROM main.offers WHERE day = DATE '{day}'")
     refused = "FROM main.rejects JOIN main.reject_reasons USING (reason) WHERE held"
@@ -239,7 +222,7 @@ def price_problems(home: Home, market: Market, day: date, sources: Sequence[str]
         offers = {key_of(source, row): row["native_price"] for row in found if row["source"] == source}
         wrong = {key for key, price in offers.items() if truth[source].get(key) != price}
         missing = truth[source].keys() - offers.keys()
-        if wrong or len(missing) > held[source]:
+        if wrong or len(missing) > max(held[source], may_miss * len(truth[source])):
             example = f", such as {sorted(wrong or missing)[0]}"
             problems.append(f"{source} on {day}: {len(wrong)} wrong, {len(missing)} missing{example}")
     return problems

@@ -57,14 +57,10 @@ class Market:
 
     seed: str
 
-    def share(self, source: str, day: date) -> Decimal:
-        """A source's prices on a day as a share of those of its sample page."""
-        return _walk(self.seed, source)[(day - FIRST_DAY).days % WALK_DAYS]
-
     def price(self, base: Decimal, source: str, day: date) -> Decimal:
         """Return a sample page's price as of a day."""
-        digits = max(2, -int(base.normalize().as_tuple().exponent))
-        return round(base * self.share(source, day), digits)
+        share = _walk(self.seed, source)[(day - FIRST_DAY).days % WALK_DAYS]
+        return round(base * share, max(2, -int(base.normalize().as_tuple().exponent)))
 
     def truth(self, day: date) -> Truth:
         """The prices of every offer on a day."""
@@ -94,25 +90,22 @@ class Market:
         return folder
 
     def _page(self, text: str, source: str, day: date, wrong: Misread | None) -> str:
-        pattern = _TOKENS[source]
         dearest = max(_expected(source).values(), default=Decimal())
 
         def new(found: re.Match[str]) -> str:
             base = Decimal(found[0])
-            price = self.price(base, source, day)
-            if wrong and (base == dearest or not wrong.only_dearest):
-                price *= wrong.factor
-            return str(price)
+            is_wrong = wrong and (base == dearest or not wrong.only_dearest)
+            return str(self.price(base, source, day) * (wrong.factor if wrong and is_wrong else 1))
 
-        text = re.sub(pattern, new, text)
+        text = re.sub(_TOKENS[source], new, text)
         return re.sub(r"(?<=time=')[\d-]+", str(day - timedelta(days=1)), text) if source == "ecb" else text
 
 
 @cache
-def _walk(seed: str, source: str, days: int = WALK_DAYS) -> list[Decimal]:
+def _walk(seed: str, source: str) -> list[Decimal]:
     dice = Random(f"{seed} {source}")
     share, shares = 1.0, []
-    for _ in range(days):
+    for _ in range(WALK_DAYS):
         if dice.random() < CHANGE_CHANCE:
             share *= 1 + dice.uniform(-LARGEST_STEP, LARGEST_STEP)
             share = min(max(share, FURTHEST[0]), FURTHEST[1])
@@ -128,11 +121,8 @@ def _sample_text(source: str, name: str) -> str:
 @cache
 def _expected(source: str) -> dict[Key, Decimal]:
     with (PAGES / source / "expected.csv").open(encoding="utf-8", newline="") as file:
-        return {_key(row): Decimal(row["native_price"]) for row in csv.DictReader(file)}
-
-
-def _key(row: Mapping[str, str]) -> Key:
-    return tuple(row.get(name) or "" for name in KEY)
+        rows = csv.DictReader(file)
+        return {tuple(row.get(name) or "" for name in KEY): Decimal(row["native_price"]) for row in rows}
 
 
 def key_of(source: str, row: Mapping[str, object]) -> Key:
@@ -143,6 +133,4 @@ def key_of(source: str, row: Mapping[str, object]) -> Key:
 
 
 def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

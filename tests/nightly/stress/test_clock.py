@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import sys
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.journal import Journal
 from pipeline.record.months import TABLES, Month, months, rows_of, write_days
+from tests.nightly.processes import ran
 from tests.nightly.stress.homes import CountingServer, Lab, price_problems, published_problems, rows
 from tests.nightly.stress.market import FIRST_DAY, SOURCES
 
@@ -38,18 +38,14 @@ def command(
     """`gpufare refresh` as a person runs it, with the clock at ``at``: exit status and output."""
     environment = os.environ | {HOME_VARIABLE: str(home.root)}
     if at is not None:
-        moment = at.strftime("%Y-%m-%d %H:%M:%S")
-        environment |= {"LD_PRELOAD": str(LIBFAKETIME[0]), "FAKETIME": f"@{moment}", "TZ": "UTC"}
+        environment |= {
+            "LD_PRELOAD": str(LIBFAKETIME[0]),
+            "FAKETIME": f"@{at:%Y-%m-%d %H:%M:%S}",
+            "TZ": "UTC",
+        }
     sources = [word for source in SOURCES for word in ("--source", source)]
     program = [sys.executable, "-c", GPUFARE, str(lab.catalogue), "refresh", "--pages", server.base_url]
-    done = subprocess.run(
-        [*program, *sources, *options],
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = ran([*program, *sources, *options], env=environment)
     return done.returncode, done.stdout + done.stderr
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from collections.abc import Iterable
 from datetime import timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -24,40 +23,29 @@ WHOLE = f"SELECT as_of_day, {RANKED} FROM main.publication"
 
 
 def read_until(published: Path, stop: Path, sender: Connection, at: int) -> None:
-    """Look at the published file until told to stop; send the days seen and every error."""
-    examples = itertools.cycle(path.read_text() for path in sorted((SQL_DIR / "examples").glob("*.sql")))
-    looks = _looks(published, stop, itertools.islice(examples, at, None), Random(at))
-    days, errors = [], []
+    """Look at the published file until told to stop; send the number of days seen and every error."""
+    texts = [path.read_text() for path in sorted((SQL_DIR / "examples").glob("*.sql"))]
+    days, errors, dice = [], [], Random(at)
     with reader(published) as open_one:
         kept = {ask(open_one, WHOLE).rows[0]}
-        for day, error in looks:
-            days += [day] if day else []
-            errors += [error] if error else []
+        for look in itertools.takewhile(lambda _: not stop.exists(), itertools.count(at)):
+            try:
+                with reader(published) as fresh:
+                    day, ranked = ask(fresh, WHOLE).rows[0]
+                    ask(fresh, texts[look % len(texts)])
+                    kept_open = ask(fresh, WHOLE).rows[0] == (day, ranked)
+                days.append(day)
+                errors += [] if ranked else ["half a file"]
+                errors += [] if kept_open else ["the file changed under an open reader"]
+            except Exception as error:
+                errors.append(repr(error)[:200])
             kept.add(ask(open_one, WHOLE).rows[0])
+            time.sleep(dice.uniform(0, PAUSE_SECONDS))
     if len(kept) != 1:
         errors.append(f"an open reader saw {len(kept)} days")
     if days != sorted(days):
         errors.append("an older day after a newer one")
     sender.send((len(set(days)), errors))
-
-
-def _looks(published: Path, stop: Path, examples: Iterable[str], dice: Random) -> Iterable[tuple[str, str]]:
-    """Yield the day that a reader sees each time that it opens the file, and what is wrong with it."""
-    for example in examples:
-        if stop.exists():
-            return
-        try:
-            with reader(published) as fresh:
-                day, ranked = ask(fresh, WHOLE).rows[0]
-                ask(fresh, example)
-                changed = ask(fresh, WHOLE).rows[0] != (day, ranked)
-            yield (
-                str(day),
-                "the file changed under an open reader" if changed else "" if ranked else "half a file",
-            )
-        except Exception as error:
-            yield "", repr(error)[:200]
-        time.sleep(dice.uniform(0, PAUSE_SECONDS))
 
 
 @pytest.mark.parametrize("number", range(5 if ALL else 1))

@@ -6,12 +6,10 @@ have a fault, and every kind of fault comes.
 
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
-from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -22,15 +20,26 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home.paths import Home
 from pipeline.refresh.ingest import record_day
 from pipeline.refresh.inputs import capture_sources
-from tests.nightly.stress.homes import ALL, LIMITS, SEED, Lab, litter, published_problems, refreshed, rows
-from tests.nightly.stress.market import FIRST_DAY, PRICES, SOURCES, Key, Misread, key_of
+from tests.nightly.stress.homes import (
+    ALL,
+    LIMITS,
+    SEED,
+    Lab,
+    litter,
+    price_problems,
+    published_problems,
+    refreshed,
+    rows,
+)
+from tests.nightly.stress.market import FIRST_DAY, PRICES, SOURCES, Misread
 from tests.refresh.faulty_server import Fault, says
 
 DAYS, FAULT_CHANCE, LONGEST_OUTAGE_DAYS = (365, 0.35, 10) if ALL else (30, 0.8, 3)
 """The longest outage of the year is longer than the seven days after which prices are stale."""
 
 QUIET_DAYS_PER_PUBLISH = 7
-"""A publish takes longer the more history there is: ``publishing`` says on which days it is done."""
+"""A publish takes longer the more history there is: it is done on days with a fault, after harm to the home,
+and now and then."""
 
 HARD_TO_REACH: dict[str, Fault] = {
     "down": says(503),
@@ -94,18 +103,6 @@ def plan(seed: str, days: int) -> list[Trouble]:
     return planned
 
 
-def publishing(number: int, day: date, troubles: Mapping[date, Trouble]) -> bool:
-    """Whether a day is published: one with a fault, the one after harm to the home, and every seventh. Of an
-    outage, the first and the last: the days between differ from them in nothing."""
-    before, now, after = (troubles.get(day + timedelta(days=more)) for more in (-1, 0, 1))
-    if number % QUIET_DAYS_PER_PUBLISH == 0 or (before is not None and not before.source):
-        return True
-    like = [
-        other and now and (other.kind, other.source) == (now.kind, now.source) for other in (before, after)
-    ]
-    return now is not None and not all(like)
-
-
 def test_a_year_of_faults_leaves_a_true_history(lab: Lab) -> None:
     home, troubles = lab.home("home", days=0), {trouble.day: trouble for trouble in plan(SEED, DAYS)}
     assert {trouble.kind for trouble in troubles.values()} == set(KINDS)
@@ -114,18 +111,20 @@ def test_a_year_of_faults_leaves_a_true_history(lab: Lab) -> None:
     sizes = []
     for number in range(DAYS):
         day = FIRST_DAY + timedelta(days=number)
-        trouble = troubles.get(day) or Trouble(day, "no fault")
-        if number == DAYS - 1 or publishing(number, day, troubles):
+        now, before = troubles.get(day), troubles.get(day - timedelta(days=1))
+        trouble = now or Trouble(day, "no fault")
+        is_after_harm = before is not None and not before.source
+        if now or is_after_harm or number % QUIET_DAYS_PER_PUBLISH == 0 or number == DAYS - 1:
             dice = Random(f"{SEED} day {day}")
             touched[day] = TOUCHES.get(trouble.kind, lambda *_: [])(home, day, dice)
             found = list(live(lab, home, trouble, dice))
         else:
-            with lab.serving(day, **trouble.served()) as server:
-                found = list(read_only(home, server.base_url, trouble))
+            with lab.serving(day) as server:
+                found = list(read_only(home, server.base_url, day))
         problems += [f"{day} ({trouble.kind}): {problem}"[:400] for problem in found]
         sizes.append({path.name: bytes_of(path) for path in home.root.iterdir() if path.is_dir()})
-    problems += history_problems(lab, home, list(troubles.values())) + ranking_problems(lab, home)
-    problems += unseen(home, list(troubles.values()), touched) + growth_problems(sizes)
+    problems += history_problems(lab, home, list(troubles.values())) + growth_problems(sizes)
+    problems += unseen(home, list(troubles.values()), touched)
     assert problems == []
 
 
@@ -164,27 +163,22 @@ def _refresh(home: Home, url: str, trouble: Trouble) -> Iterator[str]:
         yield f"the litter is not reported: {answer.said}"
 
 
-def read_only(home: Home, url: str, trouble: Trouble) -> Iterator[str]:
+def read_only(home: Home, url: str, day: date) -> Iterator[str]:
     """Capture and read every source, as each does in a separate run under Dagster, without publishing."""
     chosen = [configs()[name] for name in SOURCES]
-    captures = capture_sources(chosen, trouble.day, Archive(home.archive), {}, pages=url, limits=LIMITS)
+    captures = capture_sources(chosen, day, Archive(home.archive), {}, pages=url, limits=LIMITS)
     for config in chosen:
-        outcome = record_day(config, trouble.day, [captures[config.name]], home)
-        if not outcome.accepted and config.name != trouble.source:
+        outcome = record_day(config, day, [captures[config.name]], home)
+        if not outcome.accepted:
             yield f"{config.name} was not accepted: {outcome.reason} {outcome.error or ''}"
 
 
 # ------------------------------------------------------------------ harm
 
 
-def _files(home: Home, place: str) -> list[Path]:
-    """A file, or the files under a folder."""
-    top = home.root / place
-    return [top] if top.is_file() else sorted(path for path in top.rglob("*") if path.is_file())
-
-
 def _damage(home: Home, day: date, dice: Random) -> list[str]:
-    files = _files(home, dice.choice(DAMAGED))
+    top = home.root / dice.choice(DAMAGED)
+    files = [top] if top.is_file() else sorted(path for path in top.rglob("*") if path.is_file())
     for file in files and [dice.choice(files)]:
         body = file.read_bytes()
         file.write_bytes(dice.choice((body[: len(body) // 2], b"", b"garbage")))
@@ -201,10 +195,9 @@ def _drop_litter(home: Home, day: date, dice: Random) -> list[str]:
 
 
 def _copy_a_file(home: Home, day: date, dice: Random) -> list[str]:
-    file = dice.choice(_files(home, "record/offers"))
-    copy = file.with_name(f"{file.stem} (copy {day}){file.suffix}")
-    shutil.copy(file, copy)
-    return [str(copy.relative_to(home.root))]
+    file = dice.choice(sorted((home.record / "offers").rglob("*.parquet")))
+    copy = shutil.copy(file, file.with_name(f"{file.stem} (copy {day}){file.suffix}"))
+    return [str(Path(copy).relative_to(home.root))]
 
 
 TOUCHES = {"damaged file": _damage, "litter": _drop_litter, "stray copy": _copy_a_file}
@@ -215,23 +208,14 @@ TOUCHES = {"damaged file": _damage, "litter": _drop_litter, "stray copy": _copy_
 
 
 def history_problems(lab: Lab, home: Home, troubles: Sequence[Trouble]) -> list[str]:
-    """The offers of every day against the truth of that day. No price may be wrong; on a good day of a source
-    none may be missing, though a gate may hold back a few. The history's prices are those of the offers, the
-    rates the true ones."""
-    found: dict[tuple[str, date], dict[Key, Decimal]] = defaultdict(dict)
-    columns = "raw_label, instance_type, gpu_count, price_kind, term_days, tier, region, native_price"
-    for row in rows(home, f"SELECT day, source, {columns} FROM main.offers"):
-        found[row["source"], row["day"]][key_of(row["source"], row)] = row["native_price"]
+    """No price of any day may be wrong; on a good day of a source few may be missing. The history's prices
+    are those of the offers, the rates the true ones, and every ranked price was true on its own day."""
     bad = {(t.source, t.day) for t in troubles if t.source and t.kind != "second run without answers"}
     problems: list[str] = []
     for day in (FIRST_DAY + timedelta(days=number) for number in range(DAYS)):
-        for source, truth in lab.market.truth(day).items():
-            offers = found[source, day]
-            if wrong := [key for key, price in offers.items() if truth.get(key) != price]:
-                problems.append(f"{source} on {day}: {len(wrong)} wrong prices, such as {wrong[0]}")
-            missing = len(truth.keys() - offers.keys())
-            if (source, day) not in bad and missing > len(truth) / 2:
-                problems.append(f"{source} on {day}: {missing} of {len(truth)} prices are missing")
+        good = [source for source in PRICES if (source, day) not in bad]
+        problems += price_problems(home, lab.market, day, good, may_miss=0.5)
+        problems += price_problems(home, lab.market, day, {*PRICES} - {*good}, may_miss=1)
     query = """
         SELECT h.source, h.day, h.gpu_id, h.usd_per_gpu_hour
           FROM main.price_history AS h
@@ -244,19 +228,13 @@ def history_problems(lab: Lab, home: Home, troubles: Sequence[Trouble]) -> list[
     for row in rows(home, "SELECT day, usd_per_unit FROM main.exchange_rates WHERE currency = 'EUR'"):
         if ("ecb", row["day"]) not in bad and row["usd_per_unit"] != lab.market.usd_per_eur(row["day"]):
             problems.append(f"the exchange rate is wrong: {row}")
-    return problems
-
-
-def ranking_problems(lab: Lab, home: Home) -> list[str]:
-    """Every ranked price was true on its own day."""
-    query = (
+    ranked = (
         "SELECT DISTINCT source, observed_at::DATE AS seen, native_price FROM main.cheapest_gpu_per_workload"
     )
-    return [
-        f"a wrong price is ranked: {row}"
-        for row in rows(home, query)
-        if row["native_price"] not in lab.market.truth(row["seen"])[row["source"]].values()
-    ][:10]
+    for row in rows(home, ranked):
+        if row["native_price"] not in lab.market.truth(row["seen"])[row["source"]].values():
+            problems.append(f"a wrong price is ranked: {row}")
+    return problems
 
 
 def unseen(home: Home, troubles: Sequence[Trouble], touched: Mapping[date, Sequence[str]]) -> list[str]:
@@ -292,38 +270,13 @@ def bytes_of(folder: Path) -> int:
 
 
 def growth_problems(sizes: Sequence[Mapping[str, int]]) -> list[str]:
-    """All but the published file must grow evenly, and the cache not at all."""
+    """All but the published file must grow evenly in a whole year, and the cache not at all."""
     totals = [sum(size for name, size in found.items() if name != "published") for found in sizes]
     start, middle, end = 10, len(totals) // 2, len(totals) - 1
     first = (totals[middle] - totals[start]) / (middle - start)
     second = (totals[end] - totals[middle]) / (end - middle)
-    even = not ALL or second <= MOST_GROWTH * first
-    problems = (
-        [] if even else [f"{second / 2**20:.2f} MiB a day in the second half, {first / 2**20:.2f} before"]
-    )
     cache, early = sizes[-1].get("cache", 0), sizes[5].get("cache", 1)
-    return problems + ([f"the cache has grown from {early} to {cache} bytes"] if cache > 3 * early else [])
-
-
-# ------------------------------------------------------------------ the plan itself
-
-
-def test_the_days_of_a_year_that_are_published() -> None:
-    def published(*troubles: tuple[int, str, str]) -> list[int]:
-        found = [Trouble(FIRST_DAY + timedelta(days=at), kind, source) for at, kind, source in troubles]
-        by_day = {trouble.day: trouble for trouble in found}
-        days = [FIRST_DAY + timedelta(days=number) for number in range(1, 7)]
-        return [at for at, day in enumerate(days, 1) if publishing(at, day, by_day)]
-
-    assert published() == []
-    assert published((3, "moved", "crusoe")) == [3]
-    assert published((3, "damaged file", "")) == [3, 4]
-    assert published(*((at, "down", "ecb") for at in (2, 3, 4, 5))) == [2, 5]
-    assert published((2, "down", "ecb"), (3, "down", "linode"), (4, "moved", "linode")) == [2, 3, 4]
-
-
-def test_the_made_up_prices_move_and_stay_in_their_range(lab: Lab) -> None:
-    shares = [lab.market.share("crusoe", FIRST_DAY + timedelta(days=day)) for day in range(365)]
-    assert len(set(shares)) > 50
-    assert 0.84 < min(shares) < max(shares) < 1.16
-    assert lab.market.truth(FIRST_DAY).keys() == set(SOURCES) - {"ecb"}
+    problems = [f"the cache has grown from {early} to {cache} bytes"] if cache > 3 * early else []
+    if ALL and second > MOST_GROWTH * first:
+        problems.append(f"{second:.0f} bytes a day in the second half, {first:.0f} before")
+    return problems
