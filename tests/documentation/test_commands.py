@@ -9,7 +9,7 @@ import subprocess
 import click
 
 from pipeline.cli.main import main
-from tests.documentation.pages import PROJECT, WRITTEN, Block, blocks
+from tests.documentation.pages import PROJECT, Block, blocks
 
 SETS_UP = {
     "pip install": "the environment of the tests has these packages from the lock",
@@ -58,9 +58,6 @@ BLOCKS_ELSEWHERE = {
     "docs/how-to/add-source.md": "tests/documentation/test_add_source.py",
 }
 """Pages whose SQL and Python these tests run."""
-
-RUN = ("console", "python", "sql")
-"""The languages of blocks that people copy and tests run."""
 
 
 def commands_of(console: list[Block]) -> list[str]:
@@ -122,16 +119,3 @@ def test_every_command_is_one_of_gpufare_or_its_test_is_named() -> None:
     everything = [*ALL, *NOT_RUN]
     assert [s for s in (*SETS_UP, *ELSEWHERE) if not any(c.startswith(s) for c in everything)] == []
     assert {block.page for block in blocks("sql") if not block.is_not_run} <= set(BLOCKS_ELSEWHERE)
-
-
-def test_no_block_hides_a_command_behind_another_language() -> None:
-    """Blocks without a language, and of a shell by another name, would be run by no test."""
-    found = [block.page for name in RUN for block in blocks(name)]
-    wrong = []
-    for page in WRITTEN:
-        lines = page.read_text(encoding="utf-8").splitlines()
-        opened = [line.strip() for line in lines if line.strip().startswith("```")][::2]
-        wrong += [f"{page}: {line}" for line in opened if line[3:] not in (*RUN, "text", "json", "yaml")]
-        if sum(line[3:] in RUN for line in opened) != found.count(str(page.relative_to(PROJECT))):
-            wrong.append(f"{page}: a block is not found")
-    assert not wrong

@@ -1,6 +1,5 @@
 """The folder of an export is replaced as a whole, or not at all, and never holds what is somebody else's."""
 
-import os
 import shutil
 import signal
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from pipeline.export import folder as folders
 from pipeline.export import layouts
 from pipeline.export.folder import ExportError, replaced
 from pipeline.export.whole import export
@@ -120,22 +118,6 @@ def test_a_kill_leaves_the_former_export_or_brings_it_back(tmp_path: Path, momen
         (new / "datapackage.json").write_text(OURS)
     assert set(files_of(folder)) == {"datapackage.json"}
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
-
-
-def test_a_folder_that_cannot_be_renamed_is_a_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Such as the mount point of a volume."""
-    folder = tmp_path / "out"
-    folder.mkdir()
-
-    def busy(self: Path, target: Path) -> None:
-        raise OSError(16, os.strerror(16))
-
-    monkeypatch.setattr(folders.Path, "rename", busy)
-    with pytest.raises(ExportError, match="cannot be replaced as a whole"), replaced(folder):
-        pass
-    assert folder.is_dir()
 
 
 def test_a_second_export_to_the_same_folder_is_refused_and_the_first_one_ends(tmp_path: Path) -> None:

@@ -67,12 +67,6 @@ def test_every_optional_column_has_an_effect(path: Path) -> None:
     assert [(row["gpu_id"], row["rule"]) for row in normalized(path)] == [("l40s", "label")]
 
 
-def test_an_input_column_named_like_an_answer_is_overwritten(path: Path) -> None:
-    path.write_text("status,raw_label\nmine,L4\n")
-    (row,) = normalized(path)
-    assert (list(row)[:2], row["status"], len(row)) == (["status", "raw_label"], "matched", 11)
-
-
 def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(path: Path) -> None:
     text = 'provider;raw_label ;note\r\nlambda;A100 SXM4;"a, b; c"\r\n'
     for separator in (";", "\t"):
