@@ -14,8 +14,6 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.record.incidents import kept_incidents
 from pipeline.refresh.refresh import refresh
-from pipeline.warehouse.database import in_memory
-from pipeline.warehouse.load import load_own
 from pipeline.warehouse.query import ask, reader
 from tests.conftest import PAGES, gpufare
 from tests.nightly.stress.homes import small_catalogue
@@ -107,15 +105,6 @@ def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) 
     assert "line 4: skipped: tokens is 1.21e+08, but its examples and epochs give" in wrong_sum
 
 
-def test_an_unreadable_file_leaves_the_others(home: Home) -> None:
-    home.gpus.write_bytes(b"\xff\xfe\x00")
-    home.workloads.write_text(f"{JOBS}good,llama-3.1-8b,qlora,40M\n")
-    found = read_own_catalogue(home)
-    assert [job.workload for job in found.workloads] == ["good"]
-    ((_, problem),) = found.problems
-    assert "gpus.csv is UTF-16: save it as CSV in UTF-8; its GPUs are skipped" in problem
-
-
 def test_an_empty_home_has_the_state_of_the_catalogue_alone(home: Home) -> None:
     assert read_own_catalogue(home) == OwnCatalogue()
     assert read_own_catalogue(home).state() == ""
@@ -125,17 +114,6 @@ def test_an_empty_home_has_the_state_of_the_catalogue_alone(home: Home) -> None:
     assert read_own_catalogue(home).state() == first
     home.gpus.write_text(f"{GPUS}\n{gpu(bandwidth_gb_s=900)}\n")
     assert read_own_catalogue(home).state() not in ("", first)
-
-
-def test_own_gpus_have_a_row_of_each_column(home: Home) -> None:
-    home.gpus.write_text(f"{GPUS}\n{gpu(usable_memory_gib='')}\n")
-    with in_memory("gpus", "models") as connection:
-        load_own(connection, read_own_catalogue(home))
-        found = connection.execute(
-            "SELECT usable_memory_gib, has_full_specs, confidence, source FROM main.gpus"
-            " WHERE gpu_id = 'mine-48gb'"
-        ).fetchone()
-    assert found == (46.8, True, "own", "your own GPUs")
 
 
 @pytest.fixture(scope="module")
@@ -148,8 +126,8 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, 
         shutil.copytree(PAGES / source, pages / source)
     home = Home(folder / "home")
     home.root.mkdir()
-    lines = (GPUS, gpu("zz9", labels=f"Other| {LABEL.upper()}"), gpu("bad", vendor="acme"))
-    home.gpus.write_text("\n".join(lines))
+    ours = gpu("zz9", labels=f"Other| {LABEL.upper()}", usable_memory_gib="")
+    home.gpus.write_text("\n".join((GPUS, ours, gpu("bad", vendor="acme"))))
     home.workloads.write_text(
         f"{JOBS}support-bot,llama-3.1-8b,qlora,40M\nbad,nothing,qlora,40M\nlong-bot,phi-4,lora,1M\n"
     )
@@ -166,20 +144,20 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, 
 OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
 
 
-OF_LABEL = "SELECT DISTINCT gpu_id, match_status, match_rule FROM offers WHERE raw_label = ?"
-
-
 def test_own_workloads_and_gpus_are_ranked_planned_and_priced_and_bad_rows_reported(
     published: tuple[Home, Any],
 ) -> None:
     home, report = published
     answers: dict[str, list[tuple[Any, ...]]] = {
         "SELECT DISTINCT workload FROM cheapest_gpu_per_workload WHERE workload LIKE '%-bot' ORDER BY 1": [
-            *(("long-bot",), ("support-bot",))
+            ("long-bot",),
+            ("support-bot",),
         ],
         "SELECT count(*) > 0 FROM ranking_history WHERE workload = 'support-bot'": [(True,)],
         "SELECT count(*) > 0 FROM why_not WHERE model = 'phi-4' AND method = 'lora'": [(True,)],
-        "SELECT confidence FROM gpus WHERE gpu_id = 'zz9'": [("own",)],
+        "SELECT usable_memory_gib, has_full_specs, confidence, source FROM gpus WHERE gpu_id = 'zz9'": [
+            (46.8, True, "own", "your own GPUs")
+        ],
         "SELECT count(*) > 0 FROM plans WHERE gpu_id = 'zz9' AND verdict = 'fits'": [(True,)],
         "SELECT on_demand_provider FROM gpu_compare WHERE gpu_id = 'zz9'": [("Vultr",)],
     }

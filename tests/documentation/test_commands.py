@@ -5,62 +5,18 @@ tests/nightly/documentation runs all commands that no other test is named for.
 
 import shlex
 import subprocess
+from pathlib import Path
 
 import click
+import yaml
 
 from pipeline.cli.main import main
-from tests.documentation.pages import PROJECT, WRITTEN, Block, blocks
+from tests.documentation.pages import PROJECT, Block, blocks
 
-SETS_UP = {
-    "pip install": "the environment of the tests has these packages from the lock",
-    "export ": "sets variables for the lines that follow",
-    "unset ": "the same",
-    "mkdir ": "makes the folder of the line that follows, which a test of this folder runs",
-}
-"""Parsed by a shell, and not run, with the reason."""
-
-README = "tests/nightly/documentation/test_readme_as_written.py"
-PAGES_RUN = "tests/nightly/documentation/test_pages_run.py"
-STORE = "tests/nightly/store/test_object_stores_page.py"
-ELSEWHERE = {
-    "make demo": README,
-    "gpufare demo": "tests/nightly/test_packaging.py",
-    "make test": "tests/documentation/test_commands.py",
-    "make docs": PAGES_RUN,
-    "make .venv/lake/.ready": "tests/documentation/test_commands.py",
-    "gpufare refresh": README,
-    "gpufare rebuild": "tests/warehouse/test_history.py",
-    "duckdb -c": "tests/nightly/export/test_export_page.py",
-    "gpufare report": "tests/page/test_page.py",
-    "gpufare lake": "tests/nightly/lake/test_lake.py",
-    "gpufare store": STORE,
-    "rclone ": STORE,
-    "gpufare trace ": "tracer/tests/test_readme_commands.py",
-    "gpufare model add": "tests/model/test_own_models.py",
-    "gpufare measure": "tracer/tests/steps/test_measure.py",
-    "dagster api grpc": "tests/nightly/lake/test_code_server.py",
-    "dagster-daemon": "tests/nightly/lake/test_code_server.py",
-    "DAGSTER_HOME=": README,
-    "GPUFARE_HOME=~/gpufare-samples": "tests/orchestration/test_orchestration.py",
-    "cp -r ": PAGES_RUN,
-    "GPUFARE_HOME=saved/home": PAGES_RUN,
-    "gunzip ": PAGES_RUN,
-    "gpufare read runpod saved/": PAGES_RUN,
-}
-"""Commands that these tests run."""
-
-BLOCKS_ELSEWHERE = {
-    "docs/explanation/retention.md": "tests/warehouse/test_history.py",
-    "docs/how-to/import.md": "tests/refresh/test_import_file.py",
-    "docs/how-to/object-stores.md": STORE,
-    "docs/how-to/export.md": "tests/nightly/export/test_export_page.py",
-    "docs/how-to/trace.md": "tracer/tests/test_readme_commands.py",
-    "docs/how-to/add-source.md": "tests/documentation/test_add_source.py",
-}
-"""Pages whose SQL and Python these tests run."""
-
-RUN = ("console", "python", "sql")
-"""The languages of blocks that people copy and tests run."""
+_TABLES = yaml.safe_load(Path(__file__).with_name("commands.yaml").read_text(encoding="utf-8"))
+SETS_UP: dict[str, str] = _TABLES["sets_up"]
+ELSEWHERE: dict[str, str] = _TABLES["commands_run_elsewhere"]
+BLOCKS_ELSEWHERE: dict[str, str] = _TABLES["pages_run_elsewhere"]
 
 
 def commands_of(console: list[Block]) -> list[str]:
@@ -122,16 +78,3 @@ def test_every_command_is_one_of_gpufare_or_its_test_is_named() -> None:
     everything = [*ALL, *NOT_RUN]
     assert [s for s in (*SETS_UP, *ELSEWHERE) if not any(c.startswith(s) for c in everything)] == []
     assert {block.page for block in blocks("sql") if not block.is_not_run} <= set(BLOCKS_ELSEWHERE)
-
-
-def test_no_block_hides_a_command_behind_another_language() -> None:
-    """Blocks without a language, and of a shell by another name, would be run by no test."""
-    found = [block.page for name in RUN for block in blocks(name)]
-    wrong = []
-    for page in WRITTEN:
-        lines = page.read_text(encoding="utf-8").splitlines()
-        opened = [line.strip() for line in lines if line.strip().startswith("```")][::2]
-        wrong += [f"{page}: {line}" for line in opened if line[3:] not in (*RUN, "text", "json", "yaml")]
-        if sum(line[3:] in RUN for line in opened) != found.count(str(page.relative_to(PROJECT))):
-            wrong.append(f"{page}: a block is not found")
-    assert not wrong

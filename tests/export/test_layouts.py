@@ -101,16 +101,3 @@ def test_every_sample_offer_is_written_or_skipped_with_a_reason(sample_home: Hom
         assert all(row["reasons"] for row in left)
         assert accelerators(tool).keys() <= gpus
         assert clouds(tool).keys() <= sources
-
-
-def test_options_that_a_layout_does_not_take_are_named(sample_home: Home, tmp_path: Path) -> None:
-    newest = "--for gpuhunt writes the newest offers: leave out --tables and --since"
-    said = {
-        ("skypilot", "--format", "csv"): "--for skypilot has its own format: leave out --format",
-        ("gpuhunt", "--since", "2026-08-22"): newest,
-        ("gpuhunt", "--tables", "gpus"): newest,
-    }
-    for options, message in said.items():
-        answer = gpufare("export", str(tmp_path / "out"), "--for", *options, home=sample_home)
-        assert (answer.returncode, answer.stderr) == (1, f"Error: {message}\n")
-    assert not (tmp_path / "out").exists()

@@ -2,7 +2,7 @@
 
 import csv
 
-from pipeline.export.versions import FOLDER, schema_changes, schema_version
+from pipeline.export.versions import FOLDER, schema_changes
 from pipeline.home.paths import CATALOG_DIR, Home
 from pipeline.warehouse.connection import connect
 from pipeline.warehouse.database import create
@@ -39,17 +39,3 @@ def test_every_change_of_a_column_has_an_entry_and_is_published(sample_home: Hom
     assert not changed, f"add a version to catalog/{FOLDER}/changes.yaml with: {changed}"
     with reader(sample_home.published) as connection:
         assert dict(ask(connection, COLUMNS).rows) == defined
-
-
-def test_versions_are_numbered_by_their_changes() -> None:
-    changes, wrong = schema_changes(), []
-    numbers = [tuple(int(part) for part in change["version"].split(".")) for change in changes]
-    for change, number, before in zip(changes, numbers, numbers[1:], strict=False):
-        breaks = change.keys() & {"dropped", "renamed", "retyped"}
-        digits = 1 if breaks and number[0] else 2 if breaks or "added" in change else 3
-        if number[:digits] <= before[:digits]:
-            wrong.append(change["version"])
-    assert wrong == []
-    assert schema_version() == changes[0]["version"]
-    for change in changes:
-        assert change.keys() <= {"version", "day", "note", "added", "dropped", "renamed", "retyped"}

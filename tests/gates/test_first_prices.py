@@ -1,60 +1,36 @@
-"""First prices of a card at a source, compared with dated prices from public files: first_prices.csv."""
+"""First prices of a card at a source, compared with dated prices from public files.
+
+first_prices.csv and ranges.csv have the answers to what seen_at_lambda.csv and seen.csv say was seen."""
 
 from collections.abc import Mapping
-from datetime import date
 from decimal import Decimal
-from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from pipeline.gates import price_bounds
 from pipeline.gates.history import History
 from pipeline.gates.judge import screen
 from pipeline.gates.price_bounds import OtherPrices, Seen, doubt_first_price, plausible_prices
-from tests.gates.screening import A100, DAY, H100, H100_PCIE, doubts, offers_in, rows
+from tests.gates.screening import DAY, H100, doubts, offers_in, rows
 from tests.offers.builders import config
 
-FIRST, LAST = date(2026, 5, 24), date(2026, 6, 15)
 
-
-def seen(*prices: Seen) -> Mapping[tuple[str, str, str], Seen]:
-    return {(each.source, each.gpu_id, each.price_kind): each for each in prices}
-
-
-def prices(gpu_id: str, kind: str, low: str, high: str = "", source: str = "", **more: Any) -> Seen:
-    facts = {"sources": 3, "first_day": FIRST, "last_day": LAST, "source": source} | more
-    return Seen(gpu_id, kind, Decimal(low), Decimal(high or low), **facts)
+def seen(name: str) -> Mapping[tuple[str, str, str], Seen]:
+    """Return the rows of a table like catalog/gpu_price_bounds.csv."""
+    read = TypeAdapter(Seen).validate_python
+    return {(each.source, each.gpu_id, each.price_kind): each for each in map(read, rows(name))}
 
 
 def test_the_range_of_plausible_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the source, or else of at least three sources over several days; wider for spot prices, and five
     times lower where only on-demand prices were seen."""
-    found = seen(
-        prices(H100, "on_demand", "3.80", "4.00", "lambda"),
-        prices(H100, "on_demand", "2.00", "6.00"),
-        prices(H100, "spot", "1.50", "3.00"),
-        prices(H100, "serverless", "5.00", "6.00"),
-        prices(A100, "spot", "0.90", "1.20", "lambda"),
-        prices(A100, "serverless", "1.90", "2.00", "lambda"),
-        prices("l40s", "on_demand", "1.00", "2.00", sources=2),
-        prices("a10", "on_demand", "1.00", "2.00", last_day=FIRST),
-    )
-    monkeypatch.setattr(price_bounds, "_seen", lambda: found)
-    expected = {
-        ("lambda", H100, "on_demand"): ("2.00", "7.60"),
-        ("other", H100, "on_demand"): ("0.80", "15.00"),
-        ("other", H100, "spot"): ("0.50", "9.00"),
-        ("other", H100, "flex_start"): ("0.16", "15.00"),
-        ("lambda", H100, "reserved"): ("0.40", "7.60"),
-        ("lambda", A100, "spot"): ("0.30", "3.60"),
-        ("lambda", A100, "serverless"): ("1.00", "3.80"),
-        ("other", H100, "serverless"): None,
-        ("lambda", A100, "on_demand"): None,
-        ("other", "l40s", "on_demand"): None,
-        ("other", "a10", "on_demand"): None,
-    }
-    ranges = {key: plausible_prices(*key) for key in expected}
-    assert {key: each and (f"{each.low:.2f}", f"{each.high:.2f}") for key, each in ranges.items()} == expected
+    monkeypatch.setattr(price_bounds, "_seen", lambda: seen("seen.csv"))
+    table = {(row["source"], row["gpu_id"], row["price_kind"]): row["range"] for row in rows("ranges.csv")}
+    ranges = {key: plausible_prices(*key) for key in table}
+    assert {
+        key: f"{each.low:.2f} to {each.high:.2f}" if each else "" for key, each in ranges.items()
+    } == table
     words = "{} asked {} USD per GPU-hour ({}) from 2026-05-24 to 2026-06-15"
     assert {each.basis for key, each in ranges.items() if each and key[1] == H100} == {
         words.format("lambda", "3.80 to 4.00", "on_demand"),
@@ -63,18 +39,7 @@ def test_the_range_of_plausible_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     }
 
 
-SEEN = seen(
-    prices(H100, "on_demand", "4.00", source="lambda"),
-    prices(H100, "spot", "2.50", source="lambda"),
-    prices(H100_PCIE, "on_demand", "3.00", source="lambda"),
-    prices("h100-80gb", "on_demand", "3.70", source="lambda"),
-    prices(A100, "on_demand", "2.20", source="lambda"),
-    prices(A100, "serverless", "3.30", source="lambda"),
-    prices(H100, "serverless", "3.20", source="lambda"),
-    prices("l40s", "on_demand", "1.00", source="lambda"),
-    prices("unlisted", "on_demand", "3.45", source="lambda"),
-    prices(A100, "spot", "2.60", source="vultr"),
-)
+SEEN = seen("seen_at_lambda.csv")
 
 
 def held(cell: str) -> str:

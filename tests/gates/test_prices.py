@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.catalog.tables import catalog_rows
 from pipeline.gates import prices
 from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
-from pipeline.gates.thresholds import Thresholds
 from tests.gates.screening import offers_in
 from tests.offers.builders import config, offer
 
@@ -58,9 +56,3 @@ def test_dollars_and_their_bounds() -> None:
     own = (Decimal("0.5"), Decimal(8))
     assert prices.bounds_of(config(usd_per_gpu_hour=own)) == own
     assert prices.bounds_of(config()) == (Decimal("0.01"), Decimal(40))
-
-
-def test_every_threshold_is_explained() -> None:
-    rows = {row["name"]: row for row in catalog_rows("gate_thresholds.csv")}
-    assert list(rows) == list(Thresholds.model_fields)
-    assert [n for n, row in rows.items() if not (row["unit"] and row["meaning"] and row["reason"])] == []

@@ -10,6 +10,7 @@ from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.reading import Acceptance, check_reading, why_grown, why_in_another_currency
 from pipeline.gates.thresholds import THRESHOLDS
+from tests.gates.screening import rows
 from tests.offers.builders import CAPTURED, config, offer
 from tests.record.builders import reject
 
@@ -70,30 +71,14 @@ def test_a_fifth_of_the_prices_may_be_out_of_bounds() -> None:
 
 
 def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
-    shown: dict[str, tuple[int, str] | None] = {
-        "$2.00 $3.00 $4.00": None,
-        "€2,00 €3,00 €4,00": (3, "EUR"),
-        "2,00 € 3,00 € 4,00 €": (3, "EUR"),
-        "&euro;2 &euro;3 &euro;4 and £1": (3, "EUR"),
-        '{"currency": "EUR"} ' * 3: (3, "EUR"),
-        "2 EUR, 3EUR, EUR 4, (EUR), £1": (4, "EUR"),
-        "&pound;2 &pound;3 &pound;4": (3, "GBP"),
-        "₹ ₹ ₹ ₹": (4, "INR"),
-        "¥2 ¥3 ¥ 4": (3, "JPY"),
-        "¥2 ¥3 ¥4 €1 €2 €3 €4": (4, "EUR"),  # the commonest
-        "€2,00 €3,00": None,  # too few to say so
-        "$1 $2 $3 and €1 €2 €3": None,  # as many of the expected
-        "2.00 3.00 4.00": None,
-        "EUR-IS-1 EUR-IS-2 EUR-NO-1 2.49": None,  # names of data centres
-        '{"currencies": "EUR, GBP and EUR or EUR", "price": 2.49}': None,  # what can be paid with
-        '"$1" "$2" €2,00 €3,00 €4,00': (3, "EUR"),  # references in a page's data
-    }
     expected = {
-        page: found
-        and f"{CAPTURED.url} shows {found[0]} amounts in {found[1]} and 0 in USD, the currency of acme"
-        for page, found in shown.items()
+        row["page"]: f"{CAPTURED.url} shows {row['amounts']} amounts in {row['currency']} and 0 in USD,"
+        " the currency of acme"
+        if row["amounts"]
+        else None
+        for row in rows("currencies.csv")
     }
-    asked = {page: replace(CAPTURED, body=page.encode()) for page in shown}
+    asked = {page: replace(CAPTURED, body=page.encode()) for page in expected}
     assert {page: why_in_another_currency([each], config()) for page, each in asked.items()} == expected
     dollars, euros = asked["$2.00 $3.00 $4.00"], asked["€2,00 €3,00 €4,00"]
     assert why_in_another_currency([dollars, euros], config()) == expected["€2,00 €3,00 €4,00"]

@@ -4,6 +4,8 @@ import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pipeline.gpus import Identity, identify
+
 Row = Mapping[str, str]
 
 
@@ -11,6 +13,17 @@ def rows(name: str) -> list[Row]:
     """Return the rows of a table in this folder."""
     with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
+
+
+def identified(row: Row, label: str) -> Identity:
+    """Return what the matcher says of a label and the columns beside it."""
+    return identify(
+        label,
+        provider=row["provider"],
+        kind="instance_type" if row["kind"] == "instance_type" else "gpu_name",
+        context=row["context"],
+        gpu_count=float(row["gpu_count"]) if row["gpu_count"] else None,
+    )
 
 
 def shown(value: object) -> str:

@@ -8,7 +8,6 @@ from pydantic import TypeAdapter
 
 from pipeline.catalog.source_config import CatalogError
 from pipeline.catalog.tables import catalog_table
-from pipeline.gpus.catalogue import provider_key
 from pipeline.gpus.instance_types import Family, InstanceType, find_instance_type
 from pipeline.home import paths
 from tests.gpus.tables import Row, mistakes
@@ -45,8 +44,3 @@ def _machine(row: Row) -> dict[str, object]:
 def test_a_name_in_any_spelling_and_of_one_provider() -> None:
     """A name without a machine has none."""
     assert mistakes("machine_names.csv", _machine) == []
-
-
-def test_provider_names_are_compared_by_letters_and_digits() -> None:
-    keys = [provider_key(name) for name in ("Lambda Labs", "lambda-labs", "E2E")]
-    assert keys == ["lambdalabs", "lambdalabs", "e2e"]

@@ -3,59 +3,26 @@
 They come from price pages and APIs or, if the context names it, SkyPilot's catalogue. The context also
 has remarks of the review, which the matcher must ignore."""
 
-import re
-from collections.abc import Iterator
-
 import pytest
 
 from benchmarks.labels import clear_caches
-from pipeline.catalog.tables import catalog_rows
-from pipeline.gpus import Identity, catalogue, identify, instance_types
-from tests.gpus.tables import Row, rows
+from pipeline.gpus import catalogue, instance_types
+from tests.gpus.tables import identified, rows
 
 LABELS = rows("labels.csv")
 CARDS = catalogue.card_by_id()
-
-
-def _identify(row: Row) -> Identity:
-    return identify(
-        row["raw_label"],
-        provider=row["provider"],
-        kind="instance_type" if row["kind"] == "instance_type" else "gpu_name",
-        context=row["context"],
-        gpu_count=float(row["gpu_count"]) if row["gpu_count"] else None,
-    )
 
 
 def test_every_label_is_matched_to_the_card_that_its_seller_means() -> None:
     assert len(LABELS) > 1000
     wrong = []
     for row in LABELS:
-        found = _identify(row)
+        found = identified(row, row["raw_label"])
         count = float(row["expected_gpu_count"] or "nan")
         is_card = (found.gpu_id if found.status == "matched" else found.status) == row["expected"]
         if not is_card or (row["expected_gpu_count"] and found.gpu_count != pytest.approx(count, abs=0.001)):
             wrong.append((row["provider"], row["raw_label"], row["expected"], found))
     assert wrong == []
-
-
-def test_few_rules_contain_a_whole_label() -> None:
-    """Rules describe families of labels: hardly one is written for a single label."""
-    labels = {re.sub(r"[\s_\-/]+", "-", row["raw_label"].strip().lower()) for row in LABELS}
-    patterns = {row["pattern"].replace("\\", "") for row in catalog_rows("instance_types.csv")}
-    aliases = {row["alias"].replace(" ", "-") for row in catalog_rows("gpu_aliases.csv")}
-    assert len(labels & (patterns | aliases)) <= 0.02 * len(labels)
-
-
-@pytest.fixture
-def without_provider_tables(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The matcher as a new provider meets it: without rules and instance types of any provider."""
-    monkeypatch.setattr(catalogue, "provider_rules", lambda provider, upstream=None: ())
-    families = instance_types._families("")
-    monkeypatch.setattr(instance_types, "_families", lambda provider: families)
-    clear_caches()
-    yield
-    clear_caches()
 
 
 KNOWN_BY_PROVIDER_ONLY = {
@@ -69,9 +36,15 @@ KNOWN_BY_PROVIDER_ONLY = {
 """Labels that mean another card, or none, than the same words elsewhere."""
 
 
-@pytest.mark.usefixtures("without_provider_tables")
-def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card() -> None:
-    answers = [(row, _identify(row)) for row in LABELS]
+def test_a_provider_that_is_not_in_the_tables_gets_no_wrong_card(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The matcher has no rules and instance types of any provider."""
+    families = instance_types._families("")
+    with monkeypatch.context() as patch:
+        patch.setattr(catalogue, "provider_rules", lambda provider, upstream=None: ())
+        patch.setattr(instance_types, "_families", lambda provider: families)
+        clear_caches()
+        answers = [(row, identified(row, row["raw_label"])) for row in LABELS]
+    clear_caches()
     wrong = {
         (row["provider"], row["raw_label"])
         for row, found in answers

@@ -67,12 +67,6 @@ def test_every_optional_column_has_an_effect(path: Path) -> None:
     assert [(row["gpu_id"], row["rule"]) for row in normalized(path)] == [("l40s", "label")]
 
 
-def test_an_input_column_named_like_an_answer_is_overwritten(path: Path) -> None:
-    path.write_text("status,raw_label\nmine,L4\n")
-    (row,) = normalized(path)
-    assert (list(row)[:2], row["status"], len(row)) == (["status", "raw_label"], "matched", 11)
-
-
 def test_a_file_of_a_spreadsheet_is_read_and_answered_as_it_is_written(path: Path) -> None:
     text = 'provider;raw_label ;note\r\nlambda;A100 SXM4;"a, b; c"\r\n'
     for separator in (";", "\t"):
@@ -85,13 +79,10 @@ def test_a_malformed_file_is_reported_with_its_line(path: Path) -> None:
     more = "; provider, kind, context and gpu_count are read if given"
     problems = {
         b"label,no\x07te\nL4,\n": f": no column is called raw_label; its columns are label, no\ufffdte{more}",
-        b"": f": no column is called raw_label; its columns are none{more}",
         b"raw_label,kind\nL4,gpu\n": ", line 2: kind: Input should be 'gpu_name' or 'instance_type'",
         b"raw_label,gpu_count\nL4,two\n": ", line 2: gpu_count: Input should be a valid number, unable to "
         "parse string as a number",
-        b"raw_label\nL4,L4\n": ", line 2: it has 2 values for 1 columns",
         b"raw_label,kind\nL4,\nT4\n": ", line 3: it has 1 values for 2 columns",
-        b"raw_label\n\xff\xfe\n": ", line 2: it has bytes that are not UTF-8",
     }
     found = {}
     for content in problems:

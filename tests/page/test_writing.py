@@ -13,21 +13,6 @@ from pipeline.home.paths import Home
 from pipeline.page.facts import tokens_text
 from pipeline.page.queries import cents, digits, dollars_per_hour, exact, outward, plain, tenths_of_percent
 from pipeline.page.write import write_report
-from tests.conftest import gpufare
-
-
-def test_without_a_published_file_it_names_the_command_to_run(tmp_path: Path) -> None:
-    answer = gpufare("report", str(tmp_path / "report"), home=tmp_path / "home")
-    assert answer.returncode == 1
-    assert "run `gpufare refresh` first" in answer.stderr
-    assert not (tmp_path / "report").exists()
-
-
-def test_a_folder_that_is_a_file_is_named(sample_home: Home, tmp_path: Path) -> None:
-    (tmp_path / "report").write_text("mine")
-    answer = gpufare("report", str(tmp_path / "report"), home=sample_home)
-    assert answer.returncode == 2
-    assert "is a file" in answer.stderr
 
 
 def test_a_file_of_an_earlier_version_is_named_and_the_former_page_stays(tmp_path: Path) -> None:
