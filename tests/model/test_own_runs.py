@@ -86,7 +86,8 @@ def test_a_file_that_is_only_too_large_is_left_where_it_is(
     add_own_run(home, RUN)
     before = home.own_runs.read_bytes()
     read = partial(read_csv, max_bytes=len(before) - 1)
-    monkeypatch.setattr("pipeline.home.csv_rows.read_csv", read)  # as if it had grown beyond 50 MB
+    for module in ("home.csv_rows", "model.own_runs"):
+        monkeypatch.setattr(f"pipeline.{module}.read_csv", read)  # as if it had grown beyond 50 MB
     with pytest.raises(CsvError, match="divide it"):
         add_own_run(home, RUN)
     assert home.own_runs.read_bytes() == before

@@ -101,8 +101,11 @@ def test_bad_files_are_skipped_then_named_and_their_days_read_again(home: Home) 
         connection.execute("DELETE FROM entries WHERE kind = 'exchange_rates' AND day = ?", [f"{FIRST}"])
     records.write_accepted(SECOND, "acme", [offer("2", source="acme")])
     records.write_outcome(outcome(SECOND, rows=1))
+    home.published.unlink()
+    home.published.mkdir()  # no file can replace a folder
     publish_day(home, SECOND, NOW)
 
+    published = home.published.relative_to(home.root)
     again, gone = "days were read again from the archive", "there was nothing to set aside"
     no_capture = f"lost, as the archive gives nothing for them: {FIRST}"
     lost_rejects = "record/rejects/scaleway/2026-08.parquet"
@@ -111,6 +114,7 @@ def test_bad_files_are_skipped_then_named_and_their_days_read_again(home: Home) 
         ("record/offers/acme", "unknown_source", None, None, UNKNOWN),
         (lost_rejects, "missing_file", "scaleway", FIRST, f"{gone}; {no_capture}"),
         (lost_rejects, "missing_file", "scaleway", SECOND, f"{gone}; 1 {again}"),
+        (f"{published}", "damaged_file", None, None, f"moved to damaged/{published}; published again"),
     ]
     no_ranking = "lost: the rankings kept in 2026-08, as those of past days are not computed again"
     for path, source, result in (
