@@ -72,6 +72,7 @@ def test_workloads_that_cannot_be_are_named_and_the_others_are_read(home: Home) 
         "sft,llama-3.1-8b,sft,1M",
         "many,llama-3.1-8b,lora,many",
         "none,llama-3.1-8b,lora,",
+        "less,llama-3.1-8b,lora,0.9",
         "llama,lama-3.1-8b,lora,1M",
         "other,nothing,lora,1M",
     ]
@@ -80,10 +81,11 @@ def test_workloads_that_cannot_be_are_named_and_the_others_are_read(home: Home) 
         "line 3: skipped: method: Input should be 'full', 'lora', 'qlora' or 'pretrain'",
         "line 4: skipped: tokens: Value error, 'many' is not a number such as 100M",
         "line 5: skipped: tokens: Field required",
+        "line 6: skipped: tokens: Input should be greater than or equal to 1",
         "llama: skipped: model 'lama-3.1-8b' is not known: did you mean 'llama-3.1-8b'?",
         "other: skipped: model 'nothing' is not known",
     ]
-    home.workloads.write_text("\n".join([JOBS.strip(), *wrong, "good,llama-3.1-8b,qlora,40M", ""]))
+    home.workloads.write_text("\n".join([JOBS.strip(), *wrong, "good,llama-3.1-8b,qlora,1", ""]))
     found = read_own_catalogue(home)
     assert [job.workload for job in found.workloads] == ["good"]
     assert found.problems == [(home.workloads, f"{home.workloads}, {problem}") for problem in problems]
