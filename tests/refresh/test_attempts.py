@@ -145,6 +145,15 @@ def test_the_outcome_says_what_could_not_be_written(home: Home, tmp_path: Path) 
     )
 
 
+def test_a_day_whose_record_cannot_be_mended_has_an_outcome(home: Home, tmp_path: Path) -> None:
+    attempt(home, tmp_path, ALL)
+    file_of(home, Month.of("offers", "vast", DAY)).write_bytes(b"cut")
+    home.damaged.write_text("in the way")
+    unmended = attempt(home, tmp_path, ALL)
+    assert (unmended.accepted, unmended.result) == (False, SourceResult.FAILED_HERE)
+    assert Records(home).outcomes("vast")[-1]["error"] == unmended.error
+
+
 def test_warnings_are_bounded_in_number_and_length() -> None:
     assert bounded_warnings([]) == ()
     assert bounded_warnings(["a\x1bb", "x" * 300]) == ("a\ufffdb", "x" * 300)
