@@ -256,13 +256,15 @@ def test_rows_of_a_source_that_the_catalogue_lacks_are_skipped(tmp_path: Path, c
     assert skipping.execute("SELECT count(*) > 0 FROM main.price_history").fetchone() == (True,)
 
 
-def test_a_past_day_is_rebuilt_beside_the_published_file(
+def test_a_past_day_is_rebuilt_and_asked_about_beside_the_published_file(
     scenario: Scenario, copy_of: Callable[..., Home], tmp_path: Path
 ) -> None:
     """With the rankings that were published on that day; nothing of the home changes."""
     home, past = copy_of(MENDED), tmp_path / "past.duckdb"
     before = {path: path.stat().st_mtime_ns for path in home.root.rglob("*") if path.is_file()}
     assert gpufare("rebuild", str(past), "--day", f"{BAD}", home=home).returncode == 0
+    job = ("--model", "llama-3.1-8b", "--method", "qlora", "--tokens", "1M")
+    assert gpufare("cheapest", *job, "--day", f"{BAD}", home=home).returncode == 0
     ranking = "FROM main.cheapest_gpu_per_workload ORDER BY ALL"
     with reader(past) as rebuilt, reader(scenario.home(BAD).published) as published:
         assert ask(rebuilt, ranking).rows == ask(published, ranking).rows
