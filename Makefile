@@ -106,7 +106,7 @@ mutants-sql: $(READY)
 mutants-python: $(READY)
 	$(BIN)/python -m tests.nightly.mutants python --seed "$(or $(SEED),1)" --sample "$(or $(SAMPLE),100)" --only "$(ONLY)"
 
-# Takes at most an hour; docs/explanation/stress.md describes it. Resumes if interrupted.
+# Takes about an hour; docs/explanation/stress.md describes it.
 stress: $(READY)
 	$(BIN)/python -m tests.nightly.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
 

@@ -14,11 +14,14 @@ from urllib.parse import unquote
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+UNTRUSTED = Path(__file__).with_name("untrusted.pem")
+"""A certificate of a server that no client trusts."""
+
 logging.getLogger("werkzeug").setLevel(logging.ERROR)  # only what gpufare logs is under test
 
 
 def tls_with(certificate: Path | None) -> ssl.SSLContext | None:
-    """What makes a server speak TLS; without a certificate, it does not."""
+    """Return the context with which a server speaks TLS; None without a certificate."""
     if certificate is None:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

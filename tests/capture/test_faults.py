@@ -12,10 +12,10 @@ import pytest
 from pipeline.capture.archive import Archive
 from pipeline.contracts.outcome import OutcomeCode
 from tests.refresh import faulty_server as host
-from tests.refresh.faulty_server import UNTRUSTED, Fault, FaultyServer
+from tests.refresh.faulty_server import Fault, FaultyServer
 
 from .conftest import Capturing, bodies, capture_many, codes, source
-from .site import Asked, Reply, Site
+from .site import UNTRUSTED, Asked, Reply, Site
 
 ACME = "prices.acme.example"
 PRICES = b'{"h100": 2.99}'

@@ -18,11 +18,10 @@ from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.capture import Capture
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.listing import Request
-from tests.refresh.faulty_server import UNTRUSTED
 
 from .conftest import FAST, bodies, capture_many, codes, module, source, stored_bytes
 from .connect_proxy import ConnectProxy
-from .site import Reply, Site
+from .site import UNTRUSTED, Reply, Site
 
 TODAY = datetime.now(UTC).date()
 CERTIFICATE = Path(__file__).with_name("acme.pem")

@@ -141,7 +141,7 @@ def test_paging_has_a_limit(capture: Capturing, site: Site) -> None:
 
 
 def test_a_source_whose_own_code_breaks_spares_the_others(site: Site, archive: Archive) -> None:
-    """What the host answered is still told."""
+    """The outcome still names what the host answered."""
 
     def breaks(*_: object) -> Any:
         raise RuntimeError("broken on purpose")

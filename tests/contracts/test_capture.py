@@ -1,4 +1,4 @@
-"""What a capture's requests make of it: its status, its error, its warnings and its source's result."""
+"""A capture's status, error and warnings, and its source's result, all of which follow from its requests."""
 
 from datetime import UTC, date, datetime
 from typing import Any

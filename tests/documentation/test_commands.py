@@ -26,11 +26,11 @@ def commands_of(console: list[Block]) -> list[str]:
 ALL = commands_of([block for block in blocks("console") if not block.is_not_run])
 NOT_RUN = commands_of([block for block in blocks("console") if block.is_not_run])
 HERE = [command for command in ALL if not command.startswith((*SETS_UP, *ELSEWHERE))]
-"""What tests/nightly/documentation runs."""
+"""The commands that tests/nightly/documentation runs."""
 
 
 def problem_of(command: str) -> str | None:
-    """What gpufare says of a command that it parses without running it."""
+    """Return gpufare's complaint about a command, which is parsed and not run; None if it has none."""
     found: click.Command = main
     words = shlex.split(command, comments=True)[1:]
     try:

@@ -23,8 +23,8 @@ def seen(name: str) -> Mapping[tuple[str, str, str], Seen]:
 
 
 def test_the_range_of_plausible_prices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the source, or else of at least three sources over several days; wider for spot prices, and five
-    times lower where only on-demand prices were seen."""
+    """The source's own range comes first, then that of at least three sources over several days; it is wider
+    for spot prices, and five times lower where only on-demand prices were seen."""
     monkeypatch.setattr(price_bounds, "_seen", lambda: seen("seen.csv"))
     table = {(row["source"], row["gpu_id"], row["price_kind"]): row["range"] for row in rows("ranges.csv")}
     ranges = {key: plausible_prices(*key) for key in table}

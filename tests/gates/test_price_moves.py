@@ -130,7 +130,7 @@ def test_spot_prices_move_every_day_but_not_by_one_factor() -> None:
 
 @pytest.mark.parametrize("reason", [RejectReason.PRICE_OF_ANOTHER_OFFER, RejectReason.PRICE_OUT_OF_LINE])
 def test_a_mixed_up_offer_stays_held_when_its_counterpart_vanishes(reason: RejectReason) -> None:
-    """What is out of line is compared again instead."""
+    """A price out of line is compared again instead."""
     new = offer("2.86", gpu_id="rtx-4090", price_kind="serverless")
     held = {price_key(new): HeldPrice(reason, Decimal("2.86"), YESTERDAY, 1)}
     again = {

@@ -53,7 +53,7 @@ def test_whole_answers() -> None:
 
 
 def test_the_candidates_of_an_open_answer() -> None:
-    """What contradicts decides which cards stay possible."""
+    """The part of a label that contradicts another decides which cards remain possible."""
     a100, h100 = (tuple(c.gpu_id for c in catalogue.cards_of_model()[m]) for m in ("A100", "H100"))
     asked: list[tuple[str, dict[str, Any], tuple[str, ...]]] = [
         ("8x A100 SXM4", {}, ("a100-sxm-40gb", "a100-sxm-80gb", "a100-sxm-64gb")),

@@ -83,7 +83,7 @@ def test_the_command_and_the_published_table_agree(scenario: Scenario) -> None:
 
 
 def test_the_newest_attempt_decides_and_not_a_good_morning(copy_of: Callable[..., Home]) -> None:
-    """Of a day on which nothing was reached the archive has nothing: the outcomes are what tells."""
+    """The archive has nothing from a day on which nothing was reached; only the outcomes tell."""
     home = copy_of(GOOD)
     for source in ("lambda", "modal"):
         Records(home).write_outcome(failed(source, GOOD, "dns_error: no such host"))
@@ -101,7 +101,7 @@ def test_the_newest_attempt_decides_and_not_a_good_morning(copy_of: Callable[...
 
 
 def test_the_state_is_of_the_choices_of_now(copy_of: Callable[..., Home]) -> None:
-    """Whether accepted or failed, and although no refresh has run since."""
+    """It follows the choices for accepted and failed sources alike, even if no refresh has run since."""
     home = copy_of(MENDED)
     disable(["cudo", "linode"], home, MENDED)
     enable(["crusoe"], home, MENDED, {})

@@ -2,20 +2,15 @@
 
 import gzip
 import socket
-import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 
 from pipeline.capture.http.client import SOURCE_HEADER
 from tests.pages_server import PageHandler, PagesServer
 
 MIB = 2**20
-UNTRUSTED = Path(__file__).parents[1] / "capture" / "untrusted.pem"
-TLS_HANDSHAKE = b"\x16"
 
 
 class FaultyHandler(PageHandler):
@@ -24,13 +19,6 @@ class FaultyHandler(PageHandler):
     server: "FaultyServer"
     wbufsize = 0
     asked: int
-
-    def setup(self) -> None:
-        if self.request.recv(1, socket.MSG_PEEK) == TLS_HANDSHAKE:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(UNTRUSTED)
-            self.request = context.wrap_socket(self.request, server_side=True)
-        super().setup()
 
     def handle(self) -> None:
         with suppress(OSError):  # a client may hang up in the middle: that is what is tested
@@ -68,8 +56,7 @@ Fault = Callable[[FaultyHandler], None]
 class FaultyServer(PagesServer):
     """A PagesServer that answers some sources with a fault instead of their page; robots.txt always works.
 
-    One port speaks HTTP and, to a client that begins with a TLS handshake, HTTPS with an untrusted
-    certificate. ``asked`` counts the requests of each faulty source.
+    ``asked`` counts the requests of each faulty source.
     """
 
     handler = FaultyHandler
@@ -81,11 +68,6 @@ class FaultyServer(PagesServer):
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Log nothing."""
-
-    @property
-    def tls_url(self) -> str:
-        """The same port, asked over TLS."""
-        return self.base_url.replace("http:", "https:")
 
 
 def says(status: int, body: bytes = b"", **headers: str) -> Fault:
@@ -172,28 +154,3 @@ def refusing() -> Iterator[str]:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-
-
-@contextmanager
-def one_connection_at_a_time() -> Iterator[str]:
-    """The address of a server that keeps connections open and serves only one of them at a time."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("content-length", "2")
-            self.end_headers()
-            self.wfile.write(b"{}")
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()

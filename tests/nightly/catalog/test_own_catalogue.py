@@ -17,14 +17,18 @@ from pipeline.warehouse.query import ask, reader
 from tests.catalog.test_own_catalogue import DAY, LABEL, NOW, OF_LABEL, published  # noqa: F401 - a fixture
 
 
-def test_rows_that_would_stop_a_publication_are_skipped(
-    published: tuple[Home, Any],  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Here by a check that forbids one of them. What the record said of its offers is then said again."""
+@pytest.fixture
+def home(published: tuple[Home, Any], monkeypatch: pytest.MonkeyPatch) -> Home:  # noqa: F811
+    """The published home, with the catalogue that it was published with."""
     home, _ = published
     monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
+    return home
+
+
+def test_rows_that_would_stop_a_publication_are_skipped(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here by a check that forbids one of them. What the record said of its offers is then said again."""
     monkeypatch.setattr(paths, "SQL_DIR", Path(shutil.copytree(paths.SQL_DIR, tmp_path / "sql")))
     check = "-- fail: there is a bot\nFROM main.workloads WHERE workload = 'support-bot'\n"
     (tmp_path / "sql" / "checks" / "no_bots.sql").write_text(check)
@@ -38,13 +42,7 @@ def test_rows_that_would_stop_a_publication_are_skipped(
     assert (gpu_id, status) == (None, "unknown")
 
 
-def test_a_next_build_begins_where_this_one_ended(
-    published: tuple[Home, Any],  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    home, _ = published
-    monkeypatch.setattr(paths, "CATALOG_DIR", home.root.parent / "catalog")
+def test_a_next_build_begins_where_this_one_ended(home: Home, tmp_path: Path) -> None:
     kept = kept_file(home, read_own_catalogue(home))
     assert kept is not None
     assert kept_file(home, OwnCatalogue()) is None

@@ -59,6 +59,8 @@ def main() -> None:
     given = parser.parse_args()
     tested = sql_mutants if given.language == "sql" else python_mutants
     results = tested.results(given.project, given.only, given.seed, given.sample, given.jobs)
+    if not results:
+        sys.exit(f"no mutant was tested: none could be made, or no name begins with {given.only!r}")
     survivors = sorted(name for name, outcome in results.items() if outcome == "survived")
     named = [(tested.part(name), outcome.split()[0]) for name, outcome in results.items()]
     lines, enough = report(given.language, named)
