@@ -152,7 +152,8 @@ def test_short_questions_take_the_names_that_jobs_take_and_refuse_others(
     assert published.execute(query).fetchall() == [("rtx-4090", 64, 1, None)]
     counts = "plans are for 1, 2, 4, 8, 16, 32 and 64 GPUs, not for "
     refused = {
-        "one_gpu('rtx-9999')": "no gpu rtx-9999; the nearest are ",
+        "one_gpu('rtx-9999')": "no gpu rtx-9999; the nearest are rtx$",
+        "one_gpu('l40x')": "no gpu l40x; the nearest are l40, l40s, l40g$",
         "one_gpu('zzz')": "no gpu zzz; main.gpus lists them",
         "one_gpu('H100')": "H100 is several GPUs: name one of h100-",
         "one_gpu('nvidia')": "nvidia is several GPUs: name one of .*, ...$",

@@ -15,8 +15,9 @@ import duckdb
 from tests.nightly.mutants.sql_changes import Mutant, mutants
 
 FOLDERS = ("model", "jobs", "marts")
-TESTS = ("tests/marts/test_cases.py", "tests/model", "tests/marts", "tests/questions")
-"""The worked cases first: they notice most."""
+TESTS = ("model", "marts", "questions")
+CASES = "tests/marts/test_cases.py"
+FORMULAS = "tests/model/test_formulas.py"
 REJECTED = re.compile(r"^E .*(Binder|Parser|Catalog)Exception", re.MULTILINE)
 SECONDS = 900
 SQL_VARIABLE = "GPUFARE_MUTATED_SQL"
@@ -25,6 +26,14 @@ SQL_VARIABLE = "GPUFARE_MUTATED_SQL"
 def part(name: str) -> str:
     """Return a mutant's folder, such as ``jobs``."""
     return name.split("/")[0]
+
+
+def tests_for(file: str, project: Path) -> list[str]:
+    """Return the files of tests, those first that notice most changes of an SQL file."""
+    first = [FORMULAS, CASES] if file.startswith("model/") else [CASES, FORMULAS]
+    found = [path for room in TESTS for path in sorted((project / "tests" / room).glob("test_*.py"))]
+    names = [path.relative_to(project).as_posix() for path in found]
+    return first + [name for name in names if name not in first]
 
 
 def outcome(mutant: Mutant, project: Path) -> str:
@@ -39,7 +48,8 @@ def outcome(mutant: Mutant, project: Path) -> str:
         (sql / mutant.file).write_text(text, encoding="utf-8")
         path = os.pathsep.join([str(project), str(Path(__file__).parent)])
         options = ["-x", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "mutated_sql"]
-        command = [sys.executable, "-m", "pytest", *options, f"--basetemp={folder}/tmp", *TESTS]
+        command = [sys.executable, "-m", "pytest", *options, f"--basetemp={folder}/tmp"]
+        command += tests_for(mutant.file, project)
         try:
             ended = subprocess.run(
                 command,

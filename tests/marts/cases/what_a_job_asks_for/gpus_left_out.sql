@@ -26,6 +26,10 @@ planned AS (
     SELECT * REPLACE ('huge' AS gpu_id)
     FROM published
     WHERE job = 'no price' AND gpu_id = 'quick'
+    UNION ALL BY NAME
+    SELECT * REPLACE (2 AS gpu_count)
+    FROM published
+    WHERE job = 'host memory' AND gpu_id = 'quick'
 ),
 
 ranked AS (
