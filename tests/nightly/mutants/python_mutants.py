@@ -4,10 +4,11 @@ import ast
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,22 +16,25 @@ MUTMUT = Path(sys.executable).with_name("mutmut")
 MYPY = (sys.executable, "-m", "mypy", "pipeline", "--output", "json")
 NOT_OF_MUTANTS = ("unused-ignore", "no-redef")
 """Errors in how mutmut arranges the mutants of a method."""
-OUTCOMES = {1: "killed", 3: "killed", 0: "survived", 5: "survived", 33: "survived"}
-"""mutmut's exit codes: 5 and 33 mean that no test reaches the mutant."""
-NOTHING = "nothing"
-MUTANT_VARIABLE = "MUTANT_UNDER_TEST"
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider")
+WHOLE_LINE = "refresh"
+"""The room whose tests run nearly all others."""
+FAILED = (1, 2)
+"""pytest's exit codes for a test that fails and for a module that cannot be imported."""
 SECONDS = 900
 
 
-def _mutmut(project: Path, jobs: int, *names: str) -> int:
+def _made(project: Path) -> list[str]:
+    """Make all mutants, in the folder mutants, and return their names."""
     path = os.pathsep.join([str(MUTMUT.parent), os.environ["PATH"]])
-    command = [MUTMUT, "run", "--max-children", str(jobs), *names]
-    return subprocess.run(command, cwd=project, env=os.environ | {"PATH": path}, check=False).returncode
-
-
-def _outcomes(project: Path) -> Iterator[tuple[str, int | None]]:
-    for path in sorted((project / "mutants").rglob("*.meta")):
-        yield from json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"].items()
+    nothing = [MUTMUT, "run", "no mutant has this name"]
+    subprocess.run(
+        nothing, cwd=project, env=os.environ | {"PATH": path}, stderr=subprocess.DEVNULL, check=False
+    )
+    files = sorted((project / "mutants").rglob("*.meta"))
+    return [
+        name for path in files for name in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
+    ]
 
 
 def part(name: str) -> str:
@@ -47,6 +51,7 @@ def _sample(names: Iterable[str], seed: int, size: int) -> list[str]:
     for room in sorted(rooms):
         random.Random(f"{seed} {room}").shuffle(rooms[room])
         chosen += rooms[room][: -(-size // len(rooms))]
+    random.Random(seed).shuffle(chosen)
     return chosen
 
 
@@ -75,39 +80,46 @@ def rejected(project: Path) -> set[str]:
     return found
 
 
-def _survives_its_room(name: str, project: Path) -> bool:
-    """Return True if all tests of the mutant's room pass.
+def _tested(room: str, name: str, project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*PYTEST, f"tests/{room}"],
+        cwd=project / "mutants",
+        env=os.environ | {"MUTANT_UNDER_TEST": name, "PYTHONDONTWRITEBYTECODE": ""},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
 
-    mutmut runs the tests that it saw reach the mutant, and a fixture that several tests share was seen only
-    in the first of them.
-    """
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider"]
-    try:
-        ended = subprocess.run(
-            [*command, f"tests/{part(name)}"],
-            cwd=project / "mutants",
-            env=os.environ | {MUTANT_VARIABLE: name},
-            capture_output=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return False
-    return ended.returncode == 0
+
+def outcome(name: str, project: Path) -> str:
+    """Return survived, or killed and by which test: of the mutant's room, or of the whole line."""
+    for room in dict.fromkeys((part(name), WHOLE_LINE)):
+        try:
+            ended = _tested(room, name, project)
+        except subprocess.TimeoutExpired:
+            return "killed by its time"
+        if ended.returncode in FAILED:
+            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE)
+            return f"killed by {failed[1] if failed else 'an error outside of a test'}"
+        if ended.returncode:
+            raise RuntimeError(f"pytest could not run:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+    return "survived"
 
 
 def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict[str, str]:
     """Return survived or killed for each mutant of a random sample of those that mypy accepts, by name."""
-    _mutmut(project, jobs, NOTHING)  # It makes all mutants, and finds none of that name.
+    made = [name for name in _made(project) if name.startswith(only or "pipeline")]
     wrong = rejected(project)
-    names = (name for name, _ in _outcomes(project) if name not in wrong)
-    chosen = _sample((name for name in names if name.startswith(only or "pipeline")), seed, sample)
-    if chosen and _mutmut(project, jobs, *chosen):
-        raise SystemExit("mutmut stopped; its message is above")
-    codes = dict(_outcomes(project))
-    outcomes = {name: OUTCOMES.get(codes[name] or 0, "killed by its time") for name in chosen}
-    survivors = [name for name in chosen if outcomes[name] == "survived"]
+    chosen = _sample((name for name in made if name not in wrong), seed, sample)
     with ThreadPoolExecutor(jobs) as pool:
-        survives = pool.map(lambda name: _survives_its_room(name, project), survivors)
-        killed = [name for name, still in zip(survivors, survives, strict=True) if not still]
-    return outcomes | dict.fromkeys(killed, "killed")
+        rooms = sorted({WHOLE_LINE, *map(part, chosen)})
+        for ended in pool.map(lambda room: _tested(room, "", project), rooms):
+            if ended.returncode:
+                raise SystemExit(f"tests fail without any mutant:\n{ended.stdout[-2000:]}")
+        return dict(pool.map(lambda name: (name, _reported(name, outcome(name, project))), chosen))
+
+
+def _reported(name: str, became: str) -> str:
+    print(f"{became}: {name}", flush=True)
+    return became

@@ -15,7 +15,7 @@ import duckdb
 from tests.nightly.mutants.sql_changes import Mutant, mutants
 
 FOLDERS = ("model", "jobs", "marts")
-TESTS = ("model", "marts", "questions")
+TESTS = ("model", "marts", "questions", "health")
 CASES = "tests/marts/test_cases.py"
 FORMULAS = "tests/model/test_formulas.py"
 REJECTED = re.compile(r"^E .*(Binder|Parser|Catalog)Exception", re.MULTILINE)
@@ -54,7 +54,7 @@ def outcome(mutant: Mutant, project: Path) -> str:
             ended = subprocess.run(
                 command,
                 cwd=project,
-                env=os.environ | {SQL_VARIABLE: str(sql), "PYTHONPATH": path},
+                env=os.environ | {SQL_VARIABLE: str(sql), "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": ""},
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,
