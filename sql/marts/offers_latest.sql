@@ -145,7 +145,6 @@ _compared AS (
             AND a.own_reason IS NULL
     LEFT JOIN _levels AS l
         ON l.source = a.source AND l.gpu_id = a.gpu_id AND l.price_kind = a.price_kind
-            AND a.own_reason IS NULL
 ),
 
 -- Bias of a source: if its median for a price kind is far from the market, a unit or a column was misread.
