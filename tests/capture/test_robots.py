@@ -1,9 +1,12 @@
 """robots.txt is asked once for a host and a run, and honoured."""
 
-from pipeline.capture.http.client import Client, Limits, ReplayServer
-from pipeline.capture.http.robots import RobotsRules
+from pipeline.capture.archive import Archive
+from pipeline.capture.http.client import Client, Limits, ReplayServer, Rules
+from pipeline.capture.http.response import Response
+from pipeline.capture.visit import capture_all
+from pipeline.contracts.listing import Request
 
-from .conftest import FAST, Capturing, codes, moved, rules, source
+from .conftest import DAY, FAST, Capturing, codes, module, moved, source
 from .site import Reply, Site
 
 ACME = "prices.acme.example"
@@ -61,8 +64,26 @@ def test_robots_txt_is_asked_once_for_a_host_and_never_for_an_api(capture: Captu
     assert found == asked
 
 
-def test_a_crawl_delay_is_a_pause(site: Site) -> None:
-    with Client(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-        for text, seconds in (("User-agent: *\nCrawl-delay: 7", 7), ("", 0)):
-            site.say(ACME, "/robots.txt", robots(text))
-            assert RobotsRules(client).crawl_delay_seconds(GPUS, rules()) == seconds
+class Watched(Client):
+    """A client that notes the pause after each request; after an answer of a replay server it makes none."""
+
+    spacings: dict[str, float]
+
+    def fetch(self, request: Request, rules: Rules) -> Response:
+        self.spacings[request.url] = rules.spacing_seconds
+        return super().fetch(request, rules)
+
+
+def test_the_longer_of_the_hosts_and_the_sources_pause_is_kept(site: Site, archive: Archive) -> None:
+    site.say(ACME, "/gpus", Reply(200, b"{}"))
+    for text, seconds in (
+        ("User-agent: *\nCrawl-delay: 7", 7),
+        ("User-agent: *\nCrawl-delay: 2", 3),
+        ("", 3),
+    ):
+        site.say(ACME, "/robots.txt", robots(text))
+        with Watched(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
+            client.spacings = {}
+            more = {"environment": {}, "module_of": lambda name: module()}
+            capture_all([source(spacing_seconds=3)], day=DAY, archive=archive, client=client, **more)
+        assert client.spacings[GPUS] == seconds
