@@ -57,12 +57,13 @@ def test_gpus_that_cannot_be_are_named_and_the_others_are_read(home: Home) -> No
         "tdp_w: Input should be a finite number": {"tdp_w": "inf"},
     }
     lines = [gpu(f"bad-{n}", **change) for n, change in enumerate(wrong.values())]
-    home.gpus.write_text("\n".join([GPUS, gpu("good"), *lines, ""]))
+    empty = "," * (len(COLUMNS) - 1)
+    home.gpus.write_text("\n".join([GPUS, empty, gpu("good"), *lines, ""]))
     found = read_own_catalogue(home)
     assert [each.gpu_id for each in found.gpus] == ["good"]
     assert found.problems == [
         (home.gpus, f"{home.gpus}, line {line}: skipped: {problem}")
-        for line, problem in enumerate(wrong, start=3)
+        for line, problem in enumerate(wrong, start=4)
     ]
 
 

@@ -50,6 +50,7 @@ def test_the_package_names_its_version_licence_and_the_rights_of_each_source(exp
     assert package["$schema"] == "https://datapackage.org/profiles/2.0/datapackage.json"
     assert (package["name"], package["version"]) == ("gpufare", schema_version())
     assert [each["name"] for each in package["licenses"]] == ["Apache-2.0"]
+    assert all({*each} == {"title", "path", "source", "rights"} for each in package["sources"])
     rights = {each["source"]: each["rights"] for each in package["sources"]}
     offered = {row["source"] for row in rows_of(exported / "offers" / "2026-08-22.csv")}
     assert rights.keys() == offered | {"ecb"}

@@ -2,10 +2,12 @@
 
 import logging
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
@@ -43,6 +45,26 @@ def test_a_digest_after_a_night_without_a_publication_begins_with_that(
     damaged.published.parent.mkdir(parents=True)
     damaged.published.write_text("not a database")
     assert re.match("NOT PUBLISHED: .* cannot be read", digest_of(damaged, noon(NEXT)).lines[0])
+
+
+def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable[..., Home]) -> None:
+    home = copy_of(MENDED)
+    with duckdb.connect(home.published) as connection:
+        connection.execute(
+            """UPDATE main.offers_latest SET
+                not_ranked_reason = CASE source
+                    WHEN 'lambda' THEN 'flagged' WHEN 'cudo' THEN 'stale' ELSE 'price_outlier'
+                END,
+                flag_reason = 'conflicting_prices'"""
+        )
+        rows, flagged, stale = connection.execute(
+            """SELECT count(*), count(*) FILTER (source = 'lambda'), count(*) FILTER (source = 'cudo')
+                FROM main.offers_latest"""
+        ).fetchone() or (0, 0, 0)
+    (line,) = (line for line in digest_of(home, noon(MENDED)).lines if line.startswith("Kept out"))
+    assert stale
+    assert line.startswith(f"Kept out of the rankings: {rows - flagged - stale} at crusoe, ")
+    assert line.endswith(f" more by price_outlier; {flagged} at lambda by conflicting_prices")
 
 
 def test_incidents_of_the_last_day_are_named(tmp_path: Path) -> None:

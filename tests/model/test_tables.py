@@ -91,7 +91,10 @@ def test_techniques_have_their_intended_effect(tables: duckdb.DuckDBPyConnection
     assert 0.15 < effects["gradient checkpointing", "full"][1] < 0.46
     assert effects["CPU offload", "full"][1] > 0
     kept = tables.execute("SELECT DISTINCT gpu_id FROM main.technique_effects ORDER BY ALL").fetchall()
-    assert kept == tables.execute(
-        """SELECT gpu_id FROM main.gpus WHERE has_full_specs AND derived_from IS NULL
+    assert (
+        kept
+        == tables.execute(
+            """SELECT gpu_id FROM main.gpus WHERE has_full_specs AND derived_from IS NULL
             AND architecture NOT IN ('Kepler', 'Maxwell', 'Pascal') ORDER BY ALL"""
-    ).fetchall()
+        ).fetchall()
+    )
