@@ -64,26 +64,31 @@ def test_robots_txt_is_asked_once_for_a_host_and_never_for_an_api(capture: Captu
     assert found == asked
 
 
-class Watched(Client):
-    """A client that notes the pause after each request; after an answer of a replay server it makes none."""
+PAUSES = [
+    # robots.txt, seconds between requests in the source's yaml -> seconds kept
+    ("User-agent: *\nCrawl-delay: 7", 3, 7),
+    ("User-agent: *\nCrawl-delay: 2", 3, 3),
+    ("", 3, 3),
+    ("", 0, 0),
+]
 
-    spacings: dict[str, float]
+
+class Watched(Client):
+    """Notes the pause asked for after each request; with a replay server none is made."""
+
+    pauses: dict[str, float]
 
     def fetch(self, request: Request, rules: Rules) -> Response:
-        self.spacings[request.url] = rules.spacing_seconds
+        self.pauses[request.url] = rules.spacing_seconds
         return super().fetch(request, rules)
 
 
 def test_the_longer_of_the_hosts_and_the_sources_pause_is_kept(site: Site, archive: Archive) -> None:
     site.say(ACME, "/gpus", Reply(200, b"{}"))
-    for text, seconds in (
-        ("User-agent: *\nCrawl-delay: 7", 7),
-        ("User-agent: *\nCrawl-delay: 2", 3),
-        ("", 3),
-    ):
+    for text, own, kept in PAUSES:
         site.say(ACME, "/robots.txt", robots(text))
         with Watched(limits=Limits(**FAST), replay=ReplayServer(site.base_url)) as client:
-            client.spacings = {}
+            client.pauses = {}
             more = {"environment": {}, "module_of": lambda name: module()}
-            capture_all([source(spacing_seconds=3)], day=DAY, archive=archive, client=client, **more)
-        assert client.spacings[GPUS] == seconds
+            capture_all([source(spacing_seconds=own)], day=DAY, archive=archive, client=client, **more)
+        assert client.pauses[GPUS] == kept

@@ -4,7 +4,7 @@ import ast
 import json
 import os
 import random
-import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
@@ -12,25 +12,29 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.nightly.mutants import runs
+
 MUTMUT = Path(sys.executable).with_name("mutmut")
+MADE = "nothing matches"
+"""mutmut's last words when it has made the mutants and finds none of the name that it should test."""
 MYPY = (sys.executable, "-m", "mypy", "pipeline", "--output", "json")
 NOT_OF_MUTANTS = ("unused-ignore", "no-redef")
 """Errors in how mutmut arranges the mutants of a method."""
-PYTEST = (sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider")
-WHOLE_LINE = "refresh"
+ORIGINAL = "__mutmut_orig"
+END_TO_END = "refresh"
 """The room whose tests run nearly all others."""
-FAILED = (1, 2)
-"""pytest's exit codes for a test that fails and for a module that cannot be imported."""
-SECONDS = 900
 
 
-def _made(project: Path) -> list[str]:
-    """Make all mutants, in the folder mutants, and return their names."""
+def _make(project: Path) -> list[str]:
+    """Make all mutants, in a new folder ``mutants``, and return their names."""
+    shutil.rmtree(project / "mutants", ignore_errors=True)
     path = os.pathsep.join([str(MUTMUT.parent), os.environ["PATH"]])
-    nothing = [MUTMUT, "run", "no mutant has this name"]
-    subprocess.run(
-        nothing, cwd=project, env=os.environ | {"PATH": path}, stderr=subprocess.DEVNULL, check=False
+    command = [MUTMUT, "run", "no mutant has this name"]
+    ended = subprocess.run(
+        command, cwd=project, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
     )
+    if MADE not in ended.stderr:
+        sys.exit(f"mutmut could not make the mutants:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
     files = sorted((project / "mutants").rglob("*.meta"))
     return [
         name for path in files for name in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"]
@@ -43,7 +47,7 @@ def part(name: str) -> str:
 
 
 def _sample(names: Iterable[str], seed: int, size: int) -> list[str]:
-    """Return a random sample with as many mutants of each room."""
+    """Return a random sample with the same number of mutants of each room, or all where a room has fewer."""
     rooms = defaultdict(list)
     for name in names:
         rooms[part(name)].append(name)
@@ -55,71 +59,69 @@ def _sample(names: Iterable[str], seed: int, size: int) -> list[str]:
     return chosen
 
 
+def _mypy_errors(folder: Path) -> dict[str, set[int]]:
+    """Return the lines with an error, by file."""
+    options = [option for code in NOT_OF_MUTANTS for option in ("--disable-error-code", code)]
+    ended = subprocess.run([*MYPY, *options], cwd=folder, capture_output=True, text=True, check=False)
+    if ended.returncode != 1:
+        sys.exit(f"mypy could not check {folder}:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+    lines = defaultdict(set)
+    for error in map(json.loads, filter(str.strip, ended.stdout.splitlines())):
+        if error["severity"] == "error":
+            lines[error["file"]].add(error["line"])
+    return lines
+
+
 def rejected(project: Path) -> set[str]:
-    """Return the names of the mutants in which mypy finds an error.
+    """Return the names of the mutants in which mypy finds an error. Exits if it finds one elsewhere.
 
     mutmut can ask mypy itself, but needs ten times as long to find the mutant of an error.
     """
     folder = project / "mutants"
-    options = [option for code in NOT_OF_MUTANTS for option in ("--disable-error-code", code)]
-    ended = subprocess.run([*MYPY, *options], cwd=folder, capture_output=True, text=True, check=False)
-    lines = defaultdict(set)
-    for line in filter(str.strip, ended.stdout.splitlines()):
-        error = json.loads(line)
-        lines[error["file"]].add(error["line"])
-    if ended.returncode > 1 or not lines:
-        raise SystemExit(f"mypy could not check {folder}:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
     found = set()
-    for file, wrong in lines.items():
+    for file, wrong in _mypy_errors(folder).items():
         module = file.removesuffix(".py").replace("/", ".")
+        elsewhere = set(wrong)
         for node in ast.walk(ast.parse((folder / file).read_text(encoding="utf-8"))):
-            if not isinstance(node, ast.FunctionDef) or "__mutmut_" not in node.name:
-                continue
-            if any(node.lineno <= line <= (node.end_lineno or 0) for line in wrong):
-                found.add(f"{module}.{node.name}")
+            if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name and ORIGINAL not in node.name:
+                within = wrong & {*range(node.lineno, (node.end_lineno or 0) + 1)}
+                found |= {f"{module}.{node.name}"} if within else set()
+                elsewhere -= within
+        if elsewhere:
+            sys.exit(f"mypy finds errors outside of the mutants: {folder / file}, lines {sorted(elsewhere)}")
     return found
 
 
-def _tested(room: str, name: str, project: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PYTEST, f"tests/{room}"],
-        cwd=project / "mutants",
-        env=os.environ | {"MUTANT_UNDER_TEST": name, "PYTHONDONTWRITEBYTECODE": ""},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+def _environment(name: str) -> dict[str, str]:
+    return {"MUTANT_UNDER_TEST": name}
 
 
-def outcome(name: str, project: Path) -> str:
-    """Return survived, or killed and by which test: of the mutant's room, or of the whole line."""
-    for room in dict.fromkeys((part(name), WHOLE_LINE)):
-        try:
-            ended = _tested(room, name, project)
-        except subprocess.TimeoutExpired:
-            return "killed by its time"
-        if ended.returncode in FAILED:
-            failed = re.search(r"^(?:FAILED|ERROR) (\S+)", ended.stdout, re.MULTILINE)
-            return f"killed by {failed[1] if failed else 'an error outside of a test'}"
-        if ended.returncode:
-            raise RuntimeError(f"pytest could not run:\n{ended.stdout[-2000:]}{ended.stderr[-2000:]}")
+def outcome(name: str, tests: Iterable[runs.Tests]) -> str:
+    """Return survived, or killed and by which test."""
+    for each in tests:
+        became = runs.outcome(runs.run(each, _environment(name)), name)
+        if became != "survived":
+            return became
     return "survived"
 
 
 def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict[str, str]:
     """Return survived or killed for each mutant of a random sample of those that mypy accepts, by name."""
-    made = [name for name in _made(project) if name.startswith(only or "pipeline")]
-    wrong = rejected(project)
-    chosen = _sample((name for name in made if name not in wrong), seed, sample)
+    made = [name for name in _make(project) if name.startswith(only or "pipeline")]
+    accepted = sorted({*made} - rejected(project))
+    print(f"{len(made)} mutants, of which mypy accepts {len(accepted)}", flush=True)
+    chosen = _sample(accepted, seed, sample)
+    rooms = sorted({END_TO_END, *map(part, chosen)})
+    plain = [runs.Tests(project / "mutants", (f"tests/{room}",)) for room in rooms]
+    outcomes = {}
     with ThreadPoolExecutor(jobs) as pool:
-        rooms = sorted({WHOLE_LINE, *map(part, chosen)})
-        for ended in pool.map(lambda room: _tested(room, "", project), rooms):
-            if ended.returncode:
-                raise SystemExit(f"tests fail without any mutant:\n{ended.stdout[-2000:]}")
-        return dict(pool.map(lambda name: (name, _reported(name, outcome(name, project))), chosen))
+        tests = dict(
+            zip(rooms, pool.map(lambda each: runs.timed(each, _environment("")), plain), strict=True)
+        )
 
+        def test(name: str) -> None:
+            outcomes[name] = outcome(name, [tests[room] for room in dict.fromkeys((part(name), END_TO_END))])
+            print(f"{outcomes[name]}: {name}", flush=True)
 
-def _reported(name: str, became: str) -> str:
-    print(f"{became}: {name}", flush=True)
-    return became
+        list(pool.map(test, chosen))
+    return outcomes
