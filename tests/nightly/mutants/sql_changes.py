@@ -121,7 +121,7 @@ def _end(tokens: list[_Token], first: int, stops: set[str]) -> int:
 
 
 def _replaced(token: str, before: str, after: str) -> str | None:
-    """Return what stands in place of a token, or null if the token stays."""
+    """Return what stands in place of a token, or None if the token stays."""
     if token in COMPARISONS and before != ":":
         return COMPARISONS[token]
     if token in OPPOSITES and after == "(":
