@@ -60,7 +60,7 @@ def test_gpus_that_cannot_be_are_named_and_the_others_are_read(home: Home) -> No
     empty = "," * (len(COLUMNS) - 1)
     home.gpus.write_text("\n".join([GPUS, empty, gpu("good"), *lines, ""]))
     found = read_own_catalogue(home)
-    assert [each.gpu_id for each in found.gpus] == ["good"]
+    assert [(row["gpu_id"], row["notes"]) for row in found.rows()["gpus"]] == [("good", None)]
     assert found.problems == [
         (home.gpus, f"{home.gpus}, line {line}: skipped: {problem}")
         for line, problem in enumerate(wrong, start=4)
@@ -98,12 +98,14 @@ def test_what_a_workload_leaves_open_is_what_a_question_leaves_open(home: Home) 
         "a,llama-3.1-8b,qlora,120M,50K,800,3,,true\n"
         "b,llama-3.1-8b,full,,1M,8000,1,200000,\n"
         "c,phi-4,full,121M,50K,800,3,,true\n"
+        "d,phi-4,full,1M,,,,0,\n"
     )
     found = read_own_catalogue(home)
     (row,) = found.rows()["workloads"]
     assert (row["tokens"], row["seq_len"], row["lora_rank"], row["max_gpus"]) == (120e6, 2048, 16, 8)
     assert (row["max_hours"], row["title"]) == (None, "a")
-    wrong_sum, too_long = (problem for _, problem in found.problems)
+    wrong_sum, too_short, too_long = (problem for _, problem in found.problems)
+    assert too_short.endswith("line 5: skipped: seq_len: Input should be greater than or equal to 1")
     assert "b: skipped: seq_len is 200000, and llama-3.1-8b takes at most 131072" in too_long
     assert "line 4: skipped: tokens is 1.21e+08, but its examples and epochs give" in wrong_sum
 

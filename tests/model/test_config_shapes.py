@@ -55,6 +55,11 @@ def test_omitted_fields_of_a_config_have_their_class_defaults() -> None:
     gemma = without(LLAMA, "vocab_size") | {"model_type": "gemma3_text"}
     shape = shape_of("theirs", gemma)
     assert (shape.vocab, shape.head_dim, shape.tied_embeddings) == (262_208, 256, 1)
+    linear = LLAMA | {"model_type": "qwen3_next", "linear_num_key_heads": 8, "linear_num_value_heads": 24}
+    sizes = {"linear_key_head_dim": 128, "linear_value_head_dim": 128, "linear_conv_kernel_dim": 4}
+    assert shape_of("theirs", linear) == shape_of("theirs", linear | sizes)
+    for name, size in sizes.items():
+        assert shape_of("theirs", linear) != shape_of("theirs", linear | {name: 2 * size})
 
 
 QUANTIZED = (

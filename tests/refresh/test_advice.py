@@ -23,8 +23,12 @@ def test_each_result_that_needs_something_has_its_next_step_and_some_codes_have_
         "catalog/sources/modal.yaml (reviewed_prices, or expect)"
     )
     assert next_step(SourceResult.REFUSED_BY_HOST, OutcomeCode.HTTP_403, modal) == ANOTHER_NETWORK
-    templates = [next_step(code.result, code, modal) or "" for code in OutcomeCode] + list(steps.values())
-    assert [step for step in templates if step and "{" in step] == []
+    templates = [next_step(code.result, code, modal) for code in OutcomeCode] + list(steps.values())
+    assert [
+        step for step in filter(None, templates) if "{" in step or "check the key in" in step
+    ] == []  # it has no key
+    keyed = next_step(OutcomeCode.HTTP_4XX.result, OutcomeCode.HTTP_4XX, source_config("lambda")) or ""
+    assert keyed.startswith("check the key in LAMBDA")
     # A code that did not decide the result gives no step.
     assert next_step(SourceResult.FRESH, OutcomeCode.HTTP_403, modal) is None
     assert next_step(SourceResult.PARTIAL, OutcomeCode.HTTP_403, modal) == steps[SourceResult.PARTIAL]

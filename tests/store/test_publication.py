@@ -52,6 +52,21 @@ def test_the_pointer_leads_to_every_part(address: str, home: Home) -> None:
     assert newest(bucket_at(address)) == Publication.model_validate(pointer)
 
 
+def test_a_tie_leaves_the_first_publication_in_place() -> None:
+    def built(number: int, minute: int) -> Publication:
+        name = f"published/database-{DAY}-{number:016}/gpufare.duckdb"
+        file = {"name": name, "sha256": "0" * 64, "bytes": 1}
+        at = f"{DAY}T06:{minute}:00Z"
+        return Publication.model_validate({"as_of_day": DAY, "as_of_time": at, "database": file})
+
+    first, second, later = built(1, 10), built(2, 10), built(3, 11)
+    assert first.stays_before(second)
+    assert second.stays_before(first)
+    assert not first.stays_before(first)
+    assert later.stays_before(first)
+    assert not first.stays_before(later)
+
+
 def test_existing_objects_are_not_made_or_sent_again(address: str, home: Home) -> None:
     sent(home, address, "page")
     before = objects(address)
