@@ -62,6 +62,17 @@ def damage(path: Path, content: bytes = b"\x1f\x8b damaged") -> Path:
     return path
 
 
+def test_a_home_says_whether_it_is_the_demos_and_how_it_grows(home: Home, tmp_path: Path) -> None:
+    ((_, _, plain, _),) = look(home)["home"]
+    assert plain.startswith("can be written, on the disk of /")
+    home.demo.touch()
+    ((_, _, said, _),) = look(home)["home"]
+    assert said == f"the demo's: sample prices, no refresh from the providers; {plain}"
+    (tmp_path / "empty").mkdir()
+    ((_, _, disk, _),) = look(Home(tmp_path / "empty"))["disk"]
+    assert disk.endswith("; no day is archived yet")
+
+
 def test_a_sound_home_has_one_line_per_check(home: Home) -> None:
     found = look(home)
     assert [len(lines) for lines in found.values()] == [1] * len(CHECKS)
@@ -80,7 +91,6 @@ def test_a_sound_home_has_one_line_per_check(home: Home) -> None:
         "own": ("ok", "every row of your own GPUs, models and workloads can be used"),
         "incidents": ("ok", "none in the last 7 days"),
     }
-    assert found["home"][0][2].startswith("can be written, on the disk of /")
     run = gpufare("doctor", home=home)
     assert (run.returncode, run.stderr) == (1, "Error: 1 check failed\n")
     assert f"published {home.published}: nothing is published yet -> run `gpufare refresh`" in run.stdout
