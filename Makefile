@@ -106,9 +106,10 @@ mutants-sql: $(READY)
 mutants-python: $(READY)
 	$(BIN)/python -m tests.nightly.mutants python --seed "$(or $(SEED),1)" --sample "$(or $(SAMPLE),100)" --only "$(ONLY)"
 
-# Takes about an hour; docs/explanation/stress.md describes it.
+# Takes about an hour; ONLY="kills or year" runs some parts, SEED=2 draws other faults. docs/explanation/stress.md.
 stress: $(READY)
-	$(BIN)/python -m tests.nightly.stress --seed "$(or $(SEED),1)" --only "$(ONLY)"
+	STRESS_ALL=1 STRESS_SEED="$(or $(SEED),1)" $(BIN)/python -m pytest -n auto --dist worksteal \
+		tests/nightly/stress tests/nightly/fuzz -k "$(ONLY)"
 
 # Takes about ten minutes on two cores; PARTS="large questions" runs some parts. Compares with gpuhunt if available.
 bench: $(READY)

@@ -29,7 +29,7 @@ def _make(project: Path) -> list[str]:
     """Make all mutants, in a new folder ``mutants``, and return their names."""
     shutil.rmtree(project / "mutants", ignore_errors=True)
     path = os.pathsep.join([str(MUTMUT.parent), os.environ["PATH"]])
-    command = [MUTMUT, "run", "no mutant has this name"]
+    command = [str(MUTMUT), "run", "no mutant has this name"]
     ended = subprocess.run(
         command, cwd=project, env=os.environ | {"PATH": path}, capture_output=True, text=True, check=False
     )
@@ -99,7 +99,7 @@ def _environment(name: str) -> dict[str, str]:
 def outcome(name: str, tests: Iterable[runs.Tests]) -> str:
     """Return survived, or killed and by which test."""
     for each in tests:
-        became = runs.outcome(runs.run(each, _environment(name)), name)
+        became = runs.outcome(*runs.run(each, _environment(name)), name)
         if became != "survived":
             return became
     return "survived"
@@ -116,7 +116,7 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
     outcomes = {}
     with ThreadPoolExecutor(jobs) as pool:
         tests = dict(
-            zip(rooms, pool.map(lambda each: runs.timed(each, _environment("")), plain), strict=True)
+            zip(rooms, pool.map(lambda each: runs.limited(each, _environment("")), plain), strict=True)
         )
 
         def test(name: str) -> None:

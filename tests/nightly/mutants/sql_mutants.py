@@ -6,6 +6,7 @@ import re
 import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -49,8 +50,8 @@ def outcome(mutant: Mutant, tests: runs.Tests) -> str:
     with tempfile.TemporaryDirectory(prefix="gpufare-mutant-") as folder:
         sql = shutil.copytree(project / "sql", Path(folder) / "sql")
         (sql / mutant.file).write_text(text, encoding="utf-8")
-        ended = runs.run(tests, _environment(project, sql), [f"--basetemp={folder}/tmp"])
-    return "rejected" if REJECTED.search(ended.output) else runs.outcome(ended, mutant.name)
+        code, output = runs.run(tests, _environment(project, sql), [f"--basetemp={folder}/tmp"])
+    return "rejected" if REJECTED.search(output) else runs.outcome(code, output, mutant.name)
 
 
 def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict[str, str]:
@@ -59,11 +60,9 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
     files = [path.relative_to(sql).as_posix() for d in FOLDERS for path in sorted((sql / d).glob("*.sql"))]
     found = [mutant for file in files if file.startswith(only) for mutant in mutants(sql, file)]
     random.Random(seed).shuffle(found)
-    chosen = found[:sample]
-    plain = _environment(project, sql)
+    limited = runs.limited(tests_of("jobs", project), _environment(project, sql))
     tests = {
-        folder: runs.timed(tests_of(folder, project), plain)
-        for folder in sorted({part(m.file) for m in chosen})
+        folder: replace(tests_of(folder, project), limit_seconds=limited.limit_seconds) for folder in FOLDERS
     }
     outcomes = {}
 
@@ -72,5 +71,5 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
         print(f"{outcomes[mutant.name]}: {mutant.name}", flush=True)
 
     with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(test, chosen))
+        list(pool.map(test, found[:sample]))
     return outcomes
