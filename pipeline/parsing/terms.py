@@ -10,7 +10,8 @@ DAYS_PER = {"day": 1, "week": 7, "month": 30, "year": 365}
 """Length of each unit of a term, in days."""
 
 _TERM = re.compile(
-    r"(?P<count>\d{1,4})(?: ?- ?\d{1,4}| ?\+)?[ -]?(?P<unit>day|week|month|year)", re.IGNORECASE
+    r"(?<![\w.,])(?<!\w-)(?P<count>\d{1,4})(?: ?- ?\d{1,4}| ?\+)?[ -]?(?P<unit>day|week|month|year)",
+    re.IGNORECASE,
 )
 _KINDS: tuple[tuple[re.Pattern[str], PriceKind], ...] = (
     (re.compile(r"\bspot\b|pre-?emptible", re.IGNORECASE), "spot"),

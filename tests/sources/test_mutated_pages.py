@@ -47,7 +47,8 @@ def known_offers(source: str) -> Mapping[tuple[Any, ...], list[Offer]]:
 
 
 def ranked(built: Built) -> list[Offer]:
-    return [offer for offer in built.offers if offer.flag_reason is None and offer.gpu_id]
+    good = (offer for offer in built.offers if offer.flag_reason is None and offer.gpu_id)
+    return [offer for offer in good if offer.price_kind != "reserved" or offer.term_days]
 
 
 def facts_of(offer: Offer) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ MYPY = (sys.executable, "-m", "mypy", "pipeline", "--output", "json")
 NOT_OF_MUTANTS = ("unused-ignore", "no-redef")
 """Errors in how mutmut arranges the mutants of a method."""
 ORIGINAL = "__mutmut_orig"
+VARIABLE = "MUTANT_UNDER_TEST"
 END_TO_END = "refresh"
 """The room whose tests run nearly all others."""
 
@@ -92,14 +93,10 @@ def rejected(project: Path) -> set[str]:
     return found
 
 
-def _environment(name: str) -> dict[str, str]:
-    return {"MUTANT_UNDER_TEST": name}
-
-
 def outcome(name: str, tests: Iterable[runs.Tests]) -> str:
     """Return survived, or killed and by which test."""
     for each in tests:
-        became = runs.outcome(*runs.run(each, _environment(name)), name)
+        became = runs.outcome(*runs.run(each, {VARIABLE: name}), name)
         if became != "survived":
             return became
     return "survived"
@@ -116,7 +113,7 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
     outcomes = {}
     with ThreadPoolExecutor(jobs) as pool:
         tests = dict(
-            zip(rooms, pool.map(lambda each: runs.limited(each, _environment("")), plain), strict=True)
+            zip(rooms, pool.map(lambda each: runs.limited(each, {VARIABLE: ""}), plain), strict=True)
         )
 
         def test(name: str) -> None:
