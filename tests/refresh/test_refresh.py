@@ -66,6 +66,8 @@ def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
     observed = datetime(BAD.year, BAD.month, BAD.day, 6, tzinfo=UTC)
     warned = (observed, True, True, "new field 'cpus', which is not read")
     assert scenario.rows(BAD, f"SELECT {facts} {of_scaleway}") == [warned]
+    answers = f"(SELECT capture_sha256 FROM main.offers WHERE day = '{BAD}' AND source = 'scaleway')"
+    assert scenario.rows(BAD, f"SELECT sha256 IN {answers} {of_scaleway}") == [(True,)]
 
 
 def test_a_refused_source_keeps_its_last_good_prices_with_their_age(scenario: Scenario) -> None:
