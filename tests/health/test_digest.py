@@ -57,10 +57,9 @@ def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable
                 END,
                 flag_reason = 'conflicting_prices'"""
         )
-        rows, flagged, stale = connection.execute(
-            """SELECT count(*), count(*) FILTER (source = 'lambda'), count(*) FILTER (source = 'cudo')
-                FROM main.offers_latest"""
-        ).fetchone() or (0, 0, 0)
+        of = "count(*) FILTER (source = '{}')".format
+        counts = f"SELECT count(*), {of('lambda')}, {of('cudo')} FROM main.offers_latest"
+        rows, flagged, stale = connection.execute(counts).fetchone() or (0, 0, 0)
     (line,) = (line for line in digest_of(home, noon(MENDED)).lines if line.startswith("Kept out"))
     assert stale
     assert line.startswith(f"Kept out of the rankings: {rows - flagged - stale} at crusoe, ")

@@ -37,7 +37,9 @@ def test_a_source_is_one_line_with_what_was_read_and_what_it_took() -> None:
     told = "gcp  accepted  39 offers, 7 with an open GPU"
     assert line_of("gcp", **read) == f"{told}  warning: odd; new"
     measured = read | {"bytes": 2_500, "duration_seconds": 1.26, "warnings": ()}
-    assert line_of("gcp", False, **measured) == f"{told}; 1 request, 2.5 kB in 1.3 s"
+    for number, requests in ((1, "1 request"), (2, "2 requests")):
+        took = line_of("gcp", False, **measured, requests=number)
+        assert took == f"{told}; {requests}, 2.5 kB in 1.3 s"
 
 
 def test_only_some_held_prices_are_named_of_each_source() -> None:

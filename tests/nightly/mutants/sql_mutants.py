@@ -57,7 +57,7 @@ def outcome(mutant: Mutant, tests: runs.Tests) -> str:
 def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict[str, str]:
     """Return the outcomes of a random sample by name."""
     sql = project / "sql"
-    files = [path.relative_to(sql).as_posix() for d in FOLDERS for path in sorted((sql / d).glob("*.sql"))]
+    files = (path.relative_to(sql).as_posix() for d in FOLDERS for path in sorted((sql / d).glob("*.sql")))
     found = [mutant for file in files if file.startswith(only) for mutant in mutants(sql, file)]
     random.Random(seed).shuffle(found)
     limited = runs.limited(tests_of("jobs", project), _environment(project, sql))
