@@ -28,7 +28,8 @@ def price_kind(text: str) -> PriceKind | None:
 def term_days(text: str) -> int | None:
     """Return the first term in the text ("12-month commitment"), in days; None if there is none.
 
-    For a range ("7-30 days", "2 weeks - 1 year"), this is the shortest term.
+    For a range ("7-30 days", "2 weeks - 1 year"), this is the shortest term. The end of a word or of another
+    number ("7O-30 days", "1.5 years") is no term.
     """
     found = _TERM.search(text)
     return int(found["count"]) * DAYS_PER[found["unit"].lower()] if found else None

@@ -47,7 +47,7 @@ def test_a_rank_or_gpu_that_there_is_not_is_refused(prices: python.Prices) -> No
 
 
 def test_why_not_another_gpu(prices: python.Prices) -> None:
-    """A family is judged by its best card; a card that is left out says what it would cost."""
+    """A family is judged by its best card; a card without a rank says what it would cost."""
     asked = QLORA | {"gpus": 8}
     ranking = prices.cheapest(**asked)
     best = next(row for row in ranking if row["gpu_id"].startswith("h100-"))

@@ -25,7 +25,7 @@ from tests.parsing.test_text import GLUED
 from tests.sources.helpers import PRICE_SOURCES, RATES, read_sample, sample_answers
 
 EXPECTED = yaml.safe_load(Path(__file__).with_name("page_changes.yaml").read_text(encoding="utf-8"))
-"""What is foreseen of some sources' changed pages."""
+"""Known exceptions: the changes of pages after which some sources have other offers, and why."""
 
 FACTS = (
     *("gpu_id", "gpu_count", "price_kind", "term_days", "min_gpu_count"),

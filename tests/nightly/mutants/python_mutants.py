@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -93,10 +93,10 @@ def rejected(project: Path) -> set[str]:
     return found
 
 
-def outcome(name: str, tests: Iterable[runs.Tests]) -> str:
-    """Return survived, or killed and by which test."""
-    for each in tests:
-        became = runs.outcome(*runs.run(each, {VARIABLE: name}), name)
+def outcome(name: str, tests: Mapping[str, runs.Tests]) -> str:
+    """Return survived, or killed and by which test of its room or of the end-to-end tests."""
+    for room in dict.fromkeys((part(name), END_TO_END)):
+        became = runs.outcome(*runs.run(tests[room], {VARIABLE: name}), name)
         if became != "survived":
             return became
     return "survived"
@@ -108,17 +108,11 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
     accepted = sorted({*made} - rejected(project))
     print(f"{len(made)} mutants, of which mypy accepts {len(accepted)}", flush=True)
     chosen = _sample(accepted, seed, sample)
+    if not chosen:
+        return {}
     rooms = sorted({END_TO_END, *map(part, chosen)})
     plain = [runs.Tests(project / "mutants", (f"tests/{room}",)) for room in rooms]
-    outcomes = {}
     with ThreadPoolExecutor(jobs) as pool:
-        tests = dict(
-            zip(rooms, pool.map(lambda each: runs.limited(each, {VARIABLE: ""}), plain), strict=True)
-        )
-
-        def test(name: str) -> None:
-            outcomes[name] = outcome(name, [tests[room] for room in dict.fromkeys((part(name), END_TO_END))])
-            print(f"{outcomes[name]}: {name}", flush=True)
-
-        list(pool.map(test, chosen))
-    return outcomes
+        limited = pool.map(lambda each: runs.limited(each, {VARIABLE: ""}), plain)
+        tests = dict(zip(rooms, limited, strict=True))
+    return runs.outcomes(chosen, lambda name: outcome(name, tests), jobs)

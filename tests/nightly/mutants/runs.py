@@ -6,10 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-p", "no:xdist", "-p", "no:cacheprovider")
 FAILED = (1, 2, 3, 4)
@@ -31,14 +31,15 @@ def run(tests: Tests, environment: Mapping[str, str], options: Sequence[str] = (
     """Return pytest's exit code, None if the tests were stopped, and its output up to the first failure."""
     # Compiled modules are kept: compiling all of them again takes longer than most tests.
     variables = os.environ | {"PYTHONDONTWRITEBYTECODE": ""} | dict(environment)
-    facts: dict[str, Any] = {
-        "cwd": tests.folder,
-        "env": variables,
-        "stdout": subprocess.PIPE,
-        "stderr": subprocess.STDOUT,
-    }
-    command = [*PYTEST, *options, *tests.names]
-    process = subprocess.Popen(command, text=True, start_new_session=True, **facts)
+    process = subprocess.Popen(
+        [*PYTEST, *options, *tests.names],
+        cwd=tests.folder,
+        env=variables,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
     try:
         output, _ = process.communicate(timeout=tests.limit_seconds)
     except subprocess.TimeoutExpired:
@@ -67,3 +68,15 @@ def outcome(code: int | None, output: str, mutant: str) -> str:
         raise RuntimeError(f"pytest ended with {code} on {mutant}:\n{output[-3000:]}")
     failed = FIRST_FAILURE.search(output)
     return f"killed by {failed[1] if failed else 'an error outside of a test'}"
+
+
+def outcomes(names: Iterable[str], outcome_of: Callable[[str], str], jobs: int) -> dict[str, str]:
+    """Return each mutant's outcome by name; print it as soon as it is known."""
+
+    def tested(name: str) -> tuple[str, str]:
+        became = outcome_of(name)
+        print(f"{became}: {name}", flush=True)
+        return name, became
+
+    with ThreadPoolExecutor(jobs) as pool:
+        return dict(pool.map(tested, names))

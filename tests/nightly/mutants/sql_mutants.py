@@ -5,7 +5,6 @@ import random
 import re
 import shutil
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,16 +59,9 @@ def results(project: Path, only: str, seed: int, sample: int, jobs: int) -> dict
     files = (path.relative_to(sql).as_posix() for d in FOLDERS for path in sorted((sql / d).glob("*.sql")))
     found = [mutant for file in files if file.startswith(only) for mutant in mutants(sql, file)]
     random.Random(seed).shuffle(found)
-    limited = runs.limited(tests_of("jobs", project), _environment(project, sql))
-    tests = {
-        folder: replace(tests_of(folder, project), limit_seconds=limited.limit_seconds) for folder in FOLDERS
-    }
-    outcomes = {}
-
-    def test(mutant: Mutant) -> None:
-        outcomes[mutant.name] = outcome(mutant, tests[part(mutant.file)])
-        print(f"{outcomes[mutant.name]}: {mutant.name}", flush=True)
-
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(test, found[:sample]))
-    return outcomes
+    chosen = {mutant.name: mutant for mutant in found[:sample]}
+    if not chosen:
+        return {}
+    limit = runs.limited(tests_of("jobs", project), _environment(project, sql)).limit_seconds
+    tests = {folder: replace(tests_of(folder, project), limit_seconds=limit) for folder in FOLDERS}
+    return runs.outcomes(chosen, lambda name: outcome(chosen[name], tests[part(name)]), jobs)
