@@ -28,6 +28,8 @@ def test_a_fit_is_the_plan_its_memory_in_parts_and_the_largest_micro_batches(
 ) -> None:
     found = prices.fit(**ON_4090)
     assert found.fits
+    (row,) = prices._session().ask("FROM fits('llama-3.1-8b', 'qlora', 'rtx-4090')").dicts()
+    assert {name for name in row if row[name] != found.plan[name]} <= {"assumptions"}
     plan, parts = found.plan, {row["part"]: row["gib"] for row in found.memory.dicts()}
     assert [*parts] == [name for name, _ in MEMORY_PARTS.values()]
     assert {row["meaning"] for row in found.memory.dicts()} == {

@@ -20,7 +20,6 @@ MADE = "nothing matches"
 MYPY = (sys.executable, "-m", "mypy", "pipeline", "--output", "json")
 NOT_OF_MUTANTS = ("unused-ignore", "no-redef")
 """Errors in how mutmut arranges the mutants of a method."""
-ORIGINAL = "__mutmut_orig"
 VARIABLE = "MUTANT_UNDER_TEST"
 END_TO_END = "refresh"
 """The room whose tests run nearly all others."""
@@ -84,7 +83,7 @@ def rejected(project: Path) -> set[str]:
         module = file.removesuffix(".py").replace("/", ".")
         elsewhere = set(wrong)
         for node in ast.walk(ast.parse((folder / file).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and "__mutmut_" in node.name and ORIGINAL not in node.name:
+            if isinstance(node, ast.FunctionDef) and node.name.rpartition("__mutmut_")[2].isdigit():
                 within = wrong & {*range(node.lineno, (node.end_lineno or 0) + 1)}
                 found |= {f"{module}.{node.name}"} if within else set()
                 elsewhere -= within
