@@ -12,11 +12,11 @@ planned AS (
             CASE job WHEN 'does not fit' THEN 'does_not_fit' ELSE verdict END AS verdict,
             CASE job WHEN 'might not fit' THEN 0.89 ELSE fit_probability END AS fit_probability,
             CASE WHEN job = 'not so many' AND gpu_id = 'quick' THEN 4 ELSE gpu_count END AS gpu_count,
-            CASE job WHEN 'host memory' THEN 'cpu' ELSE offload END AS offload,
-            CASE job WHEN 'host memory' THEN 5e3 ELSE training_state_gib END AS training_state_gib,
-            CASE job WHEN 'host memory' THEN 10 ELSE model_download_gib END AS model_download_gib,
-            CASE job
-                WHEN 'network' THEN 800 WHEN 'network met' THEN 400 ELSE node_network_gbps
+            CASE WHEN job LIKE '%host memory' THEN 'cpu' ELSE offload END AS offload,
+            CASE WHEN job LIKE '%host memory' THEN 5e3 ELSE training_state_gib END AS training_state_gib,
+            CASE WHEN job LIKE '%host memory' THEN 10 ELSE model_download_gib END AS model_download_gib,
+            CASE
+                WHEN job = 'network met' THEN 400 WHEN job LIKE 'network%' AND gpu_count = 16 THEN 800 ELSE node_network_gbps
             END AS node_network_gbps
         ),
         CASE job WHEN 'does not fit' THEN 'too_little_memory' END AS infeasible_reason
