@@ -16,7 +16,9 @@ planned AS (
             CASE WHEN job LIKE '%host memory' THEN 5e3 ELSE training_state_gib END AS training_state_gib,
             CASE WHEN job LIKE '%host memory' THEN 10 ELSE model_download_gib END AS model_download_gib,
             CASE
-                WHEN job = 'network met' THEN 400 WHEN job LIKE 'network%' AND gpu_count = 16 THEN 800 ELSE node_network_gbps
+                WHEN job = 'network met' THEN 400
+                WHEN job LIKE 'network%' AND gpu_count = 16 THEN 800
+                ELSE node_network_gbps
             END AS node_network_gbps
         ),
         CASE job WHEN 'does not fit' THEN 'too_little_memory' END AS infeasible_reason
