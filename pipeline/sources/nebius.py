@@ -151,7 +151,8 @@ def _read_section(title: str, body: str, answer: kit.Answer) -> kit.Rows:
     lines = [[_cell(cell) for cell in line.strip("| \t").split("|")] for line in _TABLE_LINE.findall(table)]
     rows = [row for row in lines if not all(re.fullmatch(r":?-+:?", cell) for cell in row)]
     regions = _regions(body.split("<Tab")[0])
-    has_parts = any(_PART_HOUR.fullmatch(row[-1]) for row in rows)
+    # A unit that cannot be read may be that of a CPU or of memory, too.
+    has_parts = any(not (_is_header(row) or _GPU_HOUR_UNIT.fullmatch(row[-1])) for row in rows)
     try:
         valid_by_header = {row[0]: kit.validity(row[0], answer) for row in rows if _is_header(row)}
     except kit.UnreadableError as error:
