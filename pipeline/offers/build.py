@@ -248,7 +248,7 @@ def _identify_imported(row: Listing) -> Identity:
         if (card := card_by_id().get(str(stated))) is None:
             raise RowError(RejectReason.INVALID_VALUE, f"gpu_id {stated!r} is not in the catalogue")
         return Identity.of(card, rule="gpu_id")
-    provider = (row.upstream_provider or "").lower()
+    provider = row.upstream_provider or ""
     kinds: tuple[LabelKind, ...] = ("gpu_name", "instance_type")
     found = [identify(row.raw_label, provider=provider, kind=kind, gpu_count=row.gpu_count) for kind in kinds]
     matched = {each.gpu_id: each for each in found if each.status == "matched"}
