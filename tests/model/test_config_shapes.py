@@ -112,6 +112,7 @@ def test_a_list_of_one_equal_value_for_each_layer_is_that_value() -> None:
     assert counted(shape).params_active == pytest.approx(13e9, rel=0.02)
     # Saved by transformers, whose class always has one shared expert.
     assert shape_of("theirs", without(HUNYUAN_A13B, "num_shared_expert")) == shape
+    assert shape_of("a", without(NEMOTRON_H, "n_shared_experts")) == shape_of("a", NEMOTRON_H)
 
 
 REFUSED: tuple[tuple[dict[str, Any], str], ...] = (
