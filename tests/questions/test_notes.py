@@ -103,8 +103,7 @@ def test_sources_that_are_not_asked_are_named_with_the_reason(market: Path, tmp_
             "not asked because of their terms: c_terms; because you disabled them: e_asked (see gpufare "
             "sources)"
         )
-        assert (
-            note(connection, **keys) == "not asked because you disabled them: e_asked (see gpufare sources)"
-        )
+        disabled = "not asked because you disabled them: e_asked (see gpufare sources)"
+        assert note(connection, **keys) == disabled
         home.permissions.write_text("{")
         assert str(note(connection)).startswith(f"{home.permissions}: it is damaged. ")

@@ -40,6 +40,7 @@ def test_each_refresh_reports_every_source_and_what_it_published(scenario: Scena
     assert text == REPORTS.read_text(encoding="utf-8").rstrip("\n")
     assert all(line.isprintable() for line in "\n".join(told.values()).splitlines())
     assert [scenario.report(day).failure() for day in told] == [None, None, None]
+    assert ("vast", "VAST_API_KEY") in scenario.rows(GOOD, "SELECT source, key_variables FROM main.sources")
 
 
 def test_the_outcomes_of_the_bad_day_are_published(scenario: Scenario) -> None:
