@@ -35,7 +35,7 @@ _RECORD_TABLES = {"offers": "prices", "rejects": "prices", "exchange_rates": "ex
 """Tables that are filled from the record, with the kind of source that fills them."""
 
 REPORTED = (
-    "publication", "cheapest_gpu_per_workload", "cost_hours_pareto", "price_history", "price_list",
+    "publication", "cheapest_gpu_per_workload", "price_history", "price_list",
     "source_health", "rejects", "offers_latest", "model_accuracy", "model_accuracy_summary", "claim_audit",
 )  # fmt: skip
 """Tables shown in the report."""

@@ -30,13 +30,8 @@ SELECT {columns} FROM main.workloads LIMIT 1
 _RANKED = """
 SELECT
     job, coalesce(ranked_kind, '{any_kind}') AS kind, rank, candidate, total_usd, hours, meets_deadline,
-    longer_wait
+    longer_wait, pick
 FROM ranked_candidates('{costs}', '{jobs}')
-"""
-_OF_ANY_KIND = """
-WITH report_any_middle AS (
-    FROM report_middle WHERE list_contains((SELECT price_kinds FROM report_any_jobs LIMIT 1), price_kind)
-)
 """
 
 
@@ -134,9 +129,10 @@ def _rank(connection: duckdb.DuckDBPyConnection, place: Filter, tier: Filter) ->
     for statement in (
         """CREATE OR REPLACE TEMP TABLE report_candidates AS
             FROM job_candidates('report_jobs', 'report_plans')""",
-        "CREATE OR REPLACE TEMP TABLE report_middle AS FROM candidate_costs('report_candidates', ['middle'])",
+        """CREATE OR REPLACE TEMP TABLE report_middle AS
+            FROM candidate_costs('report_candidates', ['low', 'middle'])""",
         f"CREATE OR REPLACE TEMP TABLE report_ranked AS {_ranked('report_middle', 'report_jobs')}",
-        f"INSERT INTO report_ranked {_OF_ANY_KIND} {_ranked('report_any_middle', 'report_any_jobs')}",
+        f"INSERT INTO report_ranked {_ranked('report_middle', 'report_any_jobs')}",
         f"""CREATE OR REPLACE TEMP TABLE report_kept AS FROM report_candidates
             SEMI JOIN (FROM report_ranked WHERE rank <= {ROWS}) USING (candidate)""",
         """CREATE OR REPLACE TEMP TABLE report_costs AS

@@ -29,7 +29,6 @@ def facts(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "workloads": jobs,
         "prices": _columns([_as_shown(row) for row in rows(connection, "prices")]),
         "answers": answers(connection, jobs["workload"], gpus, machines, offers),
-        "pareto": _pareto(connection, jobs["workload"], machines),
         "history": _history(connection),
     }
     every = {row["offer"]: _as_shown(row) for row in rows(connection, "offers")}
@@ -77,30 +76,6 @@ def tokens_text(tokens: float) -> str:
         if tokens >= size and tokens % (size // 1000) == 0 and float(text) * size == tokens:
             return f"{text}{unit}"
     return f"{tokens:.15g}"
-
-
-def _pareto(connection: duckdb.DuckDBPyConnection, workloads: list[str], machines: Index) -> dict[str, Any]:
-    """Return the answers that no other answer beats in both cost and hours, cheapest first, by price kind and
-    workload."""
-    providers, kinds = Index(), Index()
-    numbers = {workload: number for number, workload in enumerate(workloads)}
-    columns: dict[str, list[Any]] = {
-        name: [] for name in ("workload", "kind", "count", "machine", "provider", "total", "hours", "in_time")
-    }
-    by_front = groupby(rows(connection, "pareto"), lambda row: (row["workload"], row["price_kind"]))
-    for (workload, kind), found in by_front:
-        front = list(found)
-        columns["workload"].append(numbers[workload])
-        columns["kind"].append(kinds.of(kind))
-        columns["count"].append(len(front))
-        columns["in_time"].append(sum(row["meets_deadline"] for row in front))
-        columns["machine"] += [
-            machines.of((row["gpu_id"], row["gpu_count"], row["node_count"])) for row in front
-        ]
-        columns["provider"] += [providers.of(row["provider"]) for row in front]
-        columns["total"] += differences([cents(row["total_usd"]) for row in front])
-        columns["hours"] += [digits(row["hours"]) for row in front]
-    return {**columns, "providers": list(providers.things), "kinds": list(kinds.things)}
 
 
 def _history(connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:

@@ -1,7 +1,15 @@
--- fail: a ranking skips or repeats a rank, or is out of order
-SELECT day, workload, price_kind, objective, rank
-FROM main.cheapest_gpu_per_workload
-WINDOW _ranking AS (PARTITION BY day, workload, price_kind, objective ORDER BY rank)
-QUALIFY rank <> row_number() OVER _ranking
-    OR (objective = 'cost' AND total_usd < lag(total_usd) OVER _ranking)
-    OR (objective = 'time' AND round(hours, 2) < round(lag(hours) OVER _ranking, 2))
+-- fail: a ranking does not begin at rank 1, repeats a rank, is out of order, or picks a cheapest or best value twice or never
+SELECT day, workload, price_kind, objective, max(rank) AS last_rank
+FROM (
+    SELECT
+        *,
+        lag({'late': NOT keeps_deadline, 'value': if(objective = 'time', round(hours, 2), total_usd)})
+            OVER (PARTITION BY day, workload, price_kind, objective ORDER BY rank)
+        > {'late': NOT keeps_deadline, 'value': if(objective = 'time', round(hours, 2), total_usd)}
+            AS is_out_of_order
+    FROM main.cheapest_gpu_per_workload
+)
+GROUP BY day, workload, price_kind, objective
+HAVING min(rank) <> 1 OR count(DISTINCT rank) <> count(*) OR bool_or(is_out_of_order)
+    OR count(*) FILTER (list_contains(pick, 'cheapest')) <> 1
+    OR count(*) FILTER (list_contains(pick, 'best_value')) <> 1

@@ -66,6 +66,7 @@ CREATE OR REPLACE MACRO run_parameters(parameters) AS {
     'checkpoint_gb_per_second': parameters['checkpoint_gbps'] / 8,
     'notice_seconds': parameters['notice_seconds'],
     'interruption_wait_seconds': parameters['interruption_wait_seconds'],
+    'further_machine_wait_seconds': parameters['further_machine_wait_seconds'],
     'hours_per_month': parameters['hours_per_month']
 };
 COMMENT ON FUNCTION run_parameters IS
@@ -190,13 +191,15 @@ _cost_hours AS (
     FROM _cost_runs
 ),
 
+-- The machines of a job start again together.
 _cost_waits AS (
     SELECT
         *,
-        (failures + interruptions) * interruption_wait_seconds / 3600 + capacity_wait_hours AS wait_hours,
-        (
-            _setup_seconds + _running_seconds + (failures + interruptions) * interruption_wait_seconds
-        ) / 3600 AS _machine_hours,
+        (failures + interruptions)
+        * (interruption_wait_seconds + (node_count - 1) * further_machine_wait_seconds) / 3600
+            AS _restart_wait_hours,
+        _restart_wait_hours + capacity_wait_hours AS wait_hours,
+        (_setup_seconds + _running_seconds) / 3600 + _restart_wait_hours AS _machine_hours,
         _machine_hours + capacity_wait_hours AS hours
     FROM _cost_hours
 ),
@@ -237,7 +240,15 @@ _cost_money AS (
         )::DECIMAL(18, 4) AS egress_usd,
         CASE WHEN price_kind = 'reserved' THEN (term_days * 24 * usd_per_hour)::DECIMAL(18, 4) END
             AS commitment_usd,
-        CASE WHEN price_kind = 'reserved' THEN hours / billed_hours END AS term_share_used,
+        -- Every started hour counts as used.
+        gpu_count * least(
+            1e0, ceil(round(
+                CASE
+                    WHEN price_kind = 'reserved' THEN hours
+                    ELSE (_setup_seconds + _work_seconds) / 3600
+                END, 6
+            )) / billed_hours
+        ) / gpus_billed AS share_used,
         (storage_gb * storage_usd_per_gb_month)::DECIMAL(18, 4) AS kept_volume_usd_per_month
     FROM _cost_billed
 )
@@ -247,8 +258,8 @@ SELECT
         _inbound_gb, _state_gb, _result_gb, _disk_gb, _train_seconds, _evaluation_seconds, _work_seconds,
         _download_seconds, _setup_seconds, _load_seconds, _failures_per_second, _reclaims_per_second,
         _noticed_per_second, _sudden_per_second, _is_local, _downloads_per_failure, _downloads_per_reclaim,
-        _failing_seconds, _running_seconds, _machine_hours, _usd_per_lost_hour, _failure_interval,
-        _sudden_interval
+        _failing_seconds, _running_seconds, _restart_wait_hours, _machine_hours, _usd_per_lost_hour,
+        _failure_interval, _sudden_interval
     ),
     (compute_usd + interruption_usd + failure_usd + storage_usd + egress_usd)::DECIMAL(18, 4) AS total_usd
 FROM _cost_money;
@@ -266,6 +277,7 @@ _cost_defaults AS (
         c._cost_case, 2 AS _cost_place,
         NULL::DOUBLE AS tokens, 1e0 AS epochs, NULL::DOUBLE AS tokens_per_second, 0e0 AS training_state_gib,
         0e0 AS result_gib, 0e0 AS model_download_gib, 1 AS gpu_count, 1 AS node_count,
+        NULL::INTEGER AS gpus_billed,
         'on_demand' AS price_kind, NULL::INTEGER AS term_days,
         NULL::DECIMAL(18, 8) AS usd_per_hour, 0::DECIMAL(18, 8) AS host_usd_per_hour,
         d.p['billing_increment_seconds'] AS billing_increment_seconds,
@@ -298,6 +310,7 @@ _cost_cases AS (
         storage_usd_per_gb_month::DECIMAL(18, 8) AS storage_usd_per_gb_month,
         egress_usd_per_gb::DECIMAL(18, 8) AS egress_usd_per_gb,
         download_usd_per_gb::DECIMAL(18, 8) AS download_usd_per_gb,
+        coalesce(gpus_billed, gpu_count) AS gpus_billed,
         coalesce(
             hours_between_failures,
             hours_between_machine_failures(gpu_count / node_count, _cost_gpu_hours, _cost_host_hours)

@@ -43,6 +43,12 @@ CREATE OR REPLACE MACRO is_rental_wanted(r, j) AS
 COMMENT ON FUNCTION is_rental_wanted IS
     'True if a rental meets the constraints of a job that do not concern the plan. r: a row of rentals; j: a row of completed_jobs.';
 
+CREATE OR REPLACE MACRO is_open_place(r, j) AS
+    r.renter_notice IS DISTINCT FROM 'sanctions'
+    OR coalesce(list_contains(j.constraints.country.wanted, r.country), FALSE);
+COMMENT ON FUNCTION is_open_place IS
+    'True if a rental is not in a country under sanctions (renter_notice in countries), or if the job asks for that very country: nobody should pay into such a country by accident. r: a row of rentals; j: a row of completed_jobs.';
+
 CREATE OR REPLACE MACRO miss(setting, nearest, distance := 0e0) AS
     {'setting': setting, 'nearest': nearest::VARCHAR, 'distance': distance::DOUBLE};
 COMMENT ON FUNCTION miss IS
@@ -129,14 +135,18 @@ SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
-    r.offer, r.provider, r.source, r.tier, r.price_kind, r.term_days, r.gpus_billed,
-    r.usd_per_hour, r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
+    p.fit_probability, p.evidence, gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
+    r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
+    r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,
+    r.price_kind, r.term_days, r.gpus_billed,
+    (r.usd_per_hour * CASE WHEN r.bid_exponent > 0 THEN j.bid ELSE 1 END)::DECIMAL(18, 8) AS usd_per_hour,
+    r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,
     r.storage_usd_per_gb_month, r.egress_usd_per_gb, r.download_usd_per_gb, r.local_disk_gb,
     r.setup_seconds, r.image_gb, r.download_gb_per_second, r.evaluation_share, r.dataset_bytes_per_token,
     r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
-    r.hours_between_failures, r.hours_between_interruptions, r.notice_seconds,
-    r.interruption_wait_seconds, coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
+    r.hours_between_failures,
+    r.hours_between_interruptions * pow(j.bid, r.bid_exponent) AS hours_between_interruptions,
+    r.notice_seconds, r.interruption_wait_seconds, r.further_machine_wait_seconds, coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
     r.persistent_disk, r.disk_outlives_host, r.hours_per_month, r.asked,
     row_number() OVER () AS candidate
 FROM query_table(jobs) AS j
@@ -160,7 +170,8 @@ WHERE p.verdict <> 'does_not_fit' AND p.tokens_per_second > 0
     AND (
         r.asked IS NOT NULL
         OR (
-            (
+            is_open_place(r, j)
+            AND (
                 j.opened = 'all'
                 OR (
                     is_rental_wanted(r, j)
@@ -203,20 +214,27 @@ FROM cost_terms('_each_speed');
 COMMENT ON MACRO TABLE candidate_costs IS
     'The cost and hours of each candidate at the middle, low end or high end of its speed band: one row per candidate and speed, with the columns of cost_of.';
 
-CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
+CREATE OR REPLACE MACRO judged_costs(costs, jobs) AS TABLE
 SELECT
-    c.*, j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows, j.ranks_each_kind,
-    d.p['missed_deadline_factor'] AS missed_deadline_factor
+    c.*, j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows, j.ranks_each_kind, j.hour_worth,
+    c.offer < 0 OR list_contains(j.price_kinds, c.price_kind) AS is_asked_kind, d.p AS parameters,
+    CASE
+        WHEN coalesce(j.opened, '') <> 'all' AND c.total_usd > j.max_usd THEN 'too_expensive'
+        WHEN c.hours - c.wait_hours > c.max_run_hours THEN 'stops_before_the_end'
+        WHEN c.share_used < d.p['least_share_used'] THEN 'mostly_unused'
+        WHEN c.interruptions > d.p['most_interruptions'] THEN 'interrupted_too_often'
+    END AS refusal
 FROM query_table(costs) AS c
 JOIN query_table(jobs) AS j USING (job)
 CROSS JOIN default_parameters() AS d
-WHERE c.speed = 'middle'
-    AND (j.opened = 'all' OR coalesce(c.total_usd <= j.max_usd, TRUE))
-    -- Machines that stop before the job is done are not answers, nor are terms that stay mostly unused.
-    AND coalesce(c.hours - c.wait_hours <= c.max_run_hours, TRUE)
-    AND coalesce(c.term_share_used >= d.p['least_term_share'], TRUE);
-COMMENT ON MACRO TABLE eligible_costs IS
-    'The candidates that are answers, at the middle of their speed band: those that stay within the budget, are done before the machine stops (max_run_hours), and use at least the share least_term_share (cost_parameters) of the terms paid for. They get the columns of their jobs that determine the ranking.';
+WHERE c.speed = 'middle';
+COMMENT ON MACRO TABLE judged_costs IS
+    'The candidates at the middle of their speed band, with the columns of their jobs that determine the ranking, and the reason (refusal) why a candidate is no answer: too_expensive (above the budget), stops_before_the_end (the machine runs for at most max_run_hours), mostly_unused (the job uses less than least_share_used of the GPU-hours paid for) or interrupted_too_often (more than most_interruptions are expected); null if it is an answer. The limits are cost_parameters.';
+
+CREATE OR REPLACE MACRO eligible_costs(costs, jobs) AS TABLE
+FROM judged_costs(costs, jobs)
+WHERE refusal IS NULL;
+COMMENT ON MACRO TABLE eligible_costs IS 'The candidates of judged_costs that are answers.';
 
 CREATE OR REPLACE MACRO priced_jobs(jobs, plans) AS TABLE
 WITH _priced_candidates AS (

@@ -12,10 +12,17 @@ COMMENT ON FUNCTION longer_wait_way IS 'The rental that longer_wait of ranked_ca
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
     SELECT
-        candidate, offer, job, gpu_id, gpu, gpu_count, node_count, provider, source, tier, price_kind,
-        term_days, total_usd, hours, max_hours, deadline_is_strict, objectives, most_rows,
-        missed_deadline_factor, CASE WHEN ranks_each_kind THEN price_kind END AS ranked_kind
-    FROM eligible_costs(costs, jobs)
+        e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
+        e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict, e.objectives,
+        e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
+        e.evidence, CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
+        s.hours <= e.max_hours AS keeps_deadline,
+        NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
+        -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
+        e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
+        AND e.fit_probability >= e.parameters['safest_fit_probability'] AND keeps_deadline AS is_safe
+    FROM eligible_costs(costs, jobs) AS e
+    JOIN query_table(costs) AS s ON s.candidate = e.candidate AND s.speed = 'low'
 ),
 
 _rankings AS (
@@ -25,85 +32,134 @@ _rankings AS (
         -- If no answer finishes in time, the fastest and those that take only a little longer are kept.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
-            ELSE any_value(missed_deadline_factor) * min(hours)
+            ELSE any_value(parameters['missed_deadline_factor']) * min(hours)
         END AS most_hours
     FROM _eligible
+    WHERE is_asked_kind
     GROUP BY ALL
+),
+
+_on_demand AS (
+    SELECT job, min(total_usd) AS on_demand_usd
+    FROM _eligible
+    WHERE price_kind = 'on_demand' AND hours <= max_hours
+    GROUP BY job
 ),
 
 _deadlines AS (
     SELECT e.*, k.meets_deadline, k.most_hours
     FROM _eligible AS e
     JOIN _rankings AS k ON k.job = e.job AND k.ranked_kind IS NOT DISTINCT FROM e.ranked_kind
-),
-
-_waits AS (
-    SELECT
-        job, ranked_kind,
-        min(total_usd) FILTER (hours <= most_hours) AS kept_usd,
-        min(total_usd) FILTER (hours > most_hours) AS late_usd
-    FROM _deadlines
-    GROUP BY ALL
-    HAVING late_usd < kept_usd
+    WHERE e.is_asked_kind
 ),
 
 _late AS (
     SELECT
-        d.job, d.ranked_kind,
+        job, ranked_kind,
         min({
-            'usd': d.total_usd, 'hours': d.hours, 'gpu_count': d.gpu_count, 'gpu_id': d.gpu_id,
-            'offer': d.offer, 'gpu': d.gpu, 'provider': d.provider, 'price_kind': d.price_kind
-        }) AS longer_wait
-    FROM _deadlines AS d
-    JOIN _waits AS w
-        ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
-        AND w.late_usd = d.total_usd
-    WHERE d.hours > d.most_hours
+            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
+            'gpu': gpu, 'provider': provider, 'price_kind': price_kind
+        }) FILTER (hours > most_hours) AS longer_wait
+    FROM _deadlines
+    GROUP BY ALL
+    HAVING min(total_usd) FILTER (hours > most_hours) < min(total_usd) FILTER (hours <= most_hours)
+),
+
+_worths AS (
+    SELECT
+        job, ranked_kind,
+        coalesce(any_value(hour_worth), greatest(
+            any_value(parameters['hour_worth_usd']),
+            any_value(parameters['hour_worth_share'])
+            * arg_min(total_usd / hours, {'late': is_late_when_slow, 'usd': total_usd, 'hours': hours})
+        )) AS worth
+    FROM _deadlines
+    WHERE hours <= most_hours
     GROUP BY ALL
 ),
 
--- For each rental option, the cheapest offer and the offers that take less time: the rest are dearer and no
--- faster.
-_ways AS (
-    SELECT
-        *,
-        row_number() OVER _way = 1 AS is_cheapest
-    FROM _deadlines
-    WHERE hours <= most_hours
-    WINDOW _way AS (
-        PARTITION BY job, price_kind, gpu_id, gpu_count, node_count, source, tier, term_days
-        ORDER BY total_usd, hours, offer
-    )
-    QUALIFY is_cheapest OR hours < first_value(hours) OVER _way
+_valued AS (
+    SELECT d.*, d.total_usd + d.hours * w.worth AS value_usd
+    FROM _deadlines AS d
+    JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
+    WHERE d.hours <= d.most_hours
 ),
 
--- For the objective pareto: every answer that no other answer beats in both cost and hours.
-_best AS (
+-- Of safe answers, those come first that nobody can take away, that start when asked, and whose hours a
+-- published run is close to.
+_safest AS (
     SELECT
-        w.candidate, w.offer, w.job, w.ranked_kind, w.gpu_count, w.total_usd, w.hours, w.max_hours,
-        w.meets_deadline, w.objectives, w.most_rows, w.is_cheapest, l.longer_wait,
-        coalesce(w.hours < min(w.hours) OVER (
-            PARTITION BY w.job, w.ranked_kind
-            ORDER BY w.total_usd, w.hours, w.gpu_count, w.offer
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ), TRUE) AS is_unbeaten
-    FROM _ways AS w
-    LEFT JOIN _late AS l ON l.job = w.job AND l.ranked_kind IS NOT DISTINCT FROM w.ranked_kind
+        job, ranked_kind,
+        arg_min(candidate, {
+            'unsure': price_kind IN ('spot', 'flex_start'), 'thin': evidence = 'extrapolated',
+            'value_usd': value_usd, 'usd': total_usd,
+            'hours': hours, 'gpu_count': gpu_count, 'offer': offer
+        }) AS safest
+    FROM _valued
+    WHERE is_safe
+    GROUP BY ALL
+),
+
+-- For each rental option, the best offer; the safest answer may be another offer of the same option.
+_ways AS (
+    SELECT v.*, v.candidate IS NOT DISTINCT FROM s.safest AS is_safest
+    FROM _valued AS v
+    LEFT JOIN _safest AS s ON s.job = v.job AND s.ranked_kind IS NOT DISTINCT FROM v.ranked_kind
+    QUALIFY is_safest OR row_number() OVER (
+        PARTITION BY
+            v.job, v.price_kind, v.gpu_id, v.gpu_count, v.node_count, v.source, v.tier, v.term_days
+        ORDER BY v.is_late_when_slow, v.total_usd, v.hours, v.offer
+    ) = 1
+),
+
+_picks AS (
+    SELECT
+        * EXCLUDE (cost_place, value_place),
+        nullif(list_filter([
+            CASE WHEN cost_place = 1 THEN 'cheapest' END,
+            CASE WHEN value_place = 1 THEN 'best_value' END,
+            CASE WHEN is_safest THEN 'safest' END
+        ], lambda name: name IS NOT NULL), []) AS pick
+    FROM (
+        SELECT
+            *,
+            row_number() OVER (
+                PARTITION BY job, ranked_kind
+                ORDER BY is_late_when_slow, total_usd, hours, gpu_count, offer
+            ) AS cost_place,
+            row_number() OVER (
+                PARTITION BY job, ranked_kind
+                ORDER BY is_late_when_slow, value_usd, total_usd, hours, gpu_count, offer
+            ) AS value_place
+        FROM _ways
+    )
+),
+
+_ranked AS (
+    SELECT
+        *,
+        row_number() OVER (
+            PARTITION BY job, ranked_kind, objective
+            ORDER BY
+                is_late_when_slow, CASE objective WHEN 'time' THEN round(hours, 2) ELSE total_usd END,
+                total_usd, hours, gpu_count, offer
+        ) AS rank
+    FROM (SELECT *, unnest(objectives) AS objective FROM _picks)
 )
 
 SELECT
-    *,
-    row_number() OVER (
-        PARTITION BY job, ranked_kind, objective
-        ORDER BY
-            CASE objective WHEN 'time' THEN round(hours, 2) ELSE total_usd END,
-            total_usd, hours, gpu_count, offer
-    ) AS rank
-FROM (SELECT *, unnest(objectives) AS objective FROM _best)
-WHERE CASE objective WHEN 'pareto' THEN is_unbeaten ELSE is_cheapest END
-QUALIFY rank <= coalesce(most_rows, rank);
+    r.candidate, r.offer, r.job, r.ranked_kind, r.gpu_count, r.total_usd, r.hours, r.max_hours,
+    r.meets_deadline, r.keeps_deadline, r.pick, r.objective, r.rank, l.longer_wait,
+    CASE WHEN r.price_kind = 'reserved' THEN d.on_demand_usd END AS on_demand_usd
+FROM _ranked AS r
+LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
+LEFT JOIN _on_demand AS d ON d.job = r.job
+-- The first answer and the picks are among the rows that a short ranking keeps.
+QUALIFY row_number() OVER (
+    PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
+) <= coalesce(r.most_rows, r.rank);
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in three steps: candidates outside the job''s budget or deadline are dropped; the best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept (for the objective pareto, every candidate that no other candidate beats in both cost and hours); and the kept candidates are ranked. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters) and safest (the best value of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice, with a P(fits) of at least safest_fit_probability, and in time at the slow end of the speed band; spot, flex-start and extrapolated speeds only if there is no other). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -118,10 +174,10 @@ WITH _bands AS (
 )
 
 SELECT
-    k.job, k.rank, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
+    k.job, k.rank, k.pick, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
     c.price_kind, c.term_days, c.usd_per_hour, c.host_usd_per_hour, p.gpu_id,
-    c.gpu, c.gpus_billed, coalesce(r.size_evidence, 'offered') AS size_evidence, c.provider, c.source, c.tier,
-    coalesce(r.tier_class, 'dedicated') AS tier_class, r.region, r.country, r.continent, r.instance_type,
+    c.gpu, c.gpus_billed, c.share_used, coalesce(r.size_evidence, 'offered') AS size_evidence, c.provider, c.source, c.tier,
+    c.tier_class, r.region, r.country, r.renter_notice, r.continent, r.instance_type,
     coalesce(r.raw_label, c.asked) AS raw_label, r.available,
     p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
     p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
@@ -137,14 +193,20 @@ SELECT
     coalesce(r.capture_sha256, '') AS capture_sha256,
     p.evidence, p.evidence_run,
     c.setup_hours, c.train_hours, c.evaluation_hours, c.failure_hours, c.interruption_hours, c.failures,
-    c.interruptions, c.checkpoint_interval_minutes, c.storage_gb, c.wait_hours, c.hours, c.billed_hours,
+    c.interruptions, c.hours_between_interruptions,
+    CASE WHEN c.price_kind = 'spot' THEN c.reclaim_restart_seconds / 60 END AS restart_minutes,
+    c.checkpoint_interval_minutes, c.storage_gb, c.wait_hours, c.hours, c.billed_hours,
     c.compute_usd, c.interruption_usd, c.failure_usd, c.storage_usd, c.egress_usd, c.commitment_usd,
-    c.term_share_used, c.kept_volume_usd_per_month, c.total_usd,
-    k.max_hours, k.meets_deadline,
+    k.on_demand_usd, c.kept_volume_usd_per_month, c.total_usd,
+    k.max_hours, k.meets_deadline, k.keeps_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
     longer_wait_way(k.longer_wait) AS longer_wait_way,
     k.objective,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
+    CASE k.objective WHEN 'time' THEN b.hours_low ELSE b.total_usd_low END
+    <= first_value(CASE k.objective WHEN 'time' THEN b.hours_high ELSE b.total_usd_high END) OVER (
+        PARTITION BY k.job, k.ranked_kind, k.objective ORDER BY k.rank
+    ) AS ties_with_first,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),
@@ -163,8 +225,16 @@ COMMENT ON MACRO TABLE answers_of IS
     'The ranked candidates with the columns of cheapest_for. costs: the costs of the candidates at all three speeds.';
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
-WITH _ranked_from AS MATERIALIZED (
-    FROM job_candidates(jobs, plans)
+WITH _compared_jobs AS (
+    -- A reservation is compared with the price on demand.
+    SELECT * REPLACE (CASE
+        WHEN list_contains(price_kinds, 'reserved') THEN list_append(price_kinds, 'on_demand') ELSE price_kinds
+    END AS price_kinds)
+    FROM query_table(jobs)
+),
+
+_ranked_from AS MATERIALIZED (
+    FROM job_candidates('_compared_jobs', plans)
 ),
 
 _ranked_costs AS MATERIALIZED (
@@ -188,7 +258,7 @@ WITH _many_candidates AS MATERIALIZED (
 ),
 
 _many_costs AS MATERIALIZED (
-    FROM candidate_costs('_many_candidates', ['middle'])
+    FROM candidate_costs('_many_candidates', ['low', 'middle'])
 ),
 
 _many_ranked AS MATERIALIZED (
@@ -206,4 +276,4 @@ _kept_costs AS MATERIALIZED (
 
 FROM answers_of('_many_ranked', '_kept_costs', jobs, plans);
 COMMENT ON MACRO TABLE ranked_workloads IS
-    'ranked_jobs for many jobs with short rankings; uses less memory, because only ranked candidates are priced at every speed.';
+    'ranked_jobs for many jobs with short rankings; uses less memory, because only ranked candidates are priced at the high end of their speed.';

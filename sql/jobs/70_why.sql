@@ -20,7 +20,20 @@ COMMENT ON MACRO TABLE why_total IS
     'The parts of an answer''s cost, in USD, and their sum: job, rank, place, part and usd. The hours and prices behind the parts are in the answer''s row of cheapest_for. ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO why_not_for(jobs, plans, ranked) AS TABLE
-WITH _not_plans AS (
+WITH _not_left AS (
+    FROM query_table(plans)
+    ANTI JOIN query_table(ranked) USING (job, gpu_id)
+),
+
+_not_candidates AS (
+    FROM job_candidates(jobs, '_not_left')
+),
+
+_not_costs AS (
+    FROM candidate_costs('_not_candidates', ['middle'])
+),
+
+_not_plans AS (
     SELECT
         j.job, p.gpu_id,
         bool_or(p.verdict <> 'does_not_fit') AS fits,
@@ -43,7 +56,7 @@ WITH _not_plans AS (
 _not_offers AS (
     SELECT
         j.job, r.gpu_id, r.gpu_count, r.node_count, r.node_network_gbps, r.ram_gib, r.host_ram_gib,
-        is_rental_wanted(r, j)
+        is_rental_wanted(r, j) AND is_open_place(r, j)
         AND r.node_count <= coalesce(j.max_nodes, r.node_count) AS is_asked_for,
         {
             'usd': (r.usd_per_hour / r.gpus_billed)::DOUBLE,
@@ -97,6 +110,20 @@ _not_sold AS (
     GROUP BY o.job, o.gpu_id
 ),
 
+-- The candidate that comes closest to being an answer.
+_not_answers AS (
+    SELECT
+        job, gpu_id,
+        arg_min({
+            'reason': coalesce(refusal, 'too_late'), 'gpu_count': gpu_count, 'provider': provider,
+            'total_usd': total_usd, 'hours': hours, 'share_used': share_used, 'interruptions': interruptions,
+            'max_run_hours': max_run_hours, 'max_hours': max_hours
+        }, {'refusal': refusal IS NOT NULL, 'total_usd': total_usd, 'candidate': candidate}) AS nearest
+    FROM judged_costs('_not_costs', jobs)
+    WHERE is_asked_kind
+    GROUP BY job, gpu_id
+),
+
 _not_ranked AS (
     SELECT
         job, gpu_id, min(rank) AS rank,
@@ -120,17 +147,19 @@ SELECT
         WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
         WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'
         WHEN NOT coalesce(h.has_host_memory, TRUE) THEN 'host_memory_too_small'
-        ELSE 'too_late_or_too_expensive'
+        ELSE a.nearest.reason
     END AS reason,
     r.gpu_count, r.provider, p.infeasible_reason, p.needed_gib, p.usable_memory_gib, p.fit_probability,
     j.min_fit_probability, p.fits_from_gpus, j.max_gpus, p.counts, s.sold_counts, s.cheapest,
-    h.planned_gbps, h.network_gbps, h.planned_host_gib, h.host_gib
+    h.planned_gbps, h.network_gbps, h.planned_host_gib, h.host_gib,
+    a.nearest
 FROM query_table(jobs) AS j
 CROSS JOIN main.gpus AS g
 LEFT JOIN _not_plans AS p ON p.job = j.job AND p.gpu_id = g.gpu_id
 LEFT JOIN _not_sold AS s ON s.job = j.job AND s.gpu_id = g.gpu_id
 LEFT JOIN _not_hosts AS h ON h.job = j.job AND h.gpu_id = g.gpu_id
+LEFT JOIN _not_answers AS a ON a.job = j.job AND a.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small and too_late_or_too_expensive. Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';

@@ -33,8 +33,7 @@ _rank_missed AS (
             CASE WHEN NOT list_contains(j.evidences, p.evidence) THEN 'evidence' END,
             CASE WHEN c.hours > j.max_hours THEN 'max_hours' END,
             CASE WHEN c.total_usd > j.max_usd THEN 'max_usd' END
-        ], lambda missed: missed IS NOT NULL) AS missed,
-        list_contains(j.objectives, 'pareto') AS is_pareto
+        ], lambda missed: missed IS NOT NULL) AS missed
     FROM _rank_costs AS c
     JOIN query_table(jobs) AS j ON j.job = c.job
     JOIN query_table(plans) AS p
@@ -85,7 +84,6 @@ SELECT
     CASE
         WHEN r.rank IS NOT NULL THEN 'ranked'
         WHEN len(c.missed) > 0 THEN 'not_as_asked'
-        WHEN c.is_pareto THEN 'beaten'
         WHEN c.job IS NOT NULL THEN 'another_costs_less'
         WHEN m.infeasible IS NOT NULL THEN 'does_not_fit'
         WHEN m.is_planned AND m.gpus > m.max_gpus THEN 'too_many_gpus'
@@ -100,7 +98,7 @@ LEFT JOIN _rank_missed AS c ON c.job = m.job AND c.source = m.source AND c.asked
 LEFT JOIN _rank_lengths AS l ON l.job = m.job
 ORDER BY m.job, r.rank NULLS LAST, m.source, m.asked;
 COMMENT ON MACRO TABLE machine_ranks IS
-    'The rank of each machine that a job names (quote, own), or the reason why the machine has no rank: job, source (quote or own), machine (as written in the job), rank (the machine''s best), ranks (the length of the ranking), gpu_count, total_usd, hours (of the variant nearest to being ranked), reason, missed (the columns of jobs whose constraints the machine does not meet), and the facts behind the reason. Reasons: ranked, not_as_asked, beaten (in both cost and hours), another_costs_less, does_not_fit, too_many_gpus and not_planned. Facts: gpus (of the machine), node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib and usable_memory_gib. jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each machine that a job names (quote, own), or the reason why the machine has no rank: job, source (quote or own), machine (as written in the job), rank (the machine''s best), ranks (the length of the ranking), gpu_count, total_usd, hours (of the variant nearest to being ranked), reason, missed (the columns of jobs whose constraints the machine does not meet), and the facts behind the reason. Reasons: ranked, not_as_asked, another_costs_less, does_not_fit, too_many_gpus and not_planned. Facts: gpus (of the machine), node_count, fit_probability, evidence, infeasible_reason (see plans), needed_gib and usable_memory_gib. jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
 
 CREATE OR REPLACE MACRO machine_ranks_for(jobs) AS TABLE
 WITH _machine_jobs AS (

@@ -26,6 +26,7 @@ _offers AS (
         g.derived_from,
         s.charged_while_stopped,
         s.persistent_disk,
+        n.renter_notice,
         p.parameters AS p,
         coalesce(o.reliability, p.parameters['host_reliability']) AS up_share
     FROM _ranked AS o
@@ -33,6 +34,7 @@ _offers AS (
     JOIN main.sources AS s ON s.source = o.source
     JOIN cost_parameters_by_tier() AS p
         ON p.source = o.source AND p.price_kind = o.price_kind AND p.tier_class = o.tier_class
+    LEFT JOIN main.countries AS n ON n.country = o.country
     LEFT JOIN _sizes AS z
         ON z.source = o.source AND z.gpu_id = o.gpu_id AND z.tier IS NOT DISTINCT FROM o.tier
 ),
@@ -128,8 +130,8 @@ _charged AS (
 _terms AS (
     SELECT
         gpu_id, gpu_count, node_count, gpus_billed, size_evidence, price_kind, term_days, available,
-        source, provider, tier, tier_class, region, country, continent, instance_type, raw_label,
-        usd_per_hour, host_usd_per_hour,
+        source, provider, tier, tier_class, region, country, renter_notice, continent, instance_type,
+        raw_label, usd_per_hour, host_usd_per_hour,
         coalesce(billing_increment_seconds, p['billing_increment_seconds'])::INTEGER
             AS billing_increment_seconds,
         coalesce(minimum_seconds, p['minimum_seconds'])::INTEGER AS minimum_seconds,
@@ -155,6 +157,7 @@ _terms AS (
         ) AS hours_between_failures,
         CASE WHEN price_kind = 'spot' THEN p['hours_between_interruptions'] END
             AS hours_between_interruptions,
+        CASE WHEN price_kind = 'spot' THEN p['bid_exponent'] ELSE 0 END AS bid_exponent,
         CASE WHEN price_kind = 'flex_start' THEN p['capacity_wait_hours'] END AS capacity_wait_hours,
         -- A persistent disk outlives its host in a data centre, but is lost with its host on a marketplace.
         coalesce(persistent_disk, FALSE) AS persistent_disk,
@@ -205,7 +208,7 @@ _cheapest AS (
     QUALIFY row_number() OVER (
         PARTITION BY
             gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
-            source, provider, tier, tier_class, country, continent, price_day,
+            source, provider, tier, tier_class, country, continent, available, price_day,
             billing_increment_seconds, minimum_seconds, max_run_hours,
             storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb, local_disk_gb,
             node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures
@@ -221,7 +224,7 @@ SELECT
     row_number() OVER (
         PARTITION BY
             gpu_id, gpu_count, node_count, size_evidence, price_kind, term_days,
-            source, tier, tier_class, price_day,
+            source, tier, tier_class, renter_notice, available, price_day,
             billing_increment_seconds, minimum_seconds, max_run_hours,
             storage_usd_per_gb_month, egress_usd_per_gb, download_usd_per_gb, local_disk_gb,
             node_network_gbps, ram_gib IS NULL, host_ram_gib, hours_between_failures

@@ -36,8 +36,6 @@ function index() {
   D.whyTotals = summed(whyNot.total, D.whyStarts);
   D.whyRanks = summed(whyNot.rank, D.whyStarts);
   D.planStarts = starts(plans.count);
-  D.frontStarts = starts(D.pareto.count);
-  D.frontTotals = summed(D.pareto.total, D.frontStarts);
   D.notes = new Map(notes.map(([variant, kind, job, inTime, wait]) => [`${variant} ${kind} ${job}`, { inTime, wait }]));
   D.gpuNumber = new Map(D.gpus.gpu_id.map((id, number) => [id, number]));
   D.rented = D.gpus.is_rented.filter(Boolean).length;
@@ -121,16 +119,4 @@ function whyNot({ job, kind }) {
     return { gpu, reason, detail };
   });
   return { ranked, others };
-}
-
-/** The points that nothing beats in both cost and hours, by price kind. */
-function fronts(job) {
-  const { pareto } = D;
-  return pareto.workload.map((workload, front) => ({ workload, front })).filter(({ workload }) => workload === job).map(({ front }) => {
-    const points = [];
-    for (let at = D.frontStarts[front]; at < D.frontStarts[front + 1]; at += 1) {
-      points.push({ machine: D.machines[pareto.machine[at]], provider: pareto.providers[pareto.provider[at]], total: D.frontTotals[at], hours: pareto.hours[at] });
-    }
-    return { kind: pareto.kinds[pareto.kind[front]], points };
-  });
 }

@@ -1,7 +1,7 @@
 "use strict";
 // The choices: in the form, in the address, and in what they change.
 
-const SECTIONS = ["ranking", "why-not", "compare", "history", "pareto", "error", "sources", "audit", "method-section"];
+const SECTIONS = ["ranking", "why-not", "compare", "history", "error", "sources", "audit", "method-section"];
 const DEFAULT_JOBS = ["llama-3.1-8b-lora-100m", "8b-assistant-10k-examples"];
 
 const NAMED = {
@@ -110,7 +110,6 @@ function showAll() {
   showWhyNot(state, numbers);
   whereChanged("compare", [whole.one, whole.other, state.job, state.kind], () => showCompare(whole, numbers));
   whereChanged("history", [whole.historyGpu, whole.historyKind], () => showHistory(whole));
-  whereChanged("pareto", [state.job, state.kind], () => showPareto(state, numbers));
   whereChanged("audit", [state.verdict], () => showAudit(state));
   document.title = found.rows.length ? `${money(found.rows[0].total)}: ${state.job}, gpufare` : `${state.job}, gpufare`;
 }

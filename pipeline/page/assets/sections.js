@@ -256,32 +256,6 @@ function tableUnder(caption, columns, rows) {
   return el("details", {}, el("summary", {}, `The chart's values as a table (${plural(rows.length, "row")})`), tableOf(caption, columns, rows));
 }
 
-function showPareto(state, numbers) {
-  const kind = D.answers.kinds[numbers.kind].name;
-  const found = fronts(numbers.job).filter((front) => kind === "any" ? front.kind !== "reserved" : front.kind === kind);
-  const points = found.flatMap((front, n) => front.points.map((point) => ({ ...point, n, kind: front.kind }))).sort((a, b) => a.hours - b.hours || b.total - a.total);
-  if (!points.length) {
-    show("pareto-body", el("p", {}, "Nothing on offer runs this job."));
-    return;
-  }
-  const xs = points.map((point) => point.hours);
-  const data = [xs, ...found.map((front, n) => points.map((point) => (point.n === n ? point.total / 100 : null)))];
-  const deadline = D.workloads.max_hours[numbers.job];
-  const name = "Cost against hours: what nothing beats in both, machines of all tiers anywhere";
-  const make = () => ({
-    scales: { x: { time: false, distr: 3 }, y: { distr: 3 } },
-    axes: axes({ label: "hours", ...decades((value) => COMMAS.format(value)) }, decades((value) => `$${COMMAS.format(value)}`)),
-    series: [{}, ...found.map((front, n) => ({ stroke: () => seriesColour(n), width: 1.5, spanGaps: true, points: { show: true, size: 7, fill: () => seriesColour(n) } }))],
-  });
-  const read = (n) => `${machineText(points[n].machine)} at ${points[n].provider} (${kindWords(points[n].kind)}): ${money(points[n].total)} in ${hours(points[n].hours)} hours`;
-  const chart = draw("pareto", `Chart: ${name}. The table below has its values.`, 300, make, data, read);
-  const columns = [{ title: "Hours", n: true }, { title: "Total", n: true }, { title: "GPU", head: true }, { title: "Provider" }, { title: "Price" }, { title: "In time" }];
-  const rows = points.map((point) => [hours(point.hours), money(point.total), machineText(point.machine), point.provider, kindWords(point.kind), point.hours <= deadline ? "yes" : "no"]);
-  show("pareto-body", el("p", { class: "meta" }, `${name}. Wanted within ${COMMAS.format(deadline)} hours.`), chart.figure, keyOf(found.map((front) => kindWords(front.kind)), true),
-    tableUnder(name, columns, rows));
-  chart.plot();
-}
-
 function scatter(quantity, unit) {
   const points = rowsOf(D.errors).filter((row) => row.quantity === quantity).sort((a, b) => a.measured - b.measured);
   const xs = points.map((point) => point.measured);
