@@ -14,13 +14,14 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.questions import fit as fitting
 from pipeline.questions import why
+from pipeline.questions.alternatives import alternatives
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import assumptions, machine_lines, nothing_fits
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits, picks
 from pipeline.warehouse.query import Result, age_note
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ Answered = TypeVar("Answered")
 class Answer(Sequence[Row]):
     """The rows of an answer as dictionaries, best first. ``columns`` are the keys of each row, set even if
     there are no rows; ``assumptions`` maps each setting that the question left open to the value assumed for
-    it; ``notes`` are for people: the main assumptions in one line, offers skipped because their location is
-    unknown, sequences too long for the model, the ranks of quotes and own machines, the reason for an empty
-    answer and what would have to change, and the age of the prices."""
+    it; ``notes`` are for people: the picks, the main assumptions in one line, what another method or
+    precision would cost, offers skipped because of their place, sequences too long for the model, the ranks
+    of quotes and own machines, the reason for an empty answer and what would have to change, and the age of
+    the prices."""
 
     def __init__(self, result: Result, notes: Sequence[str] = ()) -> None:
         self.columns = result.columns
@@ -114,8 +116,9 @@ class Prices:
         notes = [*machine_lines(asked, session, limit), *self._notes(session)]
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session))
-        for row in result.first(1).dicts():
-            notes = [*assumptions(row), *notes]
+        rows = list(result.dicts())
+        for row in rows[:1]:
+            notes = [*picks(rows), *assumptions(row), *alternatives(session, asked, row), *notes]
         notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 

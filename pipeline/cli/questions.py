@@ -73,9 +73,10 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
+    from pipeline.questions.alternatives import alternatives
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import explained, machine_lines, nothing_fits
+    from pipeline.questions.words import explained, machine_lines, nothing_fits, picks
 
     with question(settings, day.date() if day else None) as (job, session):
         result = session.cheapest(job, limit)
@@ -86,7 +87,10 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
         if form == "table":
             show(for_people(result, columns_of_cheapest(result), gpu_count=gpus_paid), form)
             tell()
-            for line in (*explained(next(result.dicts()), replayed_sources(session.connection)), *machines):
+            rows = list(result.dicts())
+            replayed = replayed_sources(session.connection)
+            others = alternatives(session, job, rows[0])
+            for line in (*picks(rows), *explained(rows[0], replayed), *others, *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
             say(own_runs_note(paths.home(), result.dicts()))

@@ -7,8 +7,8 @@ from typing import Any
 
 import duckdb
 
-from pipeline.page.answers import Index, answers, differences
-from pipeline.page.queries import cents, digits, dollars_per_hour, exact, plain, query, rows, table
+from pipeline.page.answers import Index, answers
+from pipeline.page.queries import dollars_per_hour, exact, plain, query, rows, table
 from pipeline.warehouse.query import ask
 
 HISTORY_DAYS = 366

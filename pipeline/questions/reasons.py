@@ -22,7 +22,6 @@ _UNRANKED_MACHINES = {
     "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",
     "max_hours": "it takes {hours:,.1f} hours, but the deadline is {max_hours:,g} hours",
     "max_usd": "it costs {total_usd:,.2f} USD, but the budget is {max_usd:,.2f} USD",
-    "beaten": "another answer beats it in cost and hours",
     "another_costs_less": "another such machine costs less with as many GPUs",
     "too_many_gpus": "it has {gpus} GPUs, but the job allows at most {max_gpus}",
     "not_planned": "there is no plan for this number of these GPUs, or their specifications are incomplete",
@@ -43,8 +42,15 @@ _WHY_NOT = {
     "but the fastest that can be rented have {network_gbps:,.0f}",
     "host_memory_too_small": "each machine needs {planned_host:,.0f} GiB of host memory to load the model, "
     "but the largest that can be rented has {host:,.0f}",
-    "too_late_or_too_expensive": "every offer of it misses the deadline, costs more than the budget, "
-    "stops before the job is done, or is a reservation of which too little would be used",
+    "too_late": "{nearest_way} takes {nearest[hours]:,.1f} hours, but the deadline is "
+    "{nearest[max_hours]:,g} hours",
+    "too_expensive": "{nearest_way} costs ${nearest[total_usd]:,.2f}, more than the budget",
+    "stops_before_the_end": "{nearest_way} stops after {nearest[max_run_hours]:,g} hours, before the job is "
+    "done",
+    "mostly_unused": "{nearest_way} costs ${nearest[total_usd]:,.2f} and uses {nearest[share_used]:.0%} of "
+    "the GPU-hours paid for",
+    "interrupted_too_often": "{nearest_way} would be taken away {nearest[interruptions]:,.0f} times: that is "
+    "no way to run this job",
 }
 """The place of a GPU in a ranking, or why it has no place, keyed by ``reason`` of ``why_not_for``."""
 
@@ -67,6 +73,8 @@ def why_not_text(row: Mapping[str, Any]) -> str:
         facts["cheapest_at"] = f"{offer['provider']} ({kind_text(offer['price_kind'])}{country})"
     if row["host_gib"] is not None:
         facts |= {"planned_host": math.ceil(row["planned_host_gib"]), "host": math.floor(row["host_gib"])}
+    if row["nearest"] is not None:
+        facts["nearest_way"] = "{gpu_count} of it at {provider}".format_map(row["nearest"])
     for name, counts in (("fits_on", row["counts"]), ("rented_in", row["sold_counts"])):
         facts[name] = ", ".join(map(str, counts or ()))
     return _WHY_NOT[row["reason"]].format_map(facts)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pipeline.catalog.job_settings import recipe_settings
+from pipeline.catalog.places import country_name
 from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
@@ -71,8 +72,76 @@ def way_text(way: Mapping[str, Any]) -> str:
 
 def _where(way: Mapping[str, Any], tier: str = "") -> str:
     kind = kind_text(way["price_kind"])
-    market = f" at {way['provider']} ({kind}{tier})"
+    market = f" at {way['provider']}{place_text(way)} ({kind}{tier})"
     return {"own": " of your own", "quote": " as quoted"}.get(kind, market)
+
+
+def place_text(way: Mapping[str, Any]) -> str:
+    """Return the country of a way to rent, such as ", Norway"; empty if the way has no country column."""
+    if "country" not in way:
+        return ""
+    return f", {country_name(way['country'])}" if way["country"] else ", country not stated"
+
+
+PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}
+"""The picks of a ranking, in the order in which they are told."""
+
+
+def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the picks of a ranking in a sentence each, with what speaks for them, and whether the order of
+    the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
+    picked = [row for name in PICKS for row in rows if name in (row["pick"] or ())]
+    found = list({row["rank"]: row for row in picked}.values())
+    lines = [_pick(row, found[0]) for row in found]
+    if found and not any("safest" in row["pick"] for row in found):
+        lines.append(
+            "Safest: none; no company's own machine is sure to fit, in stock and sure to be in time."
+        )
+    tied = [row["rank"] for row in rows if row["ties_with_first"]]
+    if len(tied) > 1:
+        last = next((rank for rank in tied if rank + 1 not in tied), tied[-1])
+        if last > 1:
+            lines.append(f"The bands of ranks 1 to {last} overlap: the order among them is within the error.")
+    return lines
+
+
+def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+    """Return a pick in a sentence: what it is, what it costs, and why one would pay more than the least."""
+    names = [PICKS[name] for name in PICKS if name in row["pick"]]
+    text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {way_text(row)}"
+    text = f"{text[0].upper()}{text[1:]}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
+    more = row["total_usd"] - cheapest["total_usd"]
+    if row is not cheapest:
+        saved = cheapest["hours"] - row["hours"]
+        text += f"; ${more:,.2f} more, {abs(saved):,.1f} hours {'less' if saved >= 0 else 'longer'}"
+    if "safest" in row["pick"]:
+        stock = "in stock, " if row["available"] else ""
+        text += f"; a company's own machine, {stock}at most {row['hours_high']:,.1f} hours"
+    # What to be careful about with the first answer is told with its price.
+    return f"{text}.{_careful(_cautions(row) if row is not cheapest else [])}"
+
+
+def _careful(cautions: Sequence[str]) -> str:
+    return f" CAREFUL: {'; '.join(cautions)}." if cautions else ""
+
+
+def _cautions(row: Mapping[str, Any]) -> list[str]:
+    """Return a row's ``cautions`` in words."""
+    return [_CAUTIONS[code].format_map(row) for code in row["cautions"] or ()]
+
+
+_CAUTIONS = {
+    "sanctions": "sanctions restrict payments and services in this country",
+    "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
+    "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
+    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere",
+    "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
+    "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
+    "tight_fit": "the fit is tight",
+    "assumed_size": "the source does not say that it sells such a machine",
+    "thin_evidence": "the evidence is thin: no published run is close",
+}
+"""The cautions of ``cheapest_for`` in words, keyed by code."""
 
 
 def total_parts(row: Mapping[str, Any]) -> dict[str, str]:
@@ -184,11 +253,11 @@ def _word(value: Any) -> str:
 
 def _unused_terms(session: Session) -> str:
     """Explain why a short job gets no answer with a reserved price."""
-    least = "SELECT value FROM main.cost_parameters WHERE name = 'least_term_share'"
+    least = "SELECT value FROM main.cost_parameters WHERE name = 'least_share_used'"
     ((share,),) = session.ask(least).rows
     return (
         f"a reservation is paid for in full, and ranked only for jobs that use at least {share:.0%} of its "
-        "term; on-demand prices need no term"
+        "GPU-hours; on-demand prices need no term"
     )
 
 
@@ -205,10 +274,10 @@ def _cost(row: Mapping[str, Any]) -> str:
     tier = f", {row['tier']}" if row["tier"] and kind_text(row["tier"]) != kind else ""
     money = f"${row['total_usd']:,.2f} (${row['total_usd_low']:,.2f} to ${row['total_usd_high']:,.2f})"
     idle = f" ({row['gpus_billed']} are paid for)" if row["gpus_billed"] > row["gpu_count"] else ""
-    spot = f" Interruptions are ${row['interruption_usd']:,.2f} of it." if row["price_kind"] == "spot" else ""
+    spot = f" {_interruptions(row)}" if row["price_kind"] == "spot" else ""
     reserved = (
         f" Whole terms of {row['term_days']} days are paid for (${row['commitment_usd']:,.2f}); the job uses"
-        f" {row['term_share_used']:.1%} of them."
+        f" {row['share_used']:.1%} of its GPU-hours."
         if row["term_days"] and row["commitment_usd"]
         else ""
     )
@@ -217,6 +286,16 @@ def _cost(row: Mapping[str, Any]) -> str:
         f"{row['gpu_count']} x {row['gpu']}{idle}{_where(row, tier)}: {money} for the "
         f"finished job, {_hours(row)} at ${price_text(row['usd_per_hour'])}{electricity} per hour."
         f"{spot}{reserved}"
+    )
+
+
+def _interruptions(row: Mapping[str, Any]) -> str:
+    """Return how often the machines are assumed to be taken away, and what that takes and costs."""
+    each = "it is" if row["node_count"] == 1 else "each machine is"
+    return (
+        f"Interruptions are ${row['interruption_usd']:,.2f} of it: {each} assumed to be taken away every "
+        f"{row['hours_between_interruptions']:g} hours ({row['interruptions']:,.2f} times in all), a restart "
+        f"takes {row['restart_minutes']:,.0f} minutes, and the training must write checkpoints."
     )
 
 
@@ -281,6 +360,9 @@ def assumptions(row: Mapping[str, Any]) -> list[str]:
     lines = [assumed(taken, row["method"])]
     if "offers_without_place" in taken:
         lines.append(f"Skipped: {taken['offers_without_place']:,} offers whose place is not known.")
+    if "countries_left_out" in taken:
+        names = ", ".join(map(country_name, taken["countries_left_out"]))
+        lines.append(f"Skipped: offers in {names}, where sanctions restrict payments (--country ranks them).")
     if "max_context" in taken:
         longer = f"sequences longer than the {taken['max_context']} tokens that the model supports"
         lines.append(f"CAREFUL: {longer}.")
@@ -350,15 +432,7 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
         cautions.append("the price was replayed from a saved page: the provider was not asked")
     if age_days > OLD_PRICE_DAYS:
         cautions.append(f"the price is {age_days} days old")
-    if row["size_evidence"] == "assumed":
-        cautions.append("the source does not say that it sells such a machine")
-    if row["verdict"] == "tight":
-        cautions.append(f"the fit is tight, {percent_text(row['fit_probability'])}")
-    if row["meets_deadline"] and row["hours_high"] > row["max_hours"]:
-        slow = f"at the slow end of its band it takes {row['hours_high']:,.1f} hours"
-        cautions.append(f"{slow}, more than the deadline of {row['max_hours']:,.1f}")
-    if row["evidence"] == "extrapolated":
-        cautions.append("the evidence is thin: no published run is close")
+    cautions += _cautions(row)
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
     address = row["source_url"].partition("?")[0]
     converted = (
@@ -372,4 +446,4 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
         "quote": f"Price as you gave it, {row['raw_label']}; other charges at their defaults",
     }.get(row["price_kind"], f"Price seen {seen_on} at {address}{converted}")
     seen += f"; speed {row['evidence']}{nearest}."
-    return seen + (f" CAREFUL: {'; '.join(cautions)}." if cautions else "")
+    return seen + _careful(cautions)

@@ -13,6 +13,7 @@ from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import replacing
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.records import Records
+from pipeline.refresh.permissions import is_asked, off_lines, read_choices
 from pipeline.refresh.refresh import refresh
 
 FOLDER = "gpufare-demo"
@@ -25,17 +26,17 @@ def demo_home(environment: Mapping[str, str]) -> Home:
 
 
 def run(pages: Path, home: Home, report_line: Progress, step: Progress = no_progress) -> None:
-    """Refresh from the pages of sources that need no key, and report the outcome and where it is kept;
-    ``step`` reports progress. Raises GpufareError, for example if the home contains prices of other days."""
+    """Refresh from the pages of the sources that a first refresh asks, and report the outcome, the sources
+    that it does not ask, and where everything is kept; ``step`` reports progress. Raises GpufareError, for
+    example if the home contains prices of other days."""
     day, first, last = sample_days(pages)
     _require_unused_home(home, day)
     _mark(home, day)
     report_line(f"Sample prices of {day}, not today's (list prices published {first} to {last}).")
-    keyless = [
-        name for name, config in asked_configs().items() if (pages / name).is_dir() and not config.needs_key
-    ]
-    report = refresh(home, day=day, sources=keyless, pages=str(pages), environment={}, progress=step)
-    for line in report.lines():
+    saved = [config for name, config in asked_configs().items() if (pages / name).is_dir()]
+    asked = [config.name for config in saved if is_asked(config, read_choices(home), {})]
+    report = refresh(home, day=day, sources=asked, pages=str(pages), environment={}, progress=step)
+    for line in (*report.lines(), *off_lines(saved, home, {})):
         report_line(line)
     if failure := report.failure():
         raise GpufareError(failure)

@@ -16,7 +16,8 @@ WITH _eligible AS (
         e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict, e.objectives,
         e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
         e.evidence, CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
-        s.hours <= e.max_hours AS keeps_deadline,
+        s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
+            AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
@@ -155,9 +156,9 @@ FROM _ranked AS r
 LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
 LEFT JOIN _on_demand AS d ON d.job = r.job
 -- The first answer and the picks are among the rows that a short ranking keeps.
-QUALIFY row_number() OVER (
+QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
-) <= coalesce(r.most_rows, r.rank);
+) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
     'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters) and safest (the best value of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice, with a P(fits) of at least safest_fit_probability, and in time at the slow end of the speed band; spot, flex-start and extrapolated speeds only if there is no other). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
 
@@ -174,10 +175,10 @@ WITH _bands AS (
 )
 
 SELECT
-    k.job, k.rank, k.pick, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
+    k.job, k.rank, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
     c.price_kind, c.term_days, c.usd_per_hour, c.host_usd_per_hour, p.gpu_id,
     c.gpu, c.gpus_billed, c.share_used, coalesce(r.size_evidence, 'offered') AS size_evidence, c.provider, c.source, c.tier,
-    c.tier_class, r.region, r.country, r.renter_notice, r.continent, r.instance_type,
+    c.tier_class, r.region, r.country, r.continent, r.instance_type,
     coalesce(r.raw_label, c.asked) AS raw_label, r.available,
     p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
     p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
@@ -201,12 +202,24 @@ SELECT
     k.max_hours, k.meets_deadline, k.keeps_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
     longer_wait_way(k.longer_wait) AS longer_wait_way,
-    k.objective,
+    k.objective, k.pick,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
     CASE k.objective WHEN 'time' THEN b.hours_low ELSE b.total_usd_low END
     <= first_value(CASE k.objective WHEN 'time' THEN b.hours_high ELSE b.total_usd_high END) OVER (
         PARTITION BY k.job, k.ranked_kind, k.objective ORDER BY k.rank
     ) AS ties_with_first,
+    nullif(list_filter([
+        r.renter_notice,
+        CASE
+            WHEN c.tier_class IN ('community', 'marketplace') AND c.hours > d.p['private_host_hours']
+                THEN 'private_host'
+        END,
+        CASE WHEN k.meets_deadline AND NOT k.keeps_deadline THEN 'late_when_slow' END,
+        CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
+        CASE WHEN p.verdict = 'tight' THEN 'tight_fit' END,
+        CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
+        CASE WHEN p.evidence = 'extrapolated' THEN 'thin_evidence' END
+    ], lambda caution: caution IS NOT NULL), []) AS cautions,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),
@@ -217,6 +230,7 @@ SELECT
 FROM query_table(ranked) AS k
 JOIN query_table(costs) AS c ON c.candidate = k.candidate AND c.speed = 'middle'
 JOIN _bands AS b ON b.candidate = k.candidate
+CROSS JOIN default_parameters() AS d
 JOIN query_table(jobs) AS j ON j.job = k.job
 JOIN query_table(plans) AS p
     ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count

@@ -28,7 +28,7 @@ def test_tables_are_found_through_macros(lineage: Lineage) -> None:
     read = {
         "offers": "",
         "vram_requirements": "plans gpus models offers",
-        "rentals": "offers_latest gpus sources machine_sizes cost_parameters",
+        "rentals": "offers_latest gpus sources machine_sizes cost_parameters countries",
         "plans": "workloads models gpus model_constants model_bands measured_runs recipe_settings "
         "recipe_memory recipe_work measured_sources job_settings",
         "cheapest_gpu_per_workload": "workloads plans rentals gpus cost_parameters models job_settings "

@@ -63,7 +63,7 @@ def test_published_plans_give_the_answers_of_the_planner(published: duckdb.DuckD
     )
     choices = {
         "gpus": [1, 8, 64], "kind": ["any", "spot", "reserved", "on_demand, serverless"],
-        "max_hours": [10, 100, math.inf], "objective": ["cost", "time", "pareto"], "country": ["eu", "us"],
+        "max_hours": [10, 100, math.inf], "objective": ["cost", "time"], "country": ["eu", "us"],
         "exclude_gpu": ["h100", "ada"], "quote": ["8 x h100-sxm-80gb at 1.5"],
         "own": ["2 x rtx-4090 at 0.1"], "max_usd": [50, 5000], "evidence": ["interpolated"],
     }  # fmt: skip

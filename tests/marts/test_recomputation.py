@@ -8,7 +8,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -20,11 +20,8 @@ from pipeline.refresh.demo import sample_days
 from tests.conftest import PAGES, reader_on
 
 Row = Mapping[str, Any]
-Way = tuple[Decimal, float, int, str, str]
-"""Dollars, hours, count, GPU and source."""
-
 GB_PER_GIB = 1.073741824
-PICKS = 40
+PICKS = 60
 MIN_FIT_PROBABILITY = 0.9
 
 
@@ -40,6 +37,8 @@ class Inputs:
     parameters: dict[tuple[str, str], float]
     lasting_disks: set[str]
     """Sources whose disks can outlive their machines."""
+    notices: dict[str, str]
+    """What a renter must know of a country."""
 
     def parameter(self, name: str, offer: Row) -> float:
         cases = (*(f"{what}:{offer[what]}" for what in ("source", "tier_class", "price_kind")), "default")
@@ -49,6 +48,30 @@ class Inputs:
         """The offer's own value, or the parameter of the same name."""
         value = offer[column]
         return float(value) if value is not None else self.parameter(column, offer)
+
+    def notice(self, offer: Row) -> str | None:
+        return self.notices.get(offer["country"])
+
+
+@dataclass(frozen=True)
+class Priced:
+    """A way to run a job: its dollars and hours, also at the slow end, and what speaks against it."""
+
+    usd: Decimal
+    hours: float
+    share_used: float
+    reclaims: float
+    stops: bool
+    slow_hours: float = 0
+    is_late: bool = False
+    is_safe: bool = False
+    is_thin: bool = False
+    shown: tuple[Any, ...] = ()
+    """Count, GPU and source."""
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        return self.is_late, self.usd, self.hours, *self.shown
 
 
 def table(connection: duckdb.DuckDBPyConnection, name: str) -> list[Row]:
@@ -77,6 +100,7 @@ def inputs(published: duckdb.DuckDBPyConnection) -> Inputs:
         sizes={(row["source"], row["gpu_id"], row["tier"]): row for row in sizes},
         workloads=table(published, "workloads"),
         parameters={(row["name"], row["applies_to"]): row["value"] for row in parameters},
+        notices={row["country"]: row["renter_notice"] for row in table(published, "countries")},
         lasting_disks={row["source"] for row in table(published, "sources") if row["persistent_disk"]},
     )
 
@@ -159,8 +183,8 @@ def has_host_memory(inputs: Inputs, plan: Row, offer: Row, units: int) -> bool:
     return bool(stated_gib * units / plan["node_count"] >= weights_gib)
 
 
-def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decimal, float] | None:
-    """Dollars and hours of the finished job; None when the offer cannot serve the plan."""
+def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row, speed: float) -> Priced | None:
+    """The finished job at a speed in tokens per second; None when the offer cannot serve the plan."""
     units = machines(inputs, offer, plan["gpu_count"], plan["node_count"])
     if units is None or (plan["node_network_gbps"] or 0) > (network_of(inputs, offer)[0] or 0):
         return None
@@ -182,7 +206,7 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
     data_gb = workload["tokens"] / (workload["epochs"] or 1) * p("dataset_bytes_per_token") / 1e9
     inbound_gb = p("image_gb") + data_gb + model_gb
     setup = p("setup_seconds") + inbound_gb / (p("download_gbps") / 8)
-    train = workload["tokens"] / plan["tokens_per_second"]
+    train = workload["tokens"] / speed
     work = train * (1 + p("evaluation_share"))
     spot, reserved = offer["price_kind"] == "spot", offer["price_kind"] == "reserved"
 
@@ -207,21 +231,22 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
     failing = run_seconds(work, write, boot, fetch, [failure])
     running = run_seconds(work, write, boot, fetch, [failure, reclaim])
     failures, reclaims = running * failure.per_second, running * reclaim.per_second
-    hours = (setup + running + (failures + reclaims) * p("interruption_wait_seconds")) / 3600
-    if offer["max_run_hours"] and (setup + running) / 3600 > offer["max_run_hours"]:
-        return None
+    wait = p("interruption_wait_seconds") + (plan["node_count"] - 1) * p("further_machine_wait_seconds")
+    hours = (setup + running + (failures + reclaims) * wait) / 3600
+    stops = (setup + running) / 3600 > (offer["max_run_hours"] or math.inf)
 
     if reserved:
         term = offer["term_days"] * 24
         paid_hours = math.ceil(round(hours * 3600, 3) / 3600 / term) * term
-        if hours / paid_hours < p("least_term_share"):
-            return None
+        used_hours = hours
         compute = paid_hours * rate
         lost: tuple[float, ...] = ()
     else:
         step = inputs.stated_or_default(offer, "billing_increment_seconds")
         least = inputs.stated_or_default(offer, "minimum_seconds")
-        compute = max(math.ceil(round(setup + work, 3) / step) * step, least) / 3600 * rate
+        paid_hours = max(math.ceil(round(setup + work, 3) / step) * step, least) / 3600
+        used_hours = (setup + work) / 3600
+        compute = paid_hours * rate
         lost = ((failing - work) / 3600 * rate, (running - failing) / 3600 * rate)
     egress = inputs.stated_or_default(offer, "egress_usd_per_gb")
     ingress = p("download_usd_per_gb") + p("download_per_egress_price") * egress
@@ -231,8 +256,10 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row) -> tuple[Decima
     disk_usd = disk_gb * inputs.stated_or_default(offer, "storage_usd_per_gb_month") * hours
     data_usd = result_gb * egress + inbound_gb * downloads * ingress
     total = sum(map(cents, (compute, *lost, disk_usd / p("hours_per_month"), data_usd)), Decimal(0))
-    queued = offer["price_kind"] == "flex_start"
-    return total, hours + (p("capacity_wait_hours") if queued else 0.0)
+    queued = p("capacity_wait_hours") if offer["price_kind"] == "flex_start" else 0.0
+    share = min(1, math.ceil(round(used_hours, 6)) / paid_hours)
+    used = share * plan["gpu_count"] / (units * offer["gpu_count"])
+    return Priced(total, hours + queued, used, reclaims, stops)
 
 
 @dataclass(frozen=True)
@@ -265,39 +292,86 @@ def run_seconds(work: float, write: float, boot: float, fetch: float, stops: lis
     return float(paid * math.exp(sum(noticed)))
 
 
-def ranking(inputs: Inputs, workload: Row, price_kind: str) -> list[Way]:
-    """The best offer per GPU, count, source, tier and term."""
-    best: dict[tuple[Any, ...], tuple[Decimal, float]] = {}
+def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> list[Priced]:
+    """All ways that are worth what they cost."""
+    ways = []
     key = (workload["model"], workload["method"], workload["seq_len"], workload["lora_rank"])
     offers = defaultdict(list)
     for offer in inputs.offers:
-        if offer["price_kind"] == price_kind:
+        if offer["price_kind"] == price_kind and inputs.notice(offer) != "sanctions":
             offers[offer["gpu_id"]].append(offer)
     for plan in inputs.plans[key]:
         if plan["gpu_count"] > workload["max_gpus"]:
             continue
         for offer in offers[plan["gpu_id"]]:
-            answer = priced(inputs, workload, plan, offer)
-            counts = plan["gpu_count"], plan["node_count"]
-            way = (offer["gpu_id"], *counts, offer["source"], offer["tier"], offer["term_days"])
-            if answer is not None and (way not in best or answer < best[way]):
-                best[way] = answer
-    return sorted((usd, hours, way[1], way[0], way[3]) for way, (usd, hours) in best.items())
+            middle, slow = (
+                priced(inputs, workload, plan, offer, plan[f"tokens_per_second{end}"]) for end in ("", "_low")
+            )
+            if (
+                middle is None
+                or slow is None
+                or middle.stops
+                or middle.share_used < inputs.parameter("least_share_used", offer)
+            ):
+                continue
+            if middle.reclaims > inputs.parameter("most_interruptions", offer):
+                continue
+            is_late = slow.hours > max_hours or slow.stops
+            is_safe = offer["tier_class"] in ("dedicated", "serverless") and inputs.notice(offer) is None
+            is_sure = plan["fit_probability"] >= inputs.parameter("safest_fit_probability", offer)
+            way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
+            ways.append(
+                replace(
+                    middle, slow_hours=slow.hours, is_late=is_late,
+                    is_safe=is_safe and is_sure and not is_late,
+                    is_thin=plan["evidence"] == "extrapolated",
+                    shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
+                )
+            )  # fmt: skip
+    return ways
 
 
 def kept_to(
-    max_hours: float, factor: float | None, ways: list[Way]
-) -> tuple[list[Way], bool, tuple[Decimal, float] | None]:
+    max_hours: float, factor: float | None, ways: list[Priced]
+) -> tuple[list[Priced], bool, tuple[Decimal, float] | None]:
     """The ways that finish in time, whether any does, and the cheaper one of those that do not.
 
     Where none does, the fastest and those that take up to ``factor`` times as long; none without a factor.
     """
-    fastest = min((way[1] for way in ways), default=math.inf)
+    fastest = min((way.hours for way in ways), default=math.inf)
     most_hours = max_hours if factor is None or fastest <= max_hours else factor * fastest
-    late = min((way[:2] for way in ways if way[1] > most_hours), default=None)
-    kept = [way for way in ways if way[1] <= most_hours]
-    saves = late is not None and bool(kept) and late[0] < kept[0][0]
+    late = min(((way.usd, way.hours) for way in ways if way.hours > most_hours), default=None)
+    kept = [way for way in ways if way.hours <= most_hours]
+    saves = late is not None and bool(kept) and late[0] < min(way.usd for way in kept)
     return kept, fastest <= max_hours, late if saves else None
+
+
+def picked(inputs: Inputs, kept: list[Priced], price_kind: str) -> dict[str, Priced]:
+    """The three picks: the least money, the least money and time together, the surest."""
+
+    def value(way: Priced) -> float:
+        return float(way.usd) + way.hours * worth
+
+    def default(name: str) -> float:
+        return inputs.parameters[name, "default"]
+
+    first = min(kept, key=lambda way: way.order)
+    per_hour = float(first.usd) / first.hours
+    worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
+    best = min(kept, key=lambda way: (way.is_late, value(way), way.order))
+    safe = [way for way in kept if way.is_safe]
+    picks = {"cheapest": first, "best_value": best}
+    return picks | ({"safest": min(safe, key=lambda way: (way.is_thin, value(way)))} if safe else {})
+
+
+def in_order(kept: list[Priced], picks: dict[str, Priced]) -> list[Priced]:
+    """The best way per GPU, count, source, tier and term, and the safest, in order."""
+    best: dict[tuple[Any, ...], Priced] = {}
+    for way in sorted(kept, key=lambda way: way.order):
+        best.setdefault(way.shown, way)
+    safest = picks.get("safest")
+    extra = [safest] if safest is not None and best[safest.shown] != safest else []
+    return sorted([*best.values(), *extra], key=lambda way: way.order)
 
 
 def deadline(inputs: Inputs, workload: dict[str, Any]) -> tuple[float, float | None]:
@@ -315,28 +389,35 @@ def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.Duc
     compared = longer_waits = 0
     for _ in range(PICKS):
         workload, price_kind = picks.choice(inputs.workloads), picks.choice(kinds)
-        ways = ranking(inputs, workload, price_kind)
-        expected, in_time, longer_wait = kept_to(*deadline(inputs, workload), ways)
-        expected = expected[:20]
+        max_hours, factor = deadline(inputs, workload)
+        kept, in_time, longer_wait = kept_to(
+            max_hours, factor, ranking(inputs, workload, price_kind, max_hours)
+        )
+        three = picked(inputs, kept, price_kind) if kept else {}
+        ranks = list(enumerate(in_order(kept, three), start=1))
         actual = published.execute(
-            """SELECT total_usd, hours, gpu_count, gpu_id, source, meets_deadline,
-                    longer_wait_usd, longer_wait_hours
+            """SELECT rank, pick, total_usd, hours, gpu_count, gpu_id, source, meets_deadline,
+                    longer_wait_usd, longer_wait_hours, hours_high, share_used
                  FROM main.cheapest_gpu_per_workload
                 WHERE workload = ? AND price_kind = ? AND objective = 'cost'
                   AND day = (SELECT as_of_day FROM main.publication) ORDER BY rank""",
             [workload["workload"], price_kind],
         ).fetchall()
         where = (workload["workload"], price_kind)
-        assert len(actual) == len(expected), where
-        for shown, own in zip(actual, expected, strict=True):
-            assert abs(shown[0] - own[0]) <= Decimal("0.005"), (where, shown, own)
-            assert shown[1] == pytest.approx(own[1], rel=1e-9), (where, shown, own)
+        told = {rank: [name for name, way in three.items() if way is one] for rank, one in ranks}
+        shown_ranks = sorted(told, key=lambda rank: (rank > 1, not told[rank], rank))[:20]
+        assert [row[:2] for row in actual] == [(n, told[n] or None) for n in sorted(shown_ranks)], where
+        for row in actual:
+            shown, own = row[2:], ranks[row[0] - 1][1]
+            assert abs(shown[0] - own.usd) <= Decimal("0.005"), (where, shown, own)
+            assert shown[1] == pytest.approx(own.hours, rel=1e-9), (where, shown, own)
+            assert shown[2:5] == own.shown[:3], (where, shown, own)
             assert shown[5] == in_time, where
             assert (shown[6] is None) == (longer_wait is None), (where, shown, longer_wait)
             if longer_wait:
                 assert abs(shown[6] - longer_wait[0]) <= Decimal("0.005"), (where, shown, longer_wait)
                 assert shown[7] == pytest.approx(longer_wait[1], rel=1e-9), (where, shown, longer_wait)
-        assert [shown[2:5] for shown in actual] == [own[2:] for own in expected], where
+            assert shown[8:] == (pytest.approx(own.slow_hours), pytest.approx(own.share_used)), where
         compared += len(actual)
         longer_waits += longer_wait is not None
     assert compared > 250

@@ -14,7 +14,7 @@ from pipeline.warehouse.connection import connect
 ANSWERS = """
 WITH my_jobs AS (
     SELECT 'llama-3.1-8b' AS model, 'lora' AS method, 10e6 AS tokens, 2048 AS seq_len,
-        unnest(['cost', 'time', 'pareto']) AS objective, {asked} AS country
+        unnest(['cost', 'time']) AS objective, {asked} AS country
 )
 SELECT * EXCLUDE (observed_at, price_age_days) FROM cheapest_published('my_jobs')
 """

@@ -51,7 +51,7 @@ def test_a_part_prices_no_more_rows_than_it_is_weighed_at(database: duckdb.DuckD
     assert sum(count for _, count in priced) > 0.3 * sum(weights[job] for job, _ in priced)
 
 
-@pytest.mark.parametrize("mart", ["cheapest_gpu_per_workload", "cost_hours_pareto", "spot_savings"])
+@pytest.mark.parametrize("mart", ["cheapest_gpu_per_workload", "spot_savings"])
 def test_the_marts_multiply_rows_with_single_ones_only(
     database: duckdb.DuckDBPyConnection, mart: str
 ) -> None:

@@ -40,7 +40,7 @@ def home_of_few_jobs(sample_home: Home, root: Path) -> Home:
     shutil.copyfile(sample_home.published, home.published)
     with duckdb.connect(str(home.published)) as connection:
         few = "('llama-3.1-8b-lora-100m', '8b-first-run-subset')"
-        for table in ("workloads", "cost_hours_pareto"):
+        for table in ("workloads",):
             connection.execute(f"DELETE FROM {table} WHERE workload NOT IN {few}")
     return home
 

@@ -16,7 +16,7 @@ from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError
 from pipeline.questions.reasons import percent_text, unranked_text, why_not_text
 from pipeline.questions.why import Explanation, age_of_newest, why_not_sentences
-from pipeline.questions.words import changed, command_line, explained, total_parts, way_text
+from pipeline.questions.words import changed, command_line, explained, picks, total_parts, way_text
 from pipeline.warehouse.query import Result
 
 GOLDEN: dict[str, Any] = yaml.safe_load(
@@ -44,6 +44,11 @@ def test_an_answer_is_explained_in_whole_sentences() -> None:
         sentences = [(GOLDEN["told"] | case)[name] for name in GOLDEN["told"]]
         told = explained(row_of("answer", **case["row"]), case.get("replayed", ()))
         assert told == [sentence for sentence in sentences if sentence], case["row"]
+
+
+def test_the_picks_say_what_more_money_buys() -> None:
+    for case in GOLDEN["picks"]:
+        assert picks([row_of("answer", **row) for row in case["rows"]]) == case["told"]
 
 
 def test_a_probability_is_never_rounded_up() -> None:

@@ -137,7 +137,7 @@ def test_everybody_can_read_it(scheme: str, width: int, shown: OpenPage) -> None
     from axe_playwright_python.sync_playwright import Axe
 
     page = shown(width=width, scheme=scheme)
-    for table in ("#history", "#pareto"):  # those of thousands of rows are built alike
+    for table in ("#history",):  # those of thousands of rows are built alike
         page.click(f"{table} summary")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     page.emulate_media(color_scheme="light" if scheme == "dark" else "dark")
@@ -220,7 +220,7 @@ def test_a_day_without_a_price_is_a_gap(opened: OpenPage, page_file: Path, tmp_p
 def test_page_without_ranked_prices_reports_it(opened: OpenPage, few_jobs: Home, tmp_path: Path) -> None:
     """Every price is too old, as after weeks without a refresh."""
     with duckdb.connect(str(few_jobs.published)) as connection:
-        for table in ("rentals", "cost_hours_pareto", "price_list", "price_history"):
+        for table in ("rentals", "price_list", "price_history"):
             connection.execute(f"DELETE FROM {table}")
     page = opened(write_report(few_jobs, tmp_path / "report", WRITTEN))
     assert "Nothing on offer runs this job" in page.inner_text("#answer")
