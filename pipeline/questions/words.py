@@ -112,8 +112,9 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
     text = f"{text[0].upper()}{text[1:]}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
     more = row["total_usd"] - cheapest["total_usd"]
     if row is not cheapest:
-        saved = cheapest["hours"] - row["hours"]
-        text += f"; ${more:,.2f} more, {abs(saved):,.1f} hours {'less' if saved >= 0 else 'longer'}"
+        saved = round(cheapest["hours"] - row["hours"], 1)
+        time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "as fast"
+        text += f"; ${more:,.2f} more, {time}"
     if "safest" in row["pick"]:
         stock = "in stock, " if row["available"] else ""
         text += f"; a company's own machine, {stock}at most {row['hours_high']:,.1f} hours"

@@ -1,0 +1,2 @@
+SELECT job, rank, source, gpu_id, gpu_count, total_usd, hours, pick, ties_with_first, cautions
+FROM cheapest_published('jobs')
