@@ -83,11 +83,6 @@ def regions() -> tuple[Region, ...]:
     return tuple(sorted(catalog_table("regions.csv", Region), key=lambda row: row.source == ""))
 
 
-def country_name(code: str) -> str:
-    """Return the English name of a country in the catalogue, given its two-letter code."""
-    return next(row["name"] for row in catalog_rows("countries.csv") if row["country"] == code)
-
-
 @cache
 def _countries() -> Mapping[str, Place]:
     """Return each country's place, keyed by its code and by each of its names, in lower case."""

@@ -90,7 +90,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             rows = list(result.dicts())
             replayed = replayed_sources(session.connection)
             others = alternatives(session, job, rows[0])
-            for line in (*picks(rows), *explained(rows[0], replayed), *others, *machines):
+            for line in (*picks(rows), *others, *explained(rows[0], replayed), *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
             say(own_runs_note(paths.home(), result.dicts()))

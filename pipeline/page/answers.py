@@ -15,7 +15,7 @@ import duckdb
 from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
 from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
 from pipeline.questions.reasons import why_not_text
-from pipeline.questions.words import way_text
+from pipeline.questions.words import PICKS, way_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10
@@ -52,6 +52,7 @@ class Grid:
 
     ``ways`` contains the ranked ways to run each workload: GPUs and offer, with a number, total, band and
     hours. ``lists`` contains these numbers in order of rank, by place and tier, price kind and workload;
+    ``picks`` contains the ways that PICKS names, or -1, likewise;
     ``notes`` contains missed deadlines and the savings from a longer wait. ``planned`` contains the workloads
     and machines whose plans the page shows.
     """
@@ -62,6 +63,7 @@ class Grid:
     texts: Index = field(default_factory=Index)
     ways: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
     lists: list[list[list[list[int]]]] = field(default_factory=list)
+    picks: list[list[list[list[int]]]] = field(default_factory=list)
     notes: list[list[Any]] = field(default_factory=list)
     planned: set[tuple[str, int]] = field(default_factory=set)
 
@@ -106,6 +108,7 @@ def answers(
         "tiers": _choices(TIERS),
         "ways": _ways(grid),
         "lists": _lists(grid.lists),
+        "picks": _lists(grid.picks),
         "notes": grid.notes,
         "why_not": why_not,
         "plans": _plans(connection, grid),
@@ -134,7 +137,7 @@ def _rank(connection: duckdb.DuckDBPyConnection, place: Filter, tier: Filter) ->
         f"CREATE OR REPLACE TEMP TABLE report_ranked AS {_ranked('report_middle', 'report_jobs')}",
         f"INSERT INTO report_ranked {_ranked('report_middle', 'report_any_jobs')}",
         f"""CREATE OR REPLACE TEMP TABLE report_kept AS FROM report_candidates
-            SEMI JOIN (FROM report_ranked WHERE rank <= {ROWS}) USING (candidate)""",
+            SEMI JOIN (FROM report_ranked WHERE rank <= {ROWS} OR pick IS NOT NULL) USING (candidate)""",
         """CREATE OR REPLACE TEMP TABLE report_costs AS
             FROM candidate_costs('report_kept', ['low', 'middle', 'high'])""",
         f"SET VARIABLE report_rows = {ROWS}",
@@ -151,11 +154,15 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
     numbers = {job: number for number, job in enumerate(grid.workloads)}
     kinds = [kind.name for kind in KINDS]
     variant = len(grid.lists)
-    grid.lists.append([[[] for _ in grid.workloads] for _ in kinds])
+    for lists in (grid.lists, grid.picks):
+        lists.append([[[] for _ in grid.workloads] for _ in kinds])
     for (job, kind), found in groupby(rows(connection, "answers"), lambda row: (row["job"], row["kind"])):
         ranked = list(found)
         place = (kinds.index(kind), numbers[job])
-        grid.lists[variant][place[0]][place[1]] = [grid.place(row) for row in ranked]
+        ways = {row["rank"]: grid.place(row) for row in ranked}
+        grid.lists[variant][place[0]][place[1]] = [way for rank, way in ways.items() if rank <= ROWS]
+        picked = {name: ways[row["rank"]] for row in ranked for name in row["pick"] or ()}
+        grid.picks[variant][place[0]][place[1]] = [picked.get(name, -1) for name in PICKS]
         first = ranked[0]
         wait = None
         if first["longer_wait_usd"] is not None:

@@ -3,11 +3,13 @@
 import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pipeline.catalog.job_settings import recipe_settings
-from pipeline.catalog.places import country_name
 from pipeline.contracts.training import ADAPTER_METHODS
+from pipeline.home.csv_rows import read_csv
+from pipeline.home.paths import CATALOG_DIR
 from pipeline.offers.money import price_text
 from pipeline.questions.job import Job
 from pipeline.questions.reasons import kind_text, percent_text, unranked_text
@@ -81,6 +83,18 @@ def place_text(way: Mapping[str, Any]) -> str:
     if "country" not in way:
         return ""
     return f", {country_name(way['country'])}" if way["country"] else ", country not stated"
+
+
+def country_name(code: str) -> str:
+    """Return the English name of a country in the catalogue, given its two-letter code."""
+    return _country_names()[code]
+
+
+@cache
+def _country_names() -> dict[str, str]:
+    # The checked catalogue takes longer to load than an answer.
+    rows = read_csv(CATALOG_DIR / "countries.csv").rows
+    return {row.values["country"]: row.values["name"] for row in rows}
 
 
 PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}

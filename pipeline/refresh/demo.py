@@ -7,13 +7,14 @@ from datetime import date, datetime
 from pathlib import Path
 
 from pipeline.capture.index import INDEX_NAME
+from pipeline.capture.permissions import read_choices
 from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.errors import GpufareError
 from pipeline.contracts.progress import Progress, no_progress
 from pipeline.home.disk import replacing
 from pipeline.home.paths import HOME_VARIABLE, Home
 from pipeline.record.records import Records
-from pipeline.refresh.permissions import is_asked, off_lines, read_choices
+from pipeline.refresh.permissions import is_asked, off_lines
 from pipeline.refresh.refresh import refresh
 
 FOLDER = "gpufare-demo"

@@ -124,7 +124,7 @@ def test_a_damaged_published_file_is_named_with_a_remedy(sample_home: Home, tmp_
         (("sql", "DROP TABLE offers"), "read-only"),
         (("sql", "FROM read_csv('/etc/passwd')"), "disabled"),
         ((*QLORA, "--day", "2020-01-01"), "no prices were captured on 2020-01-01"),
-        ((*QLORA, "--kind", "reserved"), "ranked only for jobs that use at least 50% of its term"),
+        ((*QLORA, "--kind", "reserved"), "ranked only for jobs that use at least 50% of its GPU-hours"),
         (QLORA[:5], "--tokens"),
         ((*QLORA, "--examples", "3", "--tokens-per-example", "5"), "either --tokens, or --examples"),
         ((*QLORA[:2], "meta-llama/Llama-3.1-9B", *QLORA[3:]), "the nearest are llama-3.1-8b, "),
@@ -150,7 +150,8 @@ def test_cheapest_ranks_by_cost_and_explains_its_first_answer(sample_home: Home)
     assert answer.returncode == 0, answer.stderr
     table, _, explanation = answer.stdout.strip().partition("\n\n")
     assert table.splitlines()[0].split()[:3] == ["rank", "total", "USD"]
-    what, why, assumed, trust = explanation.splitlines()
+    first, *_, what, why, assumed, _, trust = explanation.splitlines()
+    assert first.startswith("Cheapest: 1 x ")
     assert "for the finished job" in what
     assert "GiB per GPU" in why
     assert assumed.startswith("Assumed: LoRA rank 16 on all linear layers, base weights in NF4 ")

@@ -80,7 +80,8 @@ def check_ranking(page: "Page", home: Home) -> None:
     context = cheapest.make_context("cheapest", command[2:])
     settings = {name: value for name, value in context.params.items() if name not in NO_SETTINGS}
     with reader(home.published) as connection:
-        rows = list(Session(connection).cheapest(job_of_work(settings)[0], 10).dicts())
+        rows = list(Session(connection).cheapest(job_of_work(settings)[0]).dicts())
+    picks, rows = {row["rank"]: row for row in rows if row["pick"]}, rows[:10]
     assert len(found) == len(rows) > 0
     for shown, row in zip(found, rows, strict=True):
         rank, gpu, total, band, provider, hours, fit, evidence, per_hour, age = shown
@@ -93,6 +94,12 @@ def check_ranking(page: "Page", home: Home) -> None:
         assert (row["country"] or "") in provider
         assert row["price_kind"].replace("_", "-") in provider
     first, answer = rows[0], page.inner_text("#answer")
+    told = [one_line(pick) for pick in page.locator("#answer .picks li").all_inner_texts()]
+    assert len(told) == len(picks)
+    for rank, row in picks.items():
+        where = f"{machine(row)}, {row['provider']}"
+        (pick,) = [each for each in told if where in each and money(row["total_usd"]) in each]
+        assert digits(row["hours"]) in pick, rank
     parts = (
         money(first["total_usd"]),
         machine(first),

@@ -93,16 +93,18 @@ function chosen(state) {
 function ranking({ job, kind, place, tier }) {
   const { ways, lists, tiers } = D.answers;
   const variant = place * tiers.length + tier;
-  const listed = lists[variant][kind][job];
-  const rows = (listed === 0 ? lists[0][kind][job] : listed).map((way, position) => {
+  const of = (kept) => (kept[variant][kind][job] === 0 ? kept[0][kind][job] : kept[variant][kind][job]);
+  const wayOf = (way, position) => {
     const at = D.wayStarts[job] + way;
     const machine = D.machines[ways.machine[at]];
     return {
-      rank: position + 1, machine, total: D.wayTotals[at], low: ways.low[at], high: ways.high[at], hours: ways.hours[at],
+      rank: position + 1, way, machine, total: D.wayTotals[at], low: ways.low[at], high: ways.high[at], hours: ways.hours[at],
       offer: rowOf(D.offers, ways.offer[at]), plan: planOf(job, ways.machine[at]),
     };
-  });
-  return { rows, note: D.notes.get(`${variant} ${kind} ${job}`) || { inTime: 1, wait: null } };
+  };
+  const rows = of(lists).map(wayOf);
+  const picks = of(D.answers.picks).map((way) => (way < 0 ? null : wayOf(way, 0)));
+  return { rows, picks, note: D.notes.get(`${variant} ${kind} ${job}`) || { inTime: 1, wait: null } };
 }
 
 /** Each GPU's best answer by rank, and the reason of each GPU that has none; without place and tier. */

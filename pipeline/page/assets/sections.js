@@ -64,6 +64,18 @@ function showJob(state) {
   show("job", ...parts);
 }
 
+/** The picks of a ranking: which ways they are, what they cost and take; those that coincide in one line. */
+function picksOf({ picks }) {
+  const names = ["Cheapest", "best value", "safest"];
+  const ways = [...new Set(picks.filter(Boolean).map((pick) => pick.way))];
+  return ways.map((way) => {
+    const of = picks.find((pick) => pick?.way === way);
+    const named = names.filter((name, n) => picks[n]?.way === way).join(", ");
+    const where = [of.offer.provider, placeText(of.offer) || "country not stated", tierText(of.offer)].join(" \u00b7 ");
+    return el("li", {}, el("strong", {}, `${named[0].toUpperCase()}${named.slice(1)}: ${machineText(of.machine)}`), `, ${where}, ${money(of.total)}, ${hours(of.hours)} hours`);
+  });
+}
+
 function showAnswer(state, found) {
   const { rows, note } = found;
   const first = rows[0];
@@ -74,7 +86,7 @@ function showAnswer(state, found) {
     return;
   }
   const { offer, plan } = first;
-  const where = [offer.provider, placeText(offer), tierText(offer)].filter(Boolean).join(" \u00b7 ");
+  const where = [offer.provider, placeText(offer) || "country not stated", tierText(offer)].filter(Boolean).join(" \u00b7 ");
   const facts = [
     ["Finished in", `${hours(first.hours)} hours`],
     ["Price", `${rate(offer.usd_per_hour)}${hostText(offer.host_usd_per_hour)} per hour${offer.gpus_billed > first.machine[1] ? ` for ${offer.gpus_billed} GPUs` : ""}`],
@@ -89,10 +101,12 @@ function showAnswer(state, found) {
     cautions.push(`Nothing finishes within the hours wanted: these are the fastest answer and those that take only a little longer.${strict}`);
   }
   if (plan?.evidence === "extrapolated") cautions.push("The evidence is thin: no published run is close to this one.");
+  if (!found.picks[2]) cautions.push("No company's own machine is sure to fit, in stock and sure to be in time.");
   const wait = note.wait && `If you can wait, it costs ${money(note.wait[0])}: ${D.answers.texts[note.wait[2]]} in ${hours(note.wait[1])} hours.`;
   show("answer-body", el("div", { class: "card" },
     el("p", {}, el("span", { class: "money" }, money(first.total)), " ", el("span", { class: "between" }, `${between(first.low, first.high)} in eight of ten cases`)),
     el("p", { class: "what" }, el("strong", {}, machineText(first.machine)), ` \u00b7 ${where}`),
+    el("ul", { class: "picks" }, picksOf(found)),
     el("dl", { class: "facts" }, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
     cautions.map((text) => el("p", { class: "note" }, text)),
     wait && el("p", {}, wait), command));
