@@ -138,7 +138,6 @@ def _price(product: kit.JsonObject) -> kit.CellPrice:
 def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
     name = _SHAPE_NOTE.sub("", kit.clean_text(shape.optional_text("name") or ""))
     is_hidden, status = shape.get("hidden") is True, shape.get("status") or "ACTIVE"
-    stated_gib = shape.optional_number("bundleMemoryQty")
     try:
         if len(parts) != 1:
             detail = f"{len(parts)} of its parts have a price per GPU-hour, instead of one"
@@ -153,7 +152,7 @@ def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
             label_kind="instance_type",
             instance_type=name,
             gpu_count=shape.gpu_count("gpuQty"),
-            ram_gib=shape.config.settings["memory_gib"].get(name, stated_gib),
+            ram_gib=shape.config.settings["memory_gib"].get(name, shape.optional_number("bundleMemoryQty")),
         )
     except kit.RowError as error:
         yield shape.reject(error, name)

@@ -1,5 +1,5 @@
-"""RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier, or else, for whoever
-has a key, the catalogue of REST v2, which has on-demand prices only.
+"""RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier, or else, for those
+who have a key, the catalogue of REST v2, which has on-demand prices only.
 
 Each price field in the answer becomes an offer or a reject; fields that were not requested are ignored. The
 two tiers are ``secure`` (RunPod's own data centres) and ``community`` (independent hosts), each with its
@@ -49,11 +49,10 @@ def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Requ
         return []
     *_, shortest = queries = config.settings["shorter_queries"]
     refused = _query(answer)
+    below = len(refused) or len(shortest) + 1
     unknown = set(_UNKNOWN_FIELD.findall(str(body["errors"]))) - set(re.findall(r"\w+", shortest))
-    query = _without(refused, unknown)
-    if query == refused:
-        query = next((each for each in queries if len(each) < len(refused)), "" if refused else shortest)
-    if not query:
+    query = next((each for each in (_without(refused, unknown), *queries) if 0 < len(each) < below), None)
+    if query is None:
         return []
     sent = json.dumps({"query": query}, separators=(",", ":")).encode()
     return [kit.Request(config.requests[0].url, "POST", {"content-type": "application/json"}, sent)]
