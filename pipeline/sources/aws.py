@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
+from itertools import chain
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -55,11 +56,8 @@ def _rows_of(answer: kit.Answer, audit: kit.FieldAudit) -> kit.Rows:
     """Return the rows of an answer. Raises SourceChangedError if the answer is of an unknown kind."""
     body = answer.json()
     if isinstance(body, dict) and isinstance(body.get("regions"), dict):
-        regions = body["regions"].values()
-        rows = [
-            row for region in regions for row in (region.values() if isinstance(region, dict) else [region])
-        ]
-        return _read_on_demand(rows, answer, audit)
+        regions = [each.values() if isinstance(each, dict) else [each] for each in body["regions"].values()]
+        return _read_on_demand(chain.from_iterable(regions), answer, audit)
     if rows := _bare_rows(body):
         return _read_on_demand(rows, answer, audit)
     config = body.get("config") if isinstance(body, dict) else None

@@ -87,15 +87,15 @@ def _price(node: kit.JsonObject) -> Decimal:
 
 
 def _share(node: kit.JsonObject, gpus: int) -> dict[str, Any]:
-    """Return the CPUs, memory and disk that come with ``gpus`` GPUs: a share of the host's, not counting the
-    memory that the host keeps for itself."""
-    share = gpus / node.gpu_count("gpu_count")
-    cpus, disk_gb = node.optional_number("cpu_count"), node.optional_number("disk_gb")
-    host_gib, kept = node.optional_number("ram_gb"), node.config.settings["host_keeps"]
+    """Return the CPUs, memory and container disk that come with ``gpus`` GPUs: a share of the host's, not
+    counting the memory that the host keeps for itself, and of the free disk the part that is no volume."""
+    share, settings = gpus / node.gpu_count("gpu_count"), node.config.settings
+    cpus, free_gb = node.optional_number("cpu_count"), node.optional_number("disk_free_gb")
+    host_gib, kept = node.optional_number("ram_gb"), settings["host_keeps"]
     if host_gib is not None:
         host_gib -= max(kept["least_gib"], kept["share"] * host_gib)
     return {
         "vcpus": None if cpus is None else cpus * share,
         "ram_gib": None if host_gib is None else max(0.0, host_gib * share),
-        "local_disk_gb": None if disk_gb is None else disk_gb * share,
+        "local_disk_gb": None if free_gb is None else free_gb * share // settings["disk_parts"],
     }

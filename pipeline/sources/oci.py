@@ -152,7 +152,7 @@ def _read_shape(shape: kit.JsonObject, parts: list[kit.Listing]) -> kit.Rows:
             label_kind="instance_type",
             instance_type=name,
             gpu_count=shape.gpu_count("gpuQty"),
-            ram_gib=shape.optional_number("bundleMemoryQty"),
+            ram_gib=shape.config.settings["memory_gib"].get(name, shape.optional_number("bundleMemoryQty")),
         )
     except kit.RowError as error:
         yield shape.reject(error, name)

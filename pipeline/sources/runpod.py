@@ -1,4 +1,5 @@
-"""RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier.
+"""RunPod: one GraphQL answer with every GPU type and its price per GPU-hour in each tier, or else, for those
+who have a key, the catalogue of REST v2, which has on-demand prices only.
 
 Each price field in the answer becomes an offer or a reject; fields that were not requested are ignored. The
 two tiers are ``secure`` (RunPod's own data centres) and ``community`` (independent hosts), each with its
@@ -9,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from pipeline.sources import kit
 
@@ -35,22 +37,22 @@ _UNKNOWN_FIELD = re.compile(r"""Cannot query field ["'](\w{1,60})["']""")
 
 def next_requests(answer: kit.Answer, config: kit.SourceConfig) -> list[kit.Request]:
     """Return a query that the API may accept after refusing another: the same query without the fields that
-    the API does not know, or else the shortest query."""
+    the API does not know, or else the next shorter of the queries in the yaml."""
     try:
         body = answer.json()
     except kit.SourceChangedError:
         return []
-    if not isinstance(body, dict) or "errors" not in body:
+    if not isinstance(body, dict) or "errors" not in body or answer.url == config.requests[-1].url:
         return []
     data = body.get("data")
     if isinstance(data, dict) and data.get("gpuTypes"):
         return []
-    shortest = str(config.settings["minimal_query"])
+    *_, shortest = queries = config.settings["shorter_queries"]
     refused = _query(answer)
+    below = len(refused) or len(shortest) + 1
     unknown = set(_UNKNOWN_FIELD.findall(str(body["errors"]))) - set(re.findall(r"\w+", shortest))
-    shorter = _without(refused, unknown)
-    query = shorter if shorter != refused else shortest
-    if query == refused:
+    query = next((each for each in (_without(refused, unknown), *queries) if 0 < len(each) < below), None)
+    if query is None:
         return []
     sent = json.dumps({"query": query}, separators=(",", ":")).encode()
     return [kit.Request(config.requests[0].url, "POST", {"content-type": "application/json"}, sent)]
@@ -79,16 +81,33 @@ def _without(query: str, fields: Iterable[str]) -> str:
 @kit.joint_reader()
 def read(answers: kit.Answers, audit: kit.FieldAudit) -> kit.Reading:
     """Every price of every GPU type. Raises SourceChangedError for an answer without GPU types."""
-    refusals = []
+    refusals, by_query, by_rest = [], list[Sequence[kit.JsonObject]](), list[Sequence[kit.JsonObject]]()
     for answer in answers:
         body = audit.envelope(answer, "gpuTypes")
         data = body.object("data") if "data" in body else body
-        if "errors" in body and data.get("gpuTypes") is None:
+        if "gpus" in body:
+            by_rest.append([audit.item(_as_queried(gpu), answer) for gpu in body.objects("gpus")])
+        elif "errors" in body and data.get("gpuTypes") is None:
             refusals.append(str(body.get("errors"))[:300])
         else:
-            yield from _read_gpus(data.items("gpuTypes"))
-    if len(refusals) == len(answers):
+            by_query.append(data.items("gpuTypes"))
+    for gpus in by_query or by_rest:
+        yield from _read_gpus(gpus)
+    if not by_query and not by_rest:
         raise kit.SourceChangedError(f"RunPod answered no GPU types: {'; '.join(refusals) or 'no answer'}")
+
+
+def _as_queried(gpu: kit.JsonObject) -> dict[str, Any]:
+    """Return a GPU type of REST v2 as GraphQL answers it. A tier is offered only if its flag says so, since
+    there are prices without. The stock is that of both tiers, so it counts only if one tier is offered."""
+    offered = {tier: gpu.get(tier) is True for tier in _FLAGS}
+    prices, most, stock = gpu.object("price"), gpu.object("maxCount"), gpu.get("availability")
+    queried = {"id": gpu.get("id"), "memoryInGb": gpu.get("memory")}
+    for tier, flag in _FLAGS.items():
+        queried |= {flag: offered[tier], f"{tier}Price": prices.get(tier), _MOST_GPUS[tier]: most.get(tier)}
+        if [name for name in offered if offered[name]] == [tier]:
+            queried[_LOWEST_PRICES[tier]] = {"stockStatus": stock}
+    return queried
 
 
 def _read_gpus(gpus: Sequence[kit.JsonObject]) -> kit.Rows:
@@ -172,7 +191,7 @@ def _pod_sizes(gpu: kit.JsonObject, tier: str) -> tuple[int, ...] | None:
 def _slice(gpu: kit.JsonObject, memory: Mapping[str, object]) -> Decimal:
     """Return 1, or, for a slice such as "MIG 1g.24gb", its share of the card's memory in the same answer."""
     card, mig, _ = gpu.text("id").partition(" MIG ")
-    if not mig:
+    if not mig and not re.search(r"\bMIG\b", card):
         return Decimal(1)
     try:
         share = kit.number(gpu.get("memoryInGb")) / kit.number(memory.get(card))

@@ -12,7 +12,7 @@ from tests.sources.edited_pages import outcome
 from tests.sources.helpers import answer
 
 CONFIG = source_config("runpod")
-FULL, SHORTEST = CONFIG.requests[0].json_body["query"], CONFIG.settings["minimal_query"]
+FULL, (MIDDLE, SHORTEST) = CONFIG.requests[0].json_body["query"], CONFIG.settings["shorter_queries"]
 SECURE = {"id": "NVIDIA L4", "secureCloud": True, "securePrice": 3.5}
 
 
@@ -47,11 +47,13 @@ def test_a_query_is_asked_again_without_the_fields_that_it_was_refused_for() -> 
         assert [shorter.count(left) for left in "{("] == [shorter.count(right) for right in "})"]
 
 
-def test_a_query_refused_for_another_reason_is_the_shortest() -> None:
+def test_a_query_refused_for_another_reason_is_followed_by_shorter_ones() -> None:
     of_an_argument = 'Field "secureCloud" is not defined by type "GpuLowestPriceInput".'
     for message in ("Busy.", 'Cannot query field "securePrice" on type "GpuType".', of_an_argument):
-        assert asked_instead(refusal(message)) == SHORTEST
-    assert asked_instead(refusal("Busy.", query=SHORTEST)) is None
+        refused = [FULL, MIDDLE, MIDDLE.replace(" oneWeekPrice", ""), SHORTEST]
+        following = [asked_instead(refusal(message, query=query)) for query in refused]
+        assert following == [MIDDLE, SHORTEST, SHORTEST, None]
+    assert next_requests(replace(refusal("Forbidden"), url=CONFIG.requests[1].url), CONFIG) == []
     assert asked_instead(replace(refusal("Busy."), request_body=b"{")) == SHORTEST
     (again,) = retry_requests(refusal("Busy."), CONFIG)
     assert (again.url, again.method) == (CONFIG.requests[0].url, "POST")
