@@ -22,7 +22,6 @@ GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blac
 COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
 """Columns of model_bands.csv."""
 
-_EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
 """The prior band, as logarithms of ratios: the parent of all groups, mixed into the widest group's band."""
@@ -69,13 +68,8 @@ def residuals_of(
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
         f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
-        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
-        f"_evidence AS (SELECT * FROM evidence_of('_terms', '{quantity}')) "
-        f"SELECT t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
-        "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
-        "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
-        "AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1) "
-        "AND e.weight_form = weight_form(t.method, t.quantization) ORDER BY t.run_id"
+        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')) "
+        f"SELECT method, class, evidence FROM with_evidence('_terms', '{quantity}') ORDER BY run_id"
     ).fetchall()
     return pl.DataFrame(rows, schema=COLUMNS_OF_GROUP, orient="row").with_columns(
         family=pl.Series(fitter.families.tolist()),

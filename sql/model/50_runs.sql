@@ -30,7 +30,8 @@ _scaled AS (
     SELECT * FROM scale_of('_coefficients')
 )
 
-SELECT * FROM speed_terms('_scaled');
+-- Traces do not measure time.
+SELECT *, FALSE AS is_proven FROM speed_terms('_scaled');
 COMMENT ON MACRO TABLE speed_terms_of IS
     'Every quantity behind speed_of, in seconds, without the band or the evidence, for use in the calibration.';
 
@@ -69,8 +70,7 @@ COMMENT ON MACRO TABLE memory_of IS
 
 CREATE OR REPLACE MACRO speed_of(jobs) AS TABLE
 WITH _terms AS (
-    -- Traces do not measure time.
-    SELECT *, FALSE AS is_proven FROM speed_terms_of(jobs)
+    SELECT * FROM speed_terms_of(jobs)
 ),
 
 _judged AS (

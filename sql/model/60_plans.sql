@@ -224,34 +224,28 @@ WITH _needs AS (
     WHERE g.has_full_specs AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
 ),
 
-_bands AS (
+_evidence AS (
     SELECT
-        e.calibration, e.gpu, e.method, e.params, e.is_mixture, e.gpu_count, e.stack, e.seq_len,
-        e.weight_form, e.class,
-        s.evidence, s.evidence_run,
-        p.is_proven, b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
-    FROM evidence_of('_needs', 'memory') AS e
-    JOIN evidence_of('_needs', 'speed') AS s
-        USING (calibration, gpu, method, params, is_mixture, gpu_count, stack, seq_len, weight_form)
-    CROSS JOIN (FROM (VALUES (FALSE), (TRUE)) AS p (is_proven)) AS p
-    JOIN main.model_bands AS b
-        ON b.calibration = e.calibration AND b.quantity = 'memory'
-        AND b.method = e.method AND b.gpu_class = e.class
-        AND b.evidence = memory_evidence(e.evidence, p.is_proven)
+        c.*, e.class,
+        evidence_level(measured_run(e.like_runs, c), e.is_near, c.is_proven) AS memory_evidence
+    FROM candidates_for(jobs) AS c
+    -- Evidence is looked up once for each need, of which there are far fewer than candidates.
+    JOIN evidence_of('_needs', 'memory') AS e
+        ON e.calibration = c.calibration AND e.gpu = c.gpu AND e.method = c.method
+        AND e.params = c.params_total AND e.gpu_count = c.gpu_count AND e.stack = c.stack
+        AND e.seq_len = c.seq_len AND e.is_mixture = (c.experts > 1)
+        AND e.weight_form = weight_form(c.method, c.quantization)
 )
 
 SELECT
-    c.*, b.class, b.evidence, b.evidence_run, b.memory_low_ratio, b.memory_high_ratio,
-    fit_probability(c.usable_memory_gib, c.needed_gib, b.memory_low_ratio, b.memory_high_ratio)
-        AS fit_probability
-FROM candidates_for(jobs) AS c
-JOIN _bands AS b
-    ON b.calibration = c.calibration AND b.gpu = c.gpu AND b.method = c.method AND b.params = c.params_total
-    AND b.gpu_count = c.gpu_count AND b.stack = c.stack AND b.seq_len = c.seq_len
-    AND b.is_mixture = (c.experts > 1) AND b.weight_form = weight_form(c.method, c.quantization)
-    AND b.is_proven = c.is_proven;
+    e.* EXCLUDE (class, memory_evidence), b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio,
+    fit_probability(e.usable_memory_gib, e.needed_gib, b.low_ratio, b.high_ratio) AS fit_probability
+FROM _evidence AS e
+JOIN main.model_bands AS b
+    ON b.calibration = e.calibration AND b.quantity = 'memory' AND b.method = e.method
+    AND b.gpu_class = e.class AND b.evidence = e.memory_evidence;
 COMMENT ON MACRO TABLE judged_candidates IS
-    'The rows of candidates_for with the nearest evidence, the memory band and P(fits) of each candidate.';
+    'The rows of candidates_for with the memory band and P(fits) of each candidate.';
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
@@ -260,7 +254,7 @@ SELECT
     any_value(COLUMNS([
         'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'params_total', 'is_full',
         'quantization', 'optimizer', 'stack', 'experts', 'node_network_gbps', 'usable_memory_gib',
-        'plan_assumptions', 'unsupported', 'class', 'evidence', 'evidence_run'
+        'plan_assumptions', 'unsupported'
     ])),
     unnest(max_by(struct_pack(
         training_precision, sharding, offload, checkpointing, micro_batch, grad_accum, fit_probability,
@@ -308,6 +302,10 @@ COMMENT ON FUNCTION plan_verdict IS
     'The verdict on a plan: fits, tight (estimated to fit, but with a P(fits) below the min_fit_probability of plan_defaults) or does_not_fit.';
 
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
+WITH _chosen AS (
+    SELECT *, FALSE AS is_proven FROM best_candidates(jobs)
+)
+
 SELECT
     c.job, c.model, c.method, c.seq_len::INTEGER AS seq_len, c.lora_rank::INTEGER AS lora_rank,
     c.lora_targets, c.gpu AS gpu_id, c.gpu_count::INTEGER AS gpu_count,
@@ -324,8 +322,8 @@ SELECT
     END AS verdict,
     CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     c.tokens_per_second_per_gpu * c.gpu_count AS tokens_per_second,
-    tokens_per_second * b.low_ratio AS tokens_per_second_low,
-    tokens_per_second * b.high_ratio AS tokens_per_second_high,
+    tokens_per_second * c.low_ratio AS tokens_per_second_low,
+    tokens_per_second * c.high_ratio AS tokens_per_second_high,
     c.tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
@@ -362,13 +360,10 @@ SELECT
     gib(CASE WHEN c.is_full THEN c.params_total * bytes_16bit() ELSE c.adapter_params * c.adapter_bytes END)
         AS result_gib,
     gib(c.params_total * bytes_16bit()) AS model_download_gib,
-    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, b.low_ratio AS speed_low_ratio,
-    b.high_ratio AS speed_high_ratio
-FROM best_candidates(jobs) AS c
-CROSS JOIN ignored_columns(jobs, plan_columns()) AS i
-JOIN main.model_bands AS b
-    ON b.calibration = c.calibration AND b.quantity = 'speed' AND b.method = c.method
-    AND b.gpu_class = c.class AND b.evidence = c.evidence;
+    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, c.low_ratio AS speed_low_ratio,
+    c.high_ratio AS speed_high_ratio
+FROM with_band('_chosen', 'speed') AS c
+CROSS JOIN ignored_columns(jobs, plan_columns()) AS i;
 COMMENT ON MACRO TABLE plans_in_full IS
     'The rows of plans_for with the numbers behind the bands: needed_gib (the memory without which a run dies), and the low and high ratios of the bands of memory and speed.';
 

@@ -23,8 +23,17 @@ NEEDS: list[tuple[dict[str, Any], str]] = cases("evidence_needs.yaml")["needs"]
 
 
 def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnection) -> None:
-    """With a single measured run: full fine-tuning on eight H100 SXM, of whose memory nothing is said."""
+    """With a single measured run: full fine-tuning on eight H100 SXM, of whose memory nothing is said.
+
+    Others, of QLoRA, show that H200 SXM and the H100 without peer access were measured at all.
+    """
     scratch.execute(f"DELETE FROM main.measured_runs WHERE run_id <> ({A_RUN})")
+    scratch.execute(
+        "INSERT INTO main.measured_runs"
+        " SELECT * EXCLUDE (card) REPLACE (card AS run_id, card AS gpu, 'qlora' AS method)"
+        " FROM main.measured_runs"
+        " CROSS JOIN (VALUES ('h200-sxm-141gb'), ('h100-sxm-80gb alone')) AS c (card)"
+    )
     scratch.execute(
         "INSERT INTO main.gpus BY NAME SELECT * REPLACE (gpu_id || ' alone' AS gpu_id, FALSE AS peer_to_peer)"
         " FROM main.gpus WHERE gpu_id = 'h100-sxm-80gb'"
@@ -32,22 +41,20 @@ def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnect
     (run,) = ask(
         scratch,
         "SELECT 'all' AS calibration, 'h100-sxm-80gb' AS gpu, 'full' AS method, 'none' AS quantization,"
-        " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, run_id, family"
+        " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, micro_batch,"
+        " checkpointing, training_precision, FALSE AS is_proven, run_id, family"
         " FROM main.measured_runs AS r JOIN main.models USING (model)"
-        " JOIN main.measured_sources AS s ON s.source = r.source",
+        " JOIN main.measured_sources AS s ON s.source = r.source WHERE method = 'full'",
     )
     needs = [need_of(run, other) for other, _ in NEEDS]
-    query = (
-        "SELECT r.job, e.evidence, e.evidence_run, e.class FROM runs AS r JOIN evidence_of('runs', $1) AS e"
-        " ON e.params = r.params_total AND e.is_mixture = (r.experts > 1)"
-        " AND (e.gpu, e.gpu_count, e.method, e.calibration, e.stack, e.seq_len)"
-        " = (r.gpu, r.gpu_count, r.method, r.calibration, r.stack, r.seq_len) ORDER BY r.job"
-    )
+    query = "FROM with_evidence('runs', $1) ORDER BY job"
     found = ask(scratch, query.replace("$1", "'speed'"), needs)
     expected = [(evidence, run["run_id"] if evidence == "measured" else None) for _, evidence in NEEDS]
     assert [(row["evidence"], row["evidence_run"]) for row in found] == expected
     assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {"extrapolated"}
     assert {row["class"] for row in found} == {"hopper and a100 sxm", "pcie"}
+    scratch.execute("UPDATE main.measured_runs SET checkpointing = NULL")
+    assert ask(scratch, query.replace("$1", "'speed'"))[0]["evidence"] == "interpolated"
 
 
 def need_of(run: Row, other: dict[str, Any]) -> Row:

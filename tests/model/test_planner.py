@@ -130,20 +130,13 @@ def test_candidates_have_the_evidence_and_the_band_of_their_like(
 ) -> None:
     """P(fits) counts on the evidence of memory, which may be further away than that of speed."""
     assert candidates
-    model.execute("CREATE OR REPLACE TEMP TABLE needs AS FROM judged_candidates('jobs')")
+    model.execute("CREATE OR REPLACE TEMP TABLE judged AS FROM judged_candidates('jobs')")
     wrong = model.execute(
-        """SELECT n.job, n.gpu, e.evidence, n.fit_probability, b.low_ratio, b.high_ratio
-             FROM needs AS n
-             LEFT JOIN evidence_of('needs', 'memory') AS e ON e.params = n.params_total
-                 AND e.is_mixture = (n.experts > 1) AND e.weight_form = weight_form(n.method, n.quantization)
-                 AND (e.calibration, e.gpu, e.gpu_count, e.method, e.seq_len, e.stack)
-                     = (n.calibration, n.gpu, n.gpu_count, n.method, n.seq_len, n.stack)
-             LEFT JOIN main.model_bands AS b ON b.quantity = 'memory' AND b.gpu_class = n.class
-                 AND (b.calibration, b.method, b.evidence)
-                     = (n.calibration, n.method, memory_evidence(e.evidence, n.is_proven))
-            WHERE (n.memory_low_ratio, n.memory_high_ratio) IS DISTINCT FROM (b.low_ratio, b.high_ratio)
-               OR NOT abs(n.fit_probability
-                   - fit_probability(n.usable_memory_gib, n.needed_gib, b.low_ratio, b.high_ratio)) < 1e-9"""
+        """SELECT job, gpu, evidence, fit_probability, low_ratio, high_ratio
+             FROM with_band('judged', 'memory')
+            WHERE (memory_low_ratio, memory_high_ratio) IS DISTINCT FROM (low_ratio, high_ratio)
+               OR NOT abs(fit_probability
+                   - fit_probability(usable_memory_gib, needed_gib, low_ratio, high_ratio)) < 1e-9"""
     ).fetchall()
     assert wrong == []
 
@@ -185,7 +178,7 @@ def test_the_best_candidate_of_each_card_and_count_is_planned(
     assert verdicts == {"fits", "tight", "does_not_fit"}
 
 
-def said_of(job: Row, row: Row, band: tuple[float, float]) -> Row:
+def said_of(job: Row, row: Row, band: Key) -> Row:
     """Return what is said of a plan, from its candidate and the band of its speed."""
     reason, (low, high) = row["unsupported"], (row["memory_low_ratio"], row["memory_high_ratio"])
     needed, usable, memory = row["needed_gib"], row["usable_memory_gib"], row["memory_gib"]
@@ -205,7 +198,7 @@ def said_of(job: Row, row: Row, band: tuple[float, float]) -> Row:
         "tokens_per_second": speed, "tokens_per_second_low": speed * band[0],
         "tokens_per_second_high": speed * band[1], "speed_low_ratio": band[0], "speed_high_ratio": band[1],
         "memory_low_ratio": low, "memory_high_ratio": high, "micro_step_seconds": row["step_seconds"],
-        "evidence": row["evidence"], "evidence_run": row["evidence_run"],
+        "evidence": band[2], "evidence_run": band[3],
         "training_state_gib": trained * (state + row["optimizer_bytes"]) / GIB,
         "result_gib": trained * kept / GIB, "model_download_gib": params * 2 / GIB,
         "node_count": row["node_count"],
@@ -219,13 +212,22 @@ def said_of(job: Row, row: Row, band: tuple[float, float]) -> Row:
 def test_a_plan_says_what_is_true_of_its_candidate(
     model: duckdb.DuckDBPyConnection, chosen: dict[Key, Row], plans: list[Row]
 ) -> None:
-    bands = {tuple(row[:5]): row[5:7] for row in model.execute("FROM main.model_bands").fetchall()}
     jobs = {job["job"]: job for job in JOBS}
+    model.execute(
+        "CREATE OR REPLACE TEMP TABLE chosen AS SELECT *, FALSE AS is_proven FROM best_candidates('jobs')"
+    )
+    bands = {
+        tuple(row[:3]): row[3:]
+        for row in model.execute(
+            "SELECT job, gpu, gpu_count, low_ratio, high_ratio, evidence, evidence_run"
+            " FROM with_band('chosen', 'speed')"
+        ).fetchall()
+    }
     wrong = []
     for plan in plans:
-        row, job = chosen[plan["job"], plan["gpu_id"], plan["gpu_count"]], jobs[plan["job"]]
-        band = bands[row["calibration"], "speed", row["method"], row["class"], row["evidence"]]
-        for name, expected in said_of(job, row, band).items():
+        key = plan["job"], plan["gpu_id"], plan["gpu_count"]
+        row, job = chosen[key], jobs[plan["job"]]
+        for name, expected in said_of(job, row, bands[key]).items():
             alike = plan[name] == expected or (
                 isinstance(expected, float) and math.isclose(plan[name], expected, rel_tol=1e-9)
             )
