@@ -31,7 +31,7 @@ CREATE OR REPLACE MACRO evidence_reach() AS {
 COMMENT ON FUNCTION evidence_reach IS
     'The largest ratios, in either direction, of parameters and of tokens at which a run counts as measured or interpolated by comparison with a measured run. Tokens are those of a sequence and, for measured, also those of a micro-batch. Held-out errors grow beyond a ratio of 3 in parameters; the other ratios are assumed, including 2 and 8 for tokens; 0.01 is added to these two because lengths are rounded.';
 
-CREATE OR REPLACE MACRO evidence_of(needs, quantity) AS TABLE
+CREATE OR REPLACE MACRO evidence_of(needs) AS TABLE
 WITH _evidence_runs AS (
     SELECT
         s.family, CASE r.method WHEN 'pretrain' THEN 'full' ELSE r.method END AS method,
@@ -44,9 +44,7 @@ WITH _evidence_runs AS (
     JOIN main.measured_sources AS s ON s.source = r.source
     JOIN main.models AS m ON m.model = r.model
     JOIN main.gpus AS g ON g.gpu_id = r.gpu
-    WHERE CASE quantity
-        WHEN 'memory' THEN r.measured_memory_gib ELSE r.measured_tokens_per_second_per_gpu
-    END IS NOT NULL
+    WHERE r.measured_tokens_per_second_per_gpu IS NOT NULL
     GROUP BY ALL
 ),
 
@@ -56,10 +54,8 @@ _evidence_needs AS (
         n.gpu_count::DOUBLE AS gpu_count, n.stack, n.seq_len::DOUBLE AS seq_len,
         weight_form(n.method, n.quantization) AS weight_form,
         g.architecture, gpu_class(g.vendor, g.architecture, g.segment, g.form_factor) AS class,
-        -- Memory does not depend on how fast a card is: its class counts, but not whether it was measured.
-        quantity = 'memory' OR EXISTS (
-            FROM _evidence_runs AS r
-            WHERE r.gpu = n.gpu AND n.calibration <> 'without ' || r.family
+        n.gpu IN (
+            SELECT r.gpu FROM _evidence_runs AS r WHERE n.calibration <> 'without ' || r.family
         ) AS is_measured_card,
         g.peer_to_peer
     FROM query_table(needs) AS n
@@ -67,7 +63,7 @@ _evidence_needs AS (
 )
 
 -- Held-out errors, as medians over families, are larger beyond 3 x the parameters (18% instead of 12%), for
--- unmeasured classes of GPU (22% instead of 14%, for speed) and for mixtures of experts (27% instead of 17%).
+-- unmeasured classes of GPU (22% instead of 14%) and for mixtures of experts (27% instead of 17%).
 -- Whether the stack was measured matters little.
 SELECT
     n.calibration, n.gpu, n.method, n.params, n.is_mixture, n.gpu_count, n.stack, n.seq_len,
@@ -95,7 +91,7 @@ LEFT JOIN _evidence_runs AS r
     AND n.calibration <> 'without ' || r.family
 GROUP BY ALL;
 COMMENT ON MACRO TABLE evidence_of IS
-    'The published measurements of a quantity (memory or speed) that are near a job on a card. is_near: a run has the same method and a GPU of the same class and generation, either both models or neither is a mixture of experts, and the run is within 3 x the parameters and 8 x the sequence length; if the GPUs cannot access each other''s memory, there may be at most twice as many of them as in the run; and the speed of the GPU itself was measured in some run. like_runs: the runs with the same GPU, number of GPUs, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length, each with the settings that measured_run compares.';
+    'The published measurements of speed that are near a job on a card. is_near: a run has the same method and a GPU of the same class and generation, either both models or neither is a mixture of experts, and the run is within 3 x the parameters and 8 x the sequence length; if the GPUs cannot access each other''s memory, there may be at most twice as many of them as in the run; and the GPU itself was measured in some run. like_runs: the runs with the same GPU, number of GPUs, method, stack and form of the weights, within 1.1 x the parameters and 2 x the sequence length, each with the settings that measured_run compares.';
 
 CREATE OR REPLACE MACRO measured_run(like_runs, settings) AS
     list_min(list_filter(like_runs, lambda run:
@@ -107,38 +103,36 @@ CREATE OR REPLACE MACRO measured_run(like_runs, settings) AS
 COMMENT ON FUNCTION measured_run IS
     'The run among like_runs (evidence_of) that measured these settings (a struct or row), null if none did: it has the same checkpointing and training precision, and a micro-batch of at most twice or at least half as many tokens. A run that leaves one of these open measured none.';
 
-CREATE OR REPLACE MACRO evidence_level(measured_run, is_near, is_proven) AS
-    CASE
-        WHEN measured_run IS NOT NULL THEN 'measured'
-        WHEN is_proven THEN 'traced'
-        WHEN is_near THEN 'interpolated'
-        ELSE 'extrapolated'
-    END;
-COMMENT ON FUNCTION evidence_level IS
-    'The evidence for an estimate. measured: a published run measured these settings on this GPU (measured_run). traced (memory only): the estimate comes from traces of a recipe that measured runs confirm. interpolated: a published run is near (evidence_of). extrapolated: none is.';
-
-CREATE OR REPLACE MACRO with_evidence(terms, quantity) AS TABLE
+CREATE OR REPLACE MACRO speed_evidence(terms) AS TABLE
 SELECT
     t.*, e.class, measured_run(e.like_runs, t) AS evidence_run,
-    evidence_level(evidence_run, e.is_near, t.is_proven) AS evidence
+    CASE
+        WHEN evidence_run IS NOT NULL THEN 'measured'
+        WHEN e.is_near THEN 'interpolated'
+        ELSE 'extrapolated'
+    END AS evidence
 FROM query_table(terms) AS t
-JOIN evidence_of(terms, quantity) AS e
+JOIN evidence_of(terms) AS e
     ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
     AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
     AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1)
     AND e.weight_form = weight_form(t.method, t.quantization);
-COMMENT ON MACRO TABLE with_evidence IS
-    'Estimates of a quantity (memory or speed) for runs, with the class of the GPU and the evidence for each estimate; evidence_run names the run if the evidence is measured. terms: rows whose is_proven is true if the estimate is based on traces that measured runs confirm.';
+COMMENT ON MACRO TABLE speed_evidence IS
+    'Estimates of speed with the class of the GPU and the evidence for each estimate. measured: a published run measured these settings on this GPU (evidence_run names it; see measured_run). interpolated: a published run is near (evidence_of). extrapolated: none is.';
 
-CREATE OR REPLACE MACRO with_band(terms, quantity) AS TABLE
-WITH _terms_judged AS (
-    SELECT * FROM with_evidence(terms, quantity)
-)
+CREATE OR REPLACE MACRO memory_evidence(terms) AS TABLE
+SELECT
+    *, 'any' AS class, NULL::VARCHAR AS evidence_run,
+    CASE WHEN is_proven THEN 'traced' ELSE 'formulas' END AS evidence
+FROM query_table(terms);
+COMMENT ON MACRO TABLE memory_evidence IS
+    'Estimates of memory with the evidence for each estimate: traced if it comes from traces of a recipe that measured runs confirm, otherwise formulas. Memory does not depend on the card, so all cards are one class; and held-out errors were no smaller near measured runs than far from them.';
 
+CREATE OR REPLACE MACRO with_band(judged, quantity) AS TABLE
 SELECT t.*, b.low_ratio, b.high_ratio
-FROM _terms_judged AS t
+FROM query_table(judged) AS t
 JOIN main.model_bands AS b
     ON b.calibration = t.calibration AND b.quantity = quantity AND b.method = t.method
     AND b.gpu_class = t.class AND b.evidence = t.evidence;
 COMMENT ON MACRO TABLE with_band IS
-    'The rows of with_evidence with the band of held-out errors: the ratio of the measured to the estimated quantity at p10 (low_ratio) and p90 (high_ratio).';
+    'The rows of memory_evidence or speed_evidence with the band of held-out errors of the quantity (memory or speed): the ratio of measured to estimated values at p10 (low_ratio) and p90 (high_ratio).';

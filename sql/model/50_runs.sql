@@ -30,8 +30,7 @@ _scaled AS (
     SELECT * FROM scale_of('_coefficients')
 )
 
--- Traces do not measure time.
-SELECT *, FALSE AS is_proven FROM speed_terms('_scaled');
+SELECT * FROM speed_terms('_scaled');
 COMMENT ON MACRO TABLE speed_terms_of IS
     'Every quantity behind speed_of, in seconds, without the band or the evidence, for use in the calibration.';
 
@@ -41,7 +40,7 @@ WITH _terms AS (
 ),
 
 _judged AS (
-    SELECT * FROM with_band('_terms', 'memory')
+    SELECT * FROM memory_evidence('_terms')
 )
 
 SELECT
@@ -63,7 +62,7 @@ SELECT
     needed_gib, usable_memory_gib, needed_gib <= usable_memory_gib AS fits,
     evidence, evidence_run,
     json_with(assumptions, ignored) AS assumptions
-FROM _judged
+FROM with_band('_judged', 'memory')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE memory_of IS
     'The peak memory of each run in GiB per GPU: its terms; the allocated memory, the reserved memory, and the memory according to the row''s memory_metric (alloc, reserved or smi); the p10 to p90 band; and whether the run fits in usable memory.';
@@ -74,7 +73,7 @@ WITH _terms AS (
 ),
 
 _judged AS (
-    SELECT * FROM with_band('_terms', 'speed')
+    SELECT * FROM speed_evidence('_terms')
 )
 
 SELECT
@@ -93,7 +92,7 @@ SELECT
         AS mfu,
     evidence, evidence_run,
     json_with(assumptions, ignored) AS assumptions
-FROM _judged
+FROM with_band('_judged', 'speed')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE speed_of IS
     'The tokens per second per GPU of each run (with packed sequences), the seconds of one micro-step term by term, the p10 to p90 band, and the bottleneck.';

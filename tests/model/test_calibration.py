@@ -21,12 +21,13 @@ HELD_OUT = """
         FROM main.measured_runs r JOIN main.measured_sources s USING (source)
         WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
     ),
-    _terms AS (SELECT * FROM memory_terms_of('_held_out'))
+    _terms AS (SELECT * FROM memory_terms_of('_held_out')),
+    _judged AS (SELECT * FROM memory_evidence('_terms'))
     SELECT
         h.out_of_memory = 1 AS died, t.needed_gib <= t.usable_memory_gib AS fits,
         fit_probability(t.usable_memory_gib, t.needed_gib, t.low_ratio, t.high_ratio) AS probability
     FROM _held_out h
-    JOIN with_band('_terms', 'memory') t USING (run_id)
+    JOIN with_band('_judged', 'memory') t USING (run_id)
 """
 
 

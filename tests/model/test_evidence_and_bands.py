@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.contracts.training import EVIDENCES, METHODS
+from pipeline.contracts.training import METHODS
 from pipeline.model import bands
 from pipeline.model.bands import Band, Residuals, band, coverage, family_weights, weighted_quantile, widenings
 from tests.model.conftest import Row, answers, ask, cases
@@ -42,19 +42,18 @@ def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnect
         scratch,
         "SELECT 'all' AS calibration, 'h100-sxm-80gb' AS gpu, 'full' AS method, 'none' AS quantization,"
         " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, micro_batch,"
-        " checkpointing, training_precision, FALSE AS is_proven, run_id, family"
+        " checkpointing, training_precision, run_id, family"
         " FROM main.measured_runs AS r JOIN main.models USING (model)"
         " JOIN main.measured_sources AS s ON s.source = r.source WHERE method = 'full'",
     )
     needs = [need_of(run, other) for other, _ in NEEDS]
-    query = "FROM with_evidence('runs', $1) ORDER BY job"
-    found = ask(scratch, query.replace("$1", "'speed'"), needs)
+    query = "FROM speed_evidence('runs') ORDER BY job"
+    found = ask(scratch, query, needs)
     expected = [(evidence, run["run_id"] if evidence == "measured" else None) for _, evidence in NEEDS]
     assert [(row["evidence"], row["evidence_run"]) for row in found] == expected
-    assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {"extrapolated"}
     assert {row["class"] for row in found} == {"hopper and a100 sxm", "pcie"}
     scratch.execute("UPDATE main.measured_runs SET checkpointing = NULL")
-    assert ask(scratch, query.replace("$1", "'speed'"))[0]["evidence"] == "interpolated"
+    assert ask(scratch, query)[0]["evidence"] == "interpolated"
 
 
 def need_of(run: Row, other: dict[str, Any]) -> Row:
@@ -89,7 +88,8 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
     ):  # fmt: skip
         found, terms = answers(model, f"{macro}_of", runs), answers(model, f"{macro}_terms_of", runs)
         for row, term, run in zip(found, terms, runs, strict=True):
-            low, high = bands["all", quantity, run["method"], dict(classes)[run["gpu"]], row["evidence"]]
+            gpu_class = "any" if quantity == "memory" else dict(classes)[run["gpu"]]
+            low, high = bands["all", quantity, run["method"], gpu_class, row["evidence"]]
             if quantity == "memory":
                 fits = term["needed_gib"] <= term["usable_memory_gib"]
                 expected = shown_memory(term) | {"fits": fits}
@@ -105,7 +105,9 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
 
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
-    groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(EVIDENCES)
+    groups = len(METHODS) * sum(
+        len(classes) * len(kinds) for classes, kinds in bands.CLASSES_AND_EVIDENCES.values()
+    )
     calibrations = model.execute(
         "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
         " AND calibration <> 'worked' GROUP BY calibration"
@@ -157,7 +159,7 @@ def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_hav
         _residuals(np.full(20, shift), "full", "pcie", "measured", family=f"f{i:02d}")
         for i, shift in enumerate(shifts)
     )
-    found = widenings(every)
+    found = widenings(every, ("measured", "extrapolated"))
     assert found["extrapolated"] == found["measured"]  # no family of its own: as all
     at = band(every, ("full", "pcie", "measured")).widened(found["measured"])
     inside = every["value"].is_between(at.low, at.high).to_numpy()
