@@ -193,6 +193,7 @@ _sized AS (
             size.gpus AS gpu_count,
             ceil(size.gpus / max_gpus_per_node) AS node_count,
             CASE WHEN has_nvlink THEN node_network_gbps ELSE ethernet_gbps() END AS node_network_gbps,
+            usual_expert_parallel(stack, experts, size.gpus) AS expert_parallel,
             coalesce(micro_batch_wanted, size.micro_batch) AS micro_batch,
             greatest(1e0, round(
                 global_batch_tokens / (coalesce(micro_batch_wanted, size.micro_batch) * seq_len * size.gpus)

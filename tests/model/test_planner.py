@@ -114,8 +114,7 @@ def test_candidates_need_and_take_what_runs_of_their_settings_do(
         stated = {name: row[name] for name in given} | {"kbit_upcast": 0}
         stated["training_precision"] = row["training_precision"].replace("deepspeed_", "")
         run = work_out(stated, tables[calibrations[row["job"]]])
-        figures = ["needed_gib", "memory_gib"]
-        figures += ["tokens_per_second_per_gpu", "step_seconds"] if row["sharding"] != "fsdp" else []
+        figures = ("needed_gib", "memory_gib", "tokens_per_second_per_gpu", "step_seconds")
         wrong += [
             (row["job"], name, row[name], getattr(run, name), stated)
             for name in figures
@@ -256,6 +255,7 @@ def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
     usual = ranks | {"seq_len": 2048, "max_gpus": 64}
     assert said == {
         "usual": usual, "bold": usual, "offloaded": usual, "small": common | {"seq_len": 2048},
+        "engine": {name: usual[name] for name in usual.keys() - {"stack", "max_gpus"}},
         "packed": ranks | {"quantization": "nf4dq", "unquantized": "experts"},
         "wanted": batch | {"training_precision": "bf16", "is_packed": True},
         "from scratch": common | {"training_precision": "amp", "global_batch_tokens": 2**19},
