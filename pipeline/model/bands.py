@@ -15,14 +15,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from pipeline.contracts.training import EVIDENCES, METHODS
+from pipeline.contracts.training import METHODS
 from pipeline.model.fitting import Array, Calibrations, Mask, group_weights
 
-GPU_CLASSES = ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor")
+CLASSES_AND_EVIDENCES = {
+    "memory": (("any",), ("traced", "formulas")),
+    "speed": (
+        ("hopper and a100 sxm", "pcie", "consumer", "before ampere", "blackwell", "other vendor"),
+        ("measured", "interpolated", "extrapolated"),
+    ),
+}
+"""The classes of GPUs and the kinds of evidence by which the bands of a quantity differ."""
 COLUMNS = ("calibration", "quantity", "method", "gpu_class", "evidence", "low_ratio", "high_ratio", "runs")
 """Columns of model_bands.csv."""
 
-_EVIDENCE = {"memory": "memory_evidence(e.evidence, t.is_proven)", "speed": "e.evidence"}
 LOW, HIGH = 0.1, 0.9
 PRIOR_BAND = (-0.3, 0.3)
 """The prior band, as logarithms of ratios: the parent of all groups, mixed into the widest group's band."""
@@ -69,13 +75,8 @@ def residuals_of(
     rows = connection.execute(
         "WITH _held_out AS (SELECT r.*, 'without ' || s.family AS calibration "  # noqa: S608
         f"FROM runs_{quantity} r JOIN main.measured_sources s USING (source)), "
-        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')), "
-        f"_evidence AS (SELECT * FROM evidence_of('_terms', '{quantity}')) "
-        f"SELECT t.method, e.class, {_EVIDENCE[quantity]} FROM _terms t JOIN _evidence e "
-        "ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method "
-        "AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack "
-        "AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1) "
-        "AND e.weight_form = weight_form(t.method, t.quantization) ORDER BY t.run_id"
+        f"_terms AS (SELECT * FROM {fitter.quantity.macro}('_held_out')) "
+        f"SELECT method, class, evidence FROM {quantity}_evidence('_terms') ORDER BY run_id"
     ).fetchall()
     return pl.DataFrame(rows, schema=COLUMNS_OF_GROUP, orient="row").with_columns(
         family=pl.Series(fitter.families.tolist()),
@@ -145,12 +146,12 @@ def _best_widening(runs: Residuals) -> float:
     return min(missed, key=lambda w: (round(missed[w], 6), w))
 
 
-def widenings(residuals: Residuals) -> dict[str, float]:
+def widenings(residuals: Residuals, evidences: Sequence[str]) -> dict[str, float]:
     """Return, for each evidence level, the widening at which bands contain 80% of unseen families' runs."""
     unseen = pl.concat(_with_bands(runs, others) for _, runs, others in by_family(residuals))
     everywhere = _best_widening(unseen)
     found = {}
-    for evidence in EVIDENCES:
+    for evidence in evidences:
         runs = unseen.filter(pl.col("evidence") == evidence)
         enough = runs["family"].n_unique() >= LEAST_FAMILIES
         found[evidence] = _best_widening(runs) if enough else everywhere
@@ -160,7 +161,7 @@ def widenings(residuals: Residuals) -> dict[str, float]:
 def _band_rows(
     residuals: Residuals, calibration: str, quantity: str, stretched: Mapping[str, float]
 ) -> Iterator[list[Any]]:
-    for group in itertools.product(METHODS, GPU_CLASSES, EVIDENCES):
+    for group in itertools.product(METHODS, *CLASSES_AND_EVIDENCES[quantity]):
         at = band(residuals, group).widened(stretched[group[2]])
         # An estimate always lies within its own band.
         ratios = f"{min(1.0, np.exp(at.low)):.4f}", f"{max(1.0, np.exp(at.high)):.4f}"
@@ -172,8 +173,8 @@ def _record(runs: Residuals) -> dict[str, Any]:
     inside, families = _inside(runs, runs["widening"]), runs["family"].to_numpy()
     by_evidence = {
         evidence: round(coverage(inside[mask], families[mask]), 4)
-        for evidence in EVIDENCES
-        if (mask := (runs["evidence"] == evidence).to_numpy()).any()
+        for evidence in sorted(set(runs["evidence"]))
+        for mask in ((runs["evidence"] == evidence).to_numpy(),)
     }
     return {
         "held_out_coverage": round(float(inside.mean()), 4),
@@ -197,13 +198,13 @@ def calibrate_bands(
     record: dict[str, Any] = {}
     for quantity, fitted in calibrations.items():
         residuals = residuals_of(connection, quantity, fitted)
-        stretched = widenings(residuals)
+        stretched = widenings(residuals, evidences := CLASSES_AND_EVIDENCES[quantity][1])
         unseen = {f"without {family}" for family in residuals["family"].unique()}
         for calibration in ("all", *(name for name in others if name not in unseen)):
             rows += _band_rows(residuals, calibration, quantity, stretched)
         held_out = []
         for family, runs, others_seen in by_family(residuals):
-            stretched_here = widenings(others_seen)
+            stretched_here = widenings(others_seen, evidences)
             rows += _band_rows(others_seen, f"without {family}", quantity, stretched_here)
             widening = pl.col("evidence").replace_strict(stretched_here, return_dtype=pl.Float64)
             held_out.append(_with_bands(runs, others_seen).with_columns(widening=widening))

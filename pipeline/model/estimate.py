@@ -128,27 +128,24 @@ WHERE reason IS NOT NULL
 """
 
 # A row whose model borrows the shape of a similar known model, or whose framework is unknown, gets the wider
-# of its own band and the band for extrapolated evidence.
+# of its own band and the band for the weakest evidence.
 _ESTIMATES = """
-WITH _classes AS (
-    SELECT gpu_id AS gpu, gpu_class(vendor, architecture, segment, form_factor) AS gpu_class FROM main.gpus
-),
-
-_far AS (
+WITH _far AS (
     SELECT
-        c.gpu, b.method,
+        g.gpu_id AS gpu, b.method,
         max({'low': b.low_ratio, 'high': b.high_ratio}) FILTER (b.quantity = 'memory') AS memory,
         max({'low': b.low_ratio, 'high': b.high_ratio}) FILTER (b.quantity = 'speed') AS speed
     FROM main.model_bands AS b
-    JOIN _classes AS c USING (gpu_class)
-    WHERE b.evidence = 'extrapolated'
+    JOIN main.gpus AS g
+        ON b.gpu_class IN ('any', gpu_class(g.vendor, g.architecture, g.segment, g.form_factor))
+    WHERE b.evidence IN ('formulas', 'extrapolated')
     GROUP BY ALL
 )
 
 SELECT
     m.job::INTEGER, r.carried, m.memory_gib, m.memory_gib_low, m.memory_gib_high, m.fits,
     s.tokens_per_second_per_gpu, s.tokens_per_second_per_gpu_low, s.tokens_per_second_per_gpu_high,
-    m.assumptions, m.evidence = 'extrapolated', s.evidence = 'extrapolated', f.memory, f.speed
+    m.assumptions, s.evidence = 'extrapolated', f.memory, f.speed
 FROM memory_of('estimate_rows') AS m
 JOIN speed_of('estimate_rows') AS s USING (job)
 JOIN estimate_rows AS r USING (job)
@@ -336,8 +333,8 @@ class Estimator:
             {"refused": list(refused)},
         )
         estimates = self.connection.execute(_ESTIMATES).fetchall()
-        for job, is_far, *values, defaults, memory_is_far, speed_is_far, far_memory, far_speed in estimates:
-            _assume(answers[job], json.loads(defaults), memory_is_far, speed_is_far)
+        for job, is_far, *values, defaults, speed_is_far, far_memory, far_speed in estimates:
+            _assume(answers[job], json.loads(defaults), speed_is_far)
             _write_answer(answers[job], values, (far_memory, far_speed) if is_far else None)
 
 
@@ -354,17 +351,14 @@ _RULES = {
 """Defaults that are rules rather than values."""
 
 
-def _assume(
-    answer: dict[str, Any], defaults: Mapping[str, Any], memory_is_far: bool, speed_is_far: bool
-) -> None:
-    """Note as assumptions the defaults that the reader did not list, and quantities far from any run."""
+def _assume(answer: dict[str, Any], defaults: Mapping[str, Any], speed_is_far: bool) -> None:
+    """Note as assumptions the defaults that the reader did not list, and a speed far from any run."""
     stated = {name for name, _ in answer["assumptions"]}
     answer["assumptions"] += [
         (name, _RULES.get(name, str(value))) for name, value in defaults.items() if name not in stated
     ]
-    if memory_is_far or speed_is_far:
-        quantity = "" if memory_is_far and speed_is_far else "memory" if memory_is_far else "speed"
-        answer["assumptions"].append((quantity, "far from any published run"))
+    if speed_is_far:
+        answer["assumptions"].append(("speed", "far from any published run"))
 
 
 def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, Ratios] | None) -> None:
@@ -380,7 +374,7 @@ def _write_answer(answer: dict[str, Any], values: list[Any], far: tuple[Ratios, 
 
 
 def _doubled(middle: float, low: float, high: float, far: Ratios) -> tuple[float, float]:
-    """Double, on a logarithmic scale, the wider of a band and the band for extrapolated evidence."""
+    """Double, on a logarithmic scale, the wider of a band and the band for the weakest evidence."""
     return middle * min(low / middle, far["low"]) ** 2, middle * max(high / middle, far["high"]) ** 2
 
 

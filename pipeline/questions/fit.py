@@ -7,7 +7,7 @@ from typing import Any
 from pipeline.questions.job import Job, JobError, whole
 from pipeline.questions.reasons import MEMORY_PARTS, infeasible_text, percent_text
 from pipeline.questions.session import Session
-from pipeline.questions.words import assumed
+from pipeline.questions.words import assumed, needed_text
 from pipeline.warehouse.query import Result
 
 
@@ -34,17 +34,15 @@ class Fit:
         """Return the answer in words: whether the job fits, how fast it is, and what was assumed."""
         plan = self.plan
         job, where = f"{plan['model']} {plan['method']}", f"{plan['gpu_count']} x {plan['gpu_id']}"
-        needed = plan["usable_memory_gib"] - plan["memory_margin_gib"]
         if plan["verdict"] == "does_not_fit":
-            lines = [f"{job} does not fit on {where}: {infeasible_text(plan | {'needed_gib': needed})}."]
+            facts = plan | {"needed_gib": plan["usable_memory_gib"] - plan["memory_margin_gib"]}
+            lines = [f"{job} does not fit on {where}: {infeasible_text(facts)}."]
         else:
             lines = [
                 f"{job} {'fits' if self.fits else 'may fit'} on {where} with a probability of "
-                f"{percent_text(plan['fit_probability'])}: at least {needed:.2f} of "
-                f"{plan['usable_memory_gib']:.2f} GiB per GPU are needed; memory peaks at "
+                f"{percent_text(plan['fit_probability'])}: it needs {needed_text(plan, 2)}; memory peaks at "
                 f"{plan['memory_gib']:.2f} ({plan['memory_gib_low']:.1f} to {plan['memory_gib_high']:.1f}).",
-                f"{'The fastest plan that fits' if self.fits else 'The plan likeliest to fit'}: "
-                f"micro-batch {plan['micro_batch']}, checkpointing "
+                f"The plan: micro-batch {plan['micro_batch']}, checkpointing "
                 f"{plan['checkpointing']}, sharding {plan['sharding']}; {plan['tokens_per_second']:,.0f} "
                 f"tokens/s ({plan['tokens_per_second_low']:,.0f} to {plan['tokens_per_second_high']:,.0f}), "
                 f"{plan['evidence']}.",

@@ -141,6 +141,6 @@ def watched(session: Session, job: Job, limit_usd: float) -> dict[str, Any]:
     best = {name: rows[0][name] if rows else None for name in WATCHED}
     age_days = best["price_age_days"]
     best["stale"] = None if age_days is None else age_days > OLD_PRICE_DAYS
-    below = bool(rows) and rows[0]["total_usd"] < limit_usd
+    below = bool(rows) and float(rows[0]["total_usd"]) < limit_usd
     reason = None if rows else nothing_fits(job, session)
     return {"below": below, "limit_usd": limit_usd, **best, "reason": reason}

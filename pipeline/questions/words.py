@@ -346,13 +346,20 @@ def _wait(row: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def needed_text(plan: Mapping[str, Any], digits: int) -> str:
+    """Return in words the memory without which a plan, and the smallest plan on the same GPUs, die."""
+    # memory_gib includes unused memory that the allocator keeps, up to the whole card.
+    usable, least = plan["usable_memory_gib"], plan["least_needed_gib"]
+    needed = usable - plan["memory_margin_gib"]
+    smallest = f" ({least:.{digits}f} with the smallest plan)" if f"{least:.1f}" != f"{needed:.1f}" else ""
+    return f"{needed:.{digits}f} of {usable:.{digits}f} GiB per GPU{smallest}"
+
+
 def _plan(row: Mapping[str, Any]) -> str:
     kept = "frozen weights" if row["method"] in ADAPTER_METHODS else "training state"
     offload = f", its {kept} in host memory" if row["offload"] else ""
-    # memory_gib includes unused memory that the allocator keeps, up to the whole card.
-    needed = row["usable_memory_gib"] - row["memory_margin_gib"]
     return (
-        f"It needs {needed:.1f} of {row['usable_memory_gib']:.1f} GiB per GPU and fits with a "
+        f"It needs {needed_text(row, 1)} and fits with a "
         f"probability of {percent_text(row['fit_probability'])}, with micro-batch "
         f"{row['micro_batch']}, checkpointing {row['checkpointing']}{offload}, and trains "
         f"{row['tokens_per_second']:,.0f} tokens/s; most of the time goes to {row['bottleneck']}."

@@ -182,6 +182,7 @@ SELECT
     coalesce(r.raw_label, c.asked) AS raw_label, r.available,
     p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
     p.memory_gib, p.memory_gib_low, p.memory_gib_high, p.usable_memory_gib, p.memory_margin_gib,
+    p.least_needed_gib,
     p.verdict, p.fit_probability, p.micro_batch, p.checkpointing, p.sharding, p.offload, p.quantization,
     p.stack,
     c.usd_per_hour / c.gpus_billed AS usd_per_gpu_hour, r.charged_while_stopped,

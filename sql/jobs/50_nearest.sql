@@ -1,8 +1,8 @@
 -- The constraint to relax when a job has no answer.
 
-CREATE OR REPLACE MACRO relaxed_to() AS {'fit_probabilities': [0.7e0, 0.5e0], 'least_seq_len': 512};
-COMMENT ON FUNCTION relaxed_to IS
-    'The relaxations tried for a job without an answer: lower probabilities of fitting, and sequences halved repeatedly, down to least_seq_len tokens. Assumed.';
+CREATE OR REPLACE MACRO least_relaxed_seq_len() AS 512;
+COMMENT ON FUNCTION least_relaxed_seq_len IS
+    'The length, in tokens, down to which sequences are halved in search of an answer for a job without one. Assumed.';
 
 CREATE OR REPLACE MACRO relaxed_jobs(jobs) AS TABLE
 WITH _relaxing AS (
@@ -14,15 +14,6 @@ SELECT *, NULL::VARCHAR AS relaxed
 FROM _relaxing
 UNION ALL
 SELECT
-    * EXCLUDE (lower_share) REPLACE (
-        concat_ws(chr(31), job, 'min_fit_probability', lower_share) AS job,
-        lower_share AS min_fit_probability
-    ),
-    'min_fit_probability' AS relaxed
-FROM (SELECT *, unnest(relaxed_to().fit_probabilities) AS lower_share FROM _relaxing)
-WHERE lower_share < min_fit_probability
-UNION ALL
-SELECT
     * REPLACE (concat_ws(chr(31), job, 'micro_batch') AS job, NULL::INTEGER AS micro_batch),
     'micro_batch' AS relaxed
 FROM _relaxing
@@ -32,9 +23,9 @@ SELECT
     * EXCLUDE (shorter) REPLACE (concat_ws(chr(31), job, 'seq_len', shorter) AS job, shorter AS seq_len),
     'seq_len' AS relaxed
 FROM (SELECT *, unnest([seq_len // 2, seq_len // 4, seq_len // 8, seq_len // 16]) AS shorter FROM _relaxing)
-WHERE shorter >= relaxed_to().least_seq_len;
+WHERE shorter >= least_relaxed_seq_len();
 COMMENT ON MACRO TABLE relaxed_jobs IS
-    'Each job, and variants of the job with one of the planner''s settings relaxed: a lower min_fit_probability, any micro_batch, or shorter sequences (see relaxed_to). of_job: the job; job: the name of the variant; relaxed: the setting that the variant relaxes, null for the job itself. jobs: rows of completed_jobs.';
+    'Each job, and variants of the job with one of the planner''s settings relaxed: any micro_batch, or shorter sequences (down to least_relaxed_seq_len). of_job: the job; job: the name of the variant; relaxed: the setting that the variant relaxes, null for the job itself. jobs: rows of completed_jobs.';
 
 CREATE OR REPLACE MACRO nearest_answers(jobs, plans) AS TABLE
 WITH _relaxed AS (
@@ -77,7 +68,7 @@ _open_answers AS (
                         THEN miss('max_nodes', c.node_count, c.node_count)
                 END,
                 -- Rounded so that the answer meets the value; if values tie, the cheapest answer is used.
-                CASE WHEN p.fit_probability < o.min_fit_probability THEN miss(
+                CASE WHEN p.fit_probability < j.min_fit_probability THEN miss(
                         'min_fit_probability', format('{:g}', floor(1000 * p.fit_probability) / 1000),
                         -floor(1000 * p.fit_probability)
                     )
@@ -104,14 +95,11 @@ _open_answers AS (
         list_transform(misses, lambda each: each.setting) AS missed
     FROM eligible_costs('_open_costs', '_open_jobs') AS c
     JOIN _relaxed AS j ON j.job = c.job
-    JOIN query_table(jobs) AS o ON o.job = j.of_job
     JOIN query_table(plans) AS p
         ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
     LEFT JOIN main.rentals AS r ON r.rowid = c.offer
     LEFT JOIN _fitting AS f ON f.of_job = j.of_job
-    WHERE (j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL)
-        -- Plans with the required probability are already among the plans of the unrelaxed job.
-        AND (j.relaxed IS DISTINCT FROM 'min_fit_probability' OR p.fit_probability < o.min_fit_probability)
+    WHERE j.relaxed IS DISTINCT FROM 'seq_len' OR f.of_job IS NULL
 ),
 
 _fewest_missed AS (
@@ -160,7 +148,7 @@ GROUP BY p.job
 HAVING bool_and(p.verdict = 'does_not_fit')
 ORDER BY job, total_usd, constraints;
 COMMENT ON MACRO TABLE nearest_answers IS
-    'For each job without an answer, the constraints that could be relaxed: single constraints, each with the nearest value that gives an answer while all other constraints stay the same, or, if no single constraint helps, the smallest sets of constraints that do. One row per job and set: job, constraints (columns of jobs; memory if the model does not fit on any GPU), asked and nearest (lists of strings with one value per constraint), and the resulting answer: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source and price_kind. For memory, the row gives the gpu_id and gpu_count that fall short by the fewest GiB per GPU, and lacking_gib, the shortfall in GiB. asked contains the values as written in the job. For constraints on numbers, nearest contains the nearest value; for constraints on names, and for micro_batch, the value of the cheapest answer. Sequences are halved (seq_len) only if no requested GPU has enough memory; recipe settings other than seq_len and micro_batch are left unchanged. The answers come from the given plans: for a lower min_fit_probability, from the fastest plans that fit with one of the probabilities in relaxed_to; a job with the suggested value is planned afresh and may cost less. Jobs with an answer have no row. jobs: rows of completed_jobs; plans: the rows of plans for relaxed_jobs, up to the largest number of GPUs to consider.';
+    'For each job without an answer, the constraints that could be relaxed: single constraints, each with the nearest value that gives an answer while all other constraints stay the same, or, if no single constraint helps, the smallest sets of constraints that do. One row per job and set: job, constraints (columns of jobs; memory if the model does not fit on any GPU), asked and nearest (lists of strings with one value per constraint), and the resulting answer: total_usd, hours, fit_probability, gpu_id, gpu, gpu_count, node_count, provider, source and price_kind. For memory, the row gives the gpu_id and gpu_count that fall short by the fewest GiB per GPU, and lacking_gib, the shortfall in GiB. asked contains the values as written in the job. For constraints on numbers, nearest contains the nearest value; for constraints on names, and for micro_batch, the value of the cheapest answer. Sequences are halved (seq_len) only if no requested GPU has enough memory; recipe settings other than seq_len and micro_batch are left unchanged. The answers come from the given plans. Jobs with an answer have no row. jobs: rows of completed_jobs; plans: the rows of plans for relaxed_jobs, up to the largest number of GPUs to consider.';
 
 CREATE OR REPLACE MACRO nearest_for(jobs) AS TABLE
 WITH _nearest_jobs AS (

@@ -137,6 +137,11 @@ CREATE OR REPLACE MACRO least_tensor_parallel(weight_gib, usable_gib, gpu_count)
 COMMENT ON FUNCTION least_tensor_parallel IS
     'Number of GPUs over which Megatron-style engines split a model by tensor parallelism: the smallest power of two at which the weights fit in 80% of the memory, but at most the 8 GPUs of one node.';
 
+CREATE OR REPLACE MACRO usual_expert_parallel(stack, experts, data_parallel) AS
+    CASE WHEN stack = 'te' AND experts > 1 THEN least(experts, data_parallel) ELSE 1e0 END;
+COMMENT ON FUNCTION usual_expert_parallel IS
+    'Number of GPUs over which the experts are spread if a run does not state it: Megatron-style engines spread them over the data-parallel ranks.';
+
 CREATE OR REPLACE MACRO usual_network_gbps(nvlink_topology, gpus_per_node, gpu_count, gpu_year) AS
     CASE
         WHEN nvlink_topology = 'switched' AND gpus_per_node = 4 AND gpu_count <= 72 THEN 14400e0
@@ -217,13 +222,10 @@ SELECT
         END) AS tensor_parallel,
         coalesce(s.pipeline_parallel, 1e0) AS pipeline_parallel,
         coalesce(s.context_parallel, 1e0) AS context_parallel,
-        -- Engines spread the experts over the data-parallel ranks.
-        coalesce(s.expert_parallel, CASE
-            WHEN s.stack = 'te' AND m.experts > 1 THEN least(
-                m.experts, s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
-            )
-            ELSE 1e0
-        END) AS expert_parallel,
+        coalesce(s.expert_parallel, usual_expert_parallel(
+            s.stack, m.experts,
+            s.gpu_count / (coalesce(s.tensor_parallel, 1) * coalesce(s.pipeline_parallel, 1))
+        )) AS expert_parallel,
         coalesce(s.loss_kernel, t.loss_kernel, 'hf') AS loss_kernel,
         coalesce(s.offload, '') AS offload,
         coalesce(s.memory_metric, 'smi') AS memory_metric

@@ -125,12 +125,6 @@ SELECT
     -- The gradients of folded adapters are computed from the gradients of the whole weights.
     + folds_adapters * 2e0 * linear_active * expert_flop_share / matmul_flops_per_second
         AS matmul_seconds_per_token,
-    -- An expert takes as long for few tokens as for many; tokens of all expert-parallel ranks are pooled.
-    2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
-        * k.expert_half_tokens / expert_parallel
-        + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
-        * (product_passes + recompute_passes) * k.weight_reads / memory_bytes_per_second
-        AS weight_read_seconds,
     CASE
         WHEN is_counted THEN logit_bytes_per_token / (memory_bytes_per_second * k.bandwidth_efficiency)
         ELSE 2e0 * vocab * hidden * product_passes / matmul_flops_per_second
@@ -180,13 +174,7 @@ SELECT
             / memory_bytes_per_second
         ELSE 0e0
     END AS dequantization_seconds,
-    -- Stage 3 of DeepSpeed's ZeRO gathers and frees each module in Python hooks.
-    CASE
-        WHEN sharding = 'zero3' AND is_trainer THEN layers * k.zero3_hook_seconds
-        WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * k.fsdp_hook_seconds * host_factor
-        ELSE 0e0
-    END
-    + host_factor * CASE
+    host_factor * CASE
         WHEN is_counted
             THEN python_operations * k.python_operation_seconds
                 + autograd_operations * k.autograd_operation_seconds
@@ -217,14 +205,6 @@ SELECT
     params_linear * linear_width + params_unquantized * bytes_16bit() AS gathered_bytes,
     -- FSDP gathers a layer once for forward and once for recompute and backward; ZeRO-3 gathers it per pass.
     CASE WHEN sharding = 'zero3' THEN 2e0 + recompute_passes ELSE 2e0 END AS gather_passes,
-    -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2 bytes.
-    -- A token whose expert is on its own rank does not travel.
-    CASE
-        WHEN expert_params > 0
-            THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
-                * (expert_parallel - 1) / expert_parallel
-        ELSE 0e0
-    END AS exchanged_bytes_per_token,
     -- Keys and values of the other context-parallel ranks are received in the forward pass, in recompute and
     -- in the backward pass, which also receives the gradients of both: ring attention, Liu et al. 2023, arXiv
     -- 2310.01889.
@@ -256,6 +236,20 @@ CREATE OR REPLACE MACRO speed_terms(scaled) AS TABLE
 WITH _speed_compute AS (
     SELECT
         *,
+        -- An expert takes as long for few tokens as for many; tokens of all expert-parallel ranks are pooled.
+        2e0 * expert_params * (product_passes + recompute_passes) / matmul_flops_per_second
+            * k.expert_half_tokens / expert_parallel
+            + bytes_16bit() * (params_linear - expert_params * (1 - 1 / expert_parallel))
+            * (product_passes + recompute_passes) * k.weight_reads / memory_bytes_per_second
+            AS weight_read_seconds,
+        -- Tokens travel to their experts and back in 16 bits, in the forward and the backward pass: 4 x 2
+        -- bytes. A token whose expert is on its own rank does not travel.
+        CASE
+            WHEN expert_params > 0
+                THEN 8e0 * layers * hidden * experts_active * k.expert_exchange
+                    * (expert_parallel - 1) / expert_parallel
+            ELSE 0e0
+        END AS exchanged_bytes_per_token,
         (matmul_seconds_per_token * micro_step_tokens + weight_read_seconds) / model_parallel
             AS matmul_seconds,
         attention_seconds_per_token * micro_step_tokens / model_parallel AS attention_seconds,
@@ -265,7 +259,13 @@ WITH _speed_compute AS (
         logits_seconds_per_token * micro_step_tokens / tensor_parallel
             * (1 / pipeline_parallel + k.head_imbalance * (1 - 1 / pipeline_parallel)) AS logits_seconds,
         dequantization_seconds / model_parallel AS dequantize_seconds,
-        host_floor_seconds / pipeline_parallel AS host_seconds,
+        -- FSDP, and stage 3 of DeepSpeed's ZeRO, gather and free each module in Python hooks.
+        CASE
+            WHEN sharding = 'zero3' AND is_trainer THEN layers * k.zero3_hook_seconds
+            WHEN sharding = 'fsdp' AND gpu_count > 1 THEN layers * k.fsdp_hook_seconds * host_factor
+            ELSE 0e0
+        END AS hook_seconds,
+        (host_floor_seconds + hook_seconds) / pipeline_parallel AS host_seconds,
         k.host_step_seconds * host_factor / grad_accum AS host_per_step_seconds,
         -- Optimizer state in host memory is updated there, by processors that a node's GPUs share.
         CASE

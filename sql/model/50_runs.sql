@@ -40,7 +40,7 @@ WITH _terms AS (
 ),
 
 _judged AS (
-    SELECT * FROM with_band('_terms', 'memory')
+    SELECT * FROM memory_evidence('_terms')
 )
 
 SELECT
@@ -62,19 +62,18 @@ SELECT
     needed_gib, usable_memory_gib, needed_gib <= usable_memory_gib AS fits,
     evidence, evidence_run,
     json_with(assumptions, ignored) AS assumptions
-FROM _judged
+FROM with_band('_judged', 'memory')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE memory_of IS
     'The peak memory of each run in GiB per GPU: its terms; the allocated memory, the reserved memory, and the memory according to the row''s memory_metric (alloc, reserved or smi); the p10 to p90 band; and whether the run fits in usable memory.';
 
 CREATE OR REPLACE MACRO speed_of(jobs) AS TABLE
 WITH _terms AS (
-    -- Traces do not measure time.
-    SELECT *, FALSE AS is_proven FROM speed_terms_of(jobs)
+    SELECT * FROM speed_terms_of(jobs)
 ),
 
 _judged AS (
-    SELECT * FROM with_band('_terms', 'speed')
+    SELECT * FROM speed_evidence('_terms')
 )
 
 SELECT
@@ -93,7 +92,7 @@ SELECT
         AS mfu,
     evidence, evidence_run,
     json_with(assumptions, ignored) AS assumptions
-FROM _judged
+FROM with_band('_judged', 'speed')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE speed_of IS
     'The tokens per second per GPU of each run (with packed sequences), the seconds of one micro-step term by term, the p10 to p90 band, and the bottleneck.';

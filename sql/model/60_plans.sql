@@ -3,8 +3,7 @@
 CREATE OR REPLACE MACRO plan_columns() AS [
     'job', 'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'quantization',
     'micro_batch', 'checkpointing', 'stack', 'optimizer', 'training_precision', 'max_gpus',
-    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload', 'min_fit_probability',
-    'planned_gpus'
+    'global_batch_tokens', 'fp8', 'flash_attention', 'sharding', 'offload', 'planned_gpus'
 ];
 COMMENT ON FUNCTION plan_columns IS
     'The columns that the planner reads from a relation of workloads. planned_gpus: a list of the gpu_ids to plan for; null means all GPUs.';
@@ -19,25 +18,29 @@ SELECT
     p['quantization'] AS qlora_quantization, p['stack'] AS stack, p['optimizer'] AS optimizer,
     list_max(planned_counts())::INTEGER AS max_gpus,
     pow(2, 19)::INTEGER AS pretrain_batch_tokens, pow(2, 17)::INTEGER AS batch_tokens,
-    p['min_fit_probability']::DOUBLE AS min_fit_probability
+    p['min_fit_probability']::DOUBLE AS min_fit_probability, 0.99e0 AS sure_fit_probability
 FROM setting_defaults();
 COMMENT ON MACRO TABLE plan_defaults IS
-    'The planner''s defaults for settings that a workload leaves open. Assumed: 2^19 tokens per batch for pretraining (the smallest GPT-3 model was trained with 0.5 million: Brown et al. 2020, arXiv 2005.14165), otherwise 2^17. A plan whose P(fits) is at least min_fit_probability gets the verdict fits; rankings use only such plans.';
+    'The planner''s defaults for settings that a workload leaves open. Assumed: 2^19 tokens per batch for pretraining (the smallest GPT-3 model was trained with 0.5 million: Brown et al. 2020, arXiv 2005.14165), otherwise 2^17. A plan whose P(fits) is at least min_fit_probability gets the verdict fits; rankings use only such plans. The planner trades memory for speed only among settings that fit with sure_fit_probability (chosen).';
 
-CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
-    1 / (1 + pow(9e0, -ln(usable_gib / needed_gib) / greatest(
+CREATE OR REPLACE MACRO fit_odds(usable_gib, needed_gib, low_ratio, high_ratio) AS
+    ln(usable_gib / needed_gib) / greatest(
         -- A band of zero width is treated as 0.1% wide.
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
-    )));
+    );
+COMMENT ON FUNCTION fit_odds IS
+    'The odds that a run estimated to need needed_gib fits in usable_gib, as a logarithm to base 9, given the band of the ratio of measured to estimated memory on held-out runs (low_ratio at p10, high_ratio at p90): 0 at the limit, and 1 when the high end of the band just fits.';
+
+CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
+    1 / (1 + pow(9e0, -fit_odds(usable_gib, needed_gib, low_ratio, high_ratio)));
 COMMENT ON FUNCTION fit_probability IS
-    'P(fits): the probability that a run estimated to need needed_gib runs in usable_gib, given the band of the ratio of measured to estimated memory on held-out runs (low_ratio at p10, high_ratio at p90). The distribution is log-logistic on either side of its median, the estimate: P(fits) = 1 / (1 + 9^(-u)), where u is ln(usable / needed) divided by ln(high_ratio) if the run is estimated to fit, and by -ln(low_ratio) if not. P(fits) is thus 50% at the limit, and 90% when the high end of the band just fits. Held-out residuals are likelier under this distribution than under a log-normal distribution with the same p10 and p90.';
+    'P(fits): the probability that belongs to fit_odds, 50% at the limit and 90% when the high end of the band just fits. The distribution is log-logistic on either side of its median, the estimate; held-out residuals are likelier under it than under a log-normal distribution with the same p10 and p90.';
 
 CREATE OR REPLACE MACRO planned_workloads(jobs) AS TABLE
 WITH _plan_template AS (
     SELECT
         *, NULL::VARCHAR AS job, NULL::VARCHAR AS calibration, NULL::DOUBLE AS max_gpus,
-        NULL::DOUBLE AS global_batch_tokens, NULL::DOUBLE AS min_fit_probability,
-        NULL::VARCHAR[] AS planned_gpus
+        NULL::DOUBLE AS global_batch_tokens, NULL::VARCHAR[] AS planned_gpus
     FROM main.measured_runs
     LIMIT 0
 ),
@@ -62,7 +65,6 @@ SELECT
     coalesce(g.max_gpus::DOUBLE, d.max_gpus) AS max_gpus,
     CASE WHEN g.method = 'pretrain' THEN d.pretrain_batch_tokens ELSE d.batch_tokens END AS _batch_tokens,
     coalesce(g.global_batch_tokens::DOUBLE, _batch_tokens) AS global_batch_tokens,
-    coalesce(g.min_fit_probability::DOUBLE, d.min_fit_probability) AS min_fit_probability,
     g.planned_gpus,
     coalesce(g.fp8::DOUBLE, 0e0) AS fp8, coalesce(g.flash_attention::DOUBLE, 1e0) AS flash_attention,
     json_object_of(concat_ws(',',
@@ -133,7 +135,6 @@ SELECT
     {
         'variant': v.variant, 'micro_batch_wanted': w.micro_batch_wanted,
         'global_batch_tokens': w.global_batch_tokens, 'plan_assumptions': w.plan_assumptions,
-        'min_fit_probability': w.min_fit_probability,
         'has_nvlink': g.nvlink_gb_s IS NOT NULL,
         -- Several nodes are planned only for server cards, such as those in data centres.
         'sizes': list_filter(z.sizes, lambda size:
@@ -192,6 +193,7 @@ _sized AS (
             size.gpus AS gpu_count,
             ceil(size.gpus / max_gpus_per_node) AS node_count,
             CASE WHEN has_nvlink THEN node_network_gbps ELSE ethernet_gbps() END AS node_network_gbps,
+            usual_expert_parallel(stack, experts, size.gpus) AS expert_parallel,
             coalesce(micro_batch_wanted, size.micro_batch) AS micro_batch,
             greatest(1e0, round(
                 global_batch_tokens / (coalesce(micro_batch_wanted, size.micro_batch) * seq_len * size.gpus)
@@ -213,45 +215,21 @@ COMMENT ON MACRO TABLE candidates_for IS
     'All candidates for each workload, evaluated but not pruned: GPU x number of GPUs x sharding x offload x checkpointing x micro-batch.';
 
 CREATE OR REPLACE MACRO judged_candidates(jobs) AS TABLE
-WITH _needs AS (
-    SELECT DISTINCT
-        w.calibration, g.gpu_id AS gpu, w.method, m.params_total, m.experts, w.quantization, w.stack,
-        w.seq_len, n.gpu_count
-    FROM planned_workloads(jobs) AS w
-    JOIN main.models AS m USING (model)
-    CROSS JOIN main.gpus AS g
-    JOIN (SELECT unnest(planned_counts()) AS gpu_count) AS n ON n.gpu_count <= w.max_gpus
-    WHERE g.has_full_specs AND coalesce(list_contains(w.planned_gpus, g.gpu_id), TRUE)
+WITH _candidates AS (
+    SELECT * FROM candidates_for(jobs)
 ),
 
-_bands AS (
-    SELECT
-        e.calibration, e.gpu, e.method, e.params, e.is_mixture, e.gpu_count, e.stack, e.seq_len,
-        e.weight_form, e.class,
-        s.evidence, s.evidence_run,
-        p.is_proven, b.low_ratio AS memory_low_ratio, b.high_ratio AS memory_high_ratio
-    FROM evidence_of('_needs', 'memory') AS e
-    JOIN evidence_of('_needs', 'speed') AS s
-        USING (calibration, gpu, method, params, is_mixture, gpu_count, stack, seq_len, weight_form)
-    CROSS JOIN (FROM (VALUES (FALSE), (TRUE)) AS p (is_proven)) AS p
-    JOIN main.model_bands AS b
-        ON b.calibration = e.calibration AND b.quantity = 'memory'
-        AND b.method = e.method AND b.gpu_class = e.class
-        AND b.evidence = memory_evidence(e.evidence, p.is_proven)
+_evidence AS (
+    SELECT * FROM memory_evidence('_candidates')
 )
 
 SELECT
-    c.*, b.class, b.evidence, b.evidence_run, b.memory_low_ratio, b.memory_high_ratio,
-    fit_probability(c.usable_memory_gib, c.needed_gib, b.memory_low_ratio, b.memory_high_ratio)
-        AS fit_probability
-FROM candidates_for(jobs) AS c
-JOIN _bands AS b
-    ON b.calibration = c.calibration AND b.gpu = c.gpu AND b.method = c.method AND b.params = c.params_total
-    AND b.gpu_count = c.gpu_count AND b.stack = c.stack AND b.seq_len = c.seq_len
-    AND b.is_mixture = (c.experts > 1) AND b.weight_form = weight_form(c.method, c.quantization)
-    AND b.is_proven = c.is_proven;
+    * EXCLUDE (class, evidence, evidence_run, low_ratio, high_ratio),
+    low_ratio AS memory_low_ratio, high_ratio AS memory_high_ratio,
+    fit_probability(usable_memory_gib, needed_gib, low_ratio, high_ratio) AS fit_probability
+FROM with_band('_evidence', 'memory');
 COMMENT ON MACRO TABLE judged_candidates IS
-    'The rows of candidates_for with the nearest evidence, the memory band and P(fits) of each candidate.';
+    'The rows of candidates_for with the memory band and P(fits) of each candidate.';
 
 CREATE OR REPLACE MACRO best_candidates(jobs) AS TABLE
 SELECT
@@ -260,10 +238,11 @@ SELECT
     any_value(COLUMNS([
         'calibration', 'model', 'method', 'seq_len', 'lora_rank', 'lora_targets', 'params_total', 'is_full',
         'quantization', 'optimizer', 'stack', 'experts', 'node_network_gbps', 'usable_memory_gib',
-        'plan_assumptions', 'unsupported', 'class', 'evidence', 'evidence_run'
+        'plan_assumptions', 'unsupported'
     ])),
+    max(fit_probability) AS fit_probability, min(needed_gib) AS least_needed_gib,
     unnest(max_by(struct_pack(
-        training_precision, sharding, offload, checkpointing, micro_batch, grad_accum, fit_probability,
+        training_precision, sharding, offload, checkpointing, micro_batch, grad_accum,
         memory_low_ratio, memory_high_ratio, memory_gib, needed_gib, reserved_gib, allocated_gib, process_gib,
         tokens_per_second_per_gpu, full_weight_bytes, adapter_params, adapter_bytes, optimizer_bytes,
         on_gpu, weight_bytes_per_gpu, adapter_bytes_per_gpu, gradient_bytes_per_gpu, optimizer_bytes_per_gpu,
@@ -276,14 +255,13 @@ SELECT
 FROM (
     SELECT
         *,
-        -- Candidates that fit with the wanted probability come first, by speed; of the rest, the candidate
-        -- that needs the least memory is likeliest to fit. Speed and memory are compared to within 1/1024,
-        -- and ties go to the lower variant, then to the lower micro-batch (both are below 100). Aggregates
-        -- compare a single integer faster than a struct.
+        -- Candidates that surely fit come first, by speed, and then those likeliest to fit. Speed and odds
+        -- are compared to within 1/1024, and ties go to the lower variant, then to the lower micro-batch
+        -- (both are below 100). Aggregates compare a single integer faster than a struct.
         ((1024e0 * CASE
-            WHEN needed_gib <= usable_memory_gib AND fit_probability >= min_fit_probability
+            WHEN fit_probability >= (SELECT d.sure_fit_probability FROM plan_defaults() AS d)
                 THEN 1e9 + tokens_per_second_per_gpu * gpu_count
-            ELSE -least(needed_gib, 1e9)
+            ELSE fit_odds(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio)
         END)::BIGINT * 100 - variant) * 100 - micro_batch::BIGINT AS merit
     FROM judged_candidates(jobs)
 )
@@ -308,6 +286,14 @@ COMMENT ON FUNCTION plan_verdict IS
     'The verdict on a plan: fits, tight (estimated to fit, but with a P(fits) below the min_fit_probability of plan_defaults) or does_not_fit.';
 
 CREATE OR REPLACE MACRO plans_in_full(jobs) AS TABLE
+WITH _chosen AS (
+    SELECT * FROM best_candidates(jobs)
+),
+
+_judged AS (
+    SELECT * FROM speed_evidence('_chosen')
+)
+
 SELECT
     c.job, c.model, c.method, c.seq_len::INTEGER AS seq_len, c.lora_rank::INTEGER AS lora_rank,
     c.lora_targets, c.gpu AS gpu_id, c.gpu_count::INTEGER AS gpu_count,
@@ -317,15 +303,15 @@ SELECT
     c.checkpointing, c.sharding, c.offload, c.quantization, c.optimizer, c.training_precision, c.stack,
     c.memory_gib, c.memory_gib * c.memory_low_ratio AS memory_gib_low,
     high_memory_gib(c.memory_gib, c.needed_gib, c.usable_memory_gib, c.memory_high_ratio) AS memory_gib_high,
-    c.usable_memory_gib, c.usable_memory_gib - c.needed_gib AS memory_margin_gib,
+    c.usable_memory_gib, c.usable_memory_gib - c.needed_gib AS memory_margin_gib, c.least_needed_gib,
     CASE
         WHEN c.unsupported IS NULL THEN plan_verdict(c.needed_gib, c.usable_memory_gib, c.fit_probability)
         ELSE 'does_not_fit'
     END AS verdict,
     CASE WHEN c.unsupported IS NULL THEN c.fit_probability ELSE 0e0 END AS fit_probability,
     c.tokens_per_second_per_gpu * c.gpu_count AS tokens_per_second,
-    tokens_per_second * b.low_ratio AS tokens_per_second_low,
-    tokens_per_second * b.high_ratio AS tokens_per_second_high,
+    tokens_per_second * c.low_ratio AS tokens_per_second_low,
+    tokens_per_second * c.high_ratio AS tokens_per_second_high,
     c.tokens_per_second_per_gpu,
     bottleneck_of(
         c.matmul_seconds, c.attention_seconds, c.traffic_seconds, c.logits_seconds, c.dequantize_seconds,
@@ -362,13 +348,10 @@ SELECT
     gib(CASE WHEN c.is_full THEN c.params_total * bytes_16bit() ELSE c.adapter_params * c.adapter_bytes END)
         AS result_gib,
     gib(c.params_total * bytes_16bit()) AS model_download_gib,
-    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, b.low_ratio AS speed_low_ratio,
-    b.high_ratio AS speed_high_ratio
-FROM best_candidates(jobs) AS c
-CROSS JOIN ignored_columns(jobs, plan_columns()) AS i
-JOIN main.model_bands AS b
-    ON b.calibration = c.calibration AND b.quantity = 'speed' AND b.method = c.method
-    AND b.gpu_class = c.class AND b.evidence = c.evidence;
+    c.needed_gib, c.memory_low_ratio, c.memory_high_ratio, c.low_ratio AS speed_low_ratio,
+    c.high_ratio AS speed_high_ratio
+FROM with_band('_judged', 'speed') AS c
+CROSS JOIN ignored_columns(jobs, plan_columns()) AS i;
 COMMENT ON MACRO TABLE plans_in_full IS
     'The rows of plans_for with the numbers behind the bands: needed_gib (the memory without which a run dies), and the low and high ratios of the bands of memory and speed.';
 
@@ -377,4 +360,4 @@ SELECT
     * EXCLUDE (needed_gib, memory_low_ratio, memory_high_ratio, speed_low_ratio, speed_high_ratio)
 FROM plans_in_full(jobs);
 COMMENT ON MACRO TABLE plans_for IS
-    'One row per job, GPU and number of GPUs: the settings with the most tokens per second among the settings that fit with min_fit_probability, or, if no settings do, the settings likeliest to fit. Columns: memory and time term by term, bands, evidence, and infeasible_reason if nothing fits. Times are in seconds per micro-step; overhead_seconds is the fixed time of a step, spread over the step''s micro-steps.';
+    'One row per job, GPU and number of GPUs: the settings with the most tokens per second among the settings that fit with sure_fit_probability (plan_defaults), or, if no settings do, the settings likeliest to fit. fit_probability is that of the likeliest settings: it says whether the job can run on the GPUs, and the settings shown are as likely to fit or surely fit. Columns: memory and time term by term, bands, evidence, and infeasible_reason if nothing fits. Times are in seconds per micro-step; overhead_seconds is the fixed time of a step, spread over the step''s micro-steps.';

@@ -24,7 +24,8 @@ CREATE OR REPLACE MACRO grid_plans() AS TABLE
 SELECT
     model, method, seq_len, lora_rank, lora_targets, gpu_id, gpu_count, node_count, node_network_gbps,
     micro_batch, grad_accum, checkpointing, sharding, offload, quantization, optimizer, training_precision,
-    stack, memory_gib, memory_gib_low, memory_gib_high, usable_memory_gib, memory_margin_gib, verdict,
+    stack, memory_gib, memory_gib_low, memory_gib_high, usable_memory_gib, memory_margin_gib,
+    least_needed_gib, verdict,
     fit_probability, tokens_per_second, tokens_per_second_low, tokens_per_second_high,
     tokens_per_second_per_gpu, bottleneck, evidence, evidence_run, assumptions, training_state_gib,
     result_gib, model_download_gib
@@ -40,12 +41,6 @@ SELECT
     tokens_per_second_per_gpu * gpu_count AS tokens_per_second,
     tokens_per_second_per_gpu * gpu_count * speed_low_ratio AS tokens_per_second_low,
     tokens_per_second_per_gpu * gpu_count * speed_high_ratio AS tokens_per_second_high
-FROM (
-    SELECT
-        *,
-        fit_probability(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio)
-            AS fit_probability
-    FROM main.plan_grid
-);
+FROM main.plan_grid;
 COMMENT ON MACRO TABLE grid_plans IS
     'The plans that the file contains, for workloads (plans) and for the grid (plan_grid), with the columns of job_plans except the terms of memory and time; plans that do not fit are omitted. A combination of model, method, sequence length and rank without a row is outside the grid, or does not fit on any GPU.';

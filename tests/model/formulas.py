@@ -738,11 +738,11 @@ def time_micro_step(run: SimpleNamespace) -> None:
         times = k.dequantization_gptq if run.quantization == "gptq" else k.dequantization_nf4
         layer_bytes = m.params_linear * (1 - run.unquantized_share) * (run.quantized_bytes + 2)
         run.dequantization_seconds = layer_bytes * (2 + again) * times / memory
-    hooks = 0.0
+    run.hook_seconds = 0.0
     if run.sharding == "zero3" and run.is_trainer:
-        hooks = m.layers * k.zero3_hook_seconds
+        run.hook_seconds = m.layers * k.zero3_hook_seconds
     elif run.sharding == "fsdp" and run.gpu_count > 1:
-        hooks = m.layers * k.fsdp_hook_seconds * run.host_factor
+        run.hook_seconds = m.layers * k.fsdp_hook_seconds * run.host_factor
     if run.is_counted:
         host = work["python_operations"] * k.python_operation_seconds
         host += work["autograd_operations"] * k.autograd_operation_seconds
@@ -753,7 +753,7 @@ def time_micro_step(run: SimpleNamespace) -> None:
         host *= 1 + k.host_quantized if run.is_quantized else 1
     loops = run.stack == "hf" and run.expert_params > 0
     loop = m.layers * m.experts * (2 + again) * k.expert_loop_seconds if loops else 0
-    run.host_floor_seconds = hooks + run.host_factor * host + loop
+    run.host_floor_seconds = run.host_factor * host + loop
     moved = 28 * run.adapter_params  # AdamW reads or writes seven numbers of 4 bytes
     if run.is_full:
         moments = 4 if "8bit" in run.optimizer else 4 * run.full_weight_bytes
@@ -805,7 +805,7 @@ def time_step(run: SimpleNamespace) -> None:
     waits = 1 / stages + k.head_imbalance * (1 - 1 / stages)
     run.logits_seconds = run.logits_seconds_per_token * tokens / run.tensor_parallel * waits
     run.dequantize_seconds = run.dequantization_seconds / run.model_parallel
-    run.host_seconds = run.host_floor_seconds / stages
+    run.host_seconds = (run.host_floor_seconds + run.hook_seconds) / stages
     run.host_per_step_seconds = k.host_step_seconds * run.host_factor / run.grad_accum
     run.optimizer_seconds = run.optimizer_seconds_unsharded / run.optimizer_shards
     run.offload_seconds = 0.0

@@ -22,19 +22,12 @@ HELD_OUT = """
         WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
     ),
     _terms AS (SELECT * FROM memory_terms_of('_held_out')),
-    _evidence AS (SELECT * FROM evidence_of('_terms', 'memory'))
+    _judged AS (SELECT * FROM memory_evidence('_terms'))
     SELECT
         h.out_of_memory = 1 AS died, t.needed_gib <= t.usable_memory_gib AS fits,
-        fit_probability(t.usable_memory_gib, t.needed_gib, b.low_ratio, b.high_ratio) AS probability
+        fit_probability(t.usable_memory_gib, t.needed_gib, t.low_ratio, t.high_ratio) AS probability
     FROM _held_out h
-    JOIN _terms t USING (run_id)
-    JOIN _evidence e ON e.calibration = t.calibration AND e.gpu = t.gpu AND e.method = t.method
-        AND e.params = t.params_total AND e.gpu_count = t.gpu_count AND e.stack = t.stack
-        AND e.seq_len = t.seq_len AND e.is_mixture = (t.experts > 1)
-        AND e.weight_form = weight_form(t.method, t.quantization)
-    JOIN main.model_bands b ON b.calibration = h.calibration AND b.quantity = 'memory'
-        AND b.method = h.method AND b.gpu_class = e.class
-        AND b.evidence = memory_evidence(e.evidence, t.is_proven)
+    JOIN with_band('_judged', 'memory') t USING (run_id)
 """
 
 

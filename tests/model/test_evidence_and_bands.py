@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pipeline.contracts.training import EVIDENCES, METHODS
+from pipeline.contracts.training import METHODS
 from pipeline.model import bands
 from pipeline.model.bands import Band, Residuals, band, coverage, family_weights, weighted_quantile, widenings
 from tests.model.conftest import Row, answers, ask, cases
@@ -23,8 +23,17 @@ NEEDS: list[tuple[dict[str, Any], str]] = cases("evidence_needs.yaml")["needs"]
 
 
 def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnection) -> None:
-    """With a single measured run: full fine-tuning on eight H100 SXM, of whose memory nothing is said."""
+    """With a single measured run: full fine-tuning on eight H100 SXM, of whose memory nothing is said.
+
+    Others, of QLoRA, show that H200 SXM and the H100 without peer access were measured at all.
+    """
     scratch.execute(f"DELETE FROM main.measured_runs WHERE run_id <> ({A_RUN})")
+    scratch.execute(
+        "INSERT INTO main.measured_runs"
+        " SELECT * EXCLUDE (card) REPLACE (card AS run_id, card AS gpu, 'qlora' AS method)"
+        " FROM main.measured_runs"
+        " CROSS JOIN (VALUES ('h200-sxm-141gb'), ('h100-sxm-80gb alone')) AS c (card)"
+    )
     scratch.execute(
         "INSERT INTO main.gpus BY NAME SELECT * REPLACE (gpu_id || ' alone' AS gpu_id, FALSE AS peer_to_peer)"
         " FROM main.gpus WHERE gpu_id = 'h100-sxm-80gb'"
@@ -32,22 +41,19 @@ def test_evidence_is_how_near_the_nearest_run_is(scratch: duckdb.DuckDBPyConnect
     (run,) = ask(
         scratch,
         "SELECT 'all' AS calibration, 'h100-sxm-80gb' AS gpu, 'full' AS method, 'none' AS quantization,"
-        " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, run_id, family"
+        " 8 AS gpu_count, params_total::DOUBLE AS params_total, experts, stack, seq_len, micro_batch,"
+        " checkpointing, training_precision, run_id, family"
         " FROM main.measured_runs AS r JOIN main.models USING (model)"
-        " JOIN main.measured_sources AS s ON s.source = r.source",
+        " JOIN main.measured_sources AS s ON s.source = r.source WHERE method = 'full'",
     )
     needs = [need_of(run, other) for other, _ in NEEDS]
-    query = (
-        "SELECT r.job, e.evidence, e.evidence_run, e.class FROM runs AS r JOIN evidence_of('runs', $1) AS e"
-        " ON e.params = r.params_total AND e.is_mixture = (r.experts > 1)"
-        " AND (e.gpu, e.gpu_count, e.method, e.calibration, e.stack, e.seq_len)"
-        " = (r.gpu, r.gpu_count, r.method, r.calibration, r.stack, r.seq_len) ORDER BY r.job"
-    )
-    found = ask(scratch, query.replace("$1", "'speed'"), needs)
+    query = "FROM speed_evidence('runs') ORDER BY job"
+    found = ask(scratch, query, needs)
     expected = [(evidence, run["run_id"] if evidence == "measured" else None) for _, evidence in NEEDS]
     assert [(row["evidence"], row["evidence_run"]) for row in found] == expected
-    assert {row["evidence"] for row in ask(scratch, query.replace("$1", "'memory'"))} == {"extrapolated"}
     assert {row["class"] for row in found} == {"hopper and a100 sxm", "pcie"}
+    scratch.execute("UPDATE main.measured_runs SET checkpointing = NULL")
+    assert ask(scratch, query)[0]["evidence"] == "interpolated"
 
 
 def need_of(run: Row, other: dict[str, Any]) -> Row:
@@ -82,7 +88,8 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
     ):  # fmt: skip
         found, terms = answers(model, f"{macro}_of", runs), answers(model, f"{macro}_terms_of", runs)
         for row, term, run in zip(found, terms, runs, strict=True):
-            low, high = bands["all", quantity, run["method"], dict(classes)[run["gpu"]], row["evidence"]]
+            gpu_class = "any" if quantity == "memory" else dict(classes)[run["gpu"]]
+            low, high = bands["all", quantity, run["method"], gpu_class, row["evidence"]]
             if quantity == "memory":
                 fits = term["needed_gib"] <= term["usable_memory_gib"]
                 expected = shown_memory(term) | {"fits": fits}
@@ -98,7 +105,9 @@ def test_answers_have_the_band_of_their_evidence(model: duckdb.DuckDBPyConnectio
 
 
 def test_bands_exist_for_every_group(model: duckdb.DuckDBPyConnection) -> None:
-    groups = 2 * len(METHODS) * len(bands.GPU_CLASSES) * len(EVIDENCES)
+    groups = len(METHODS) * sum(
+        len(classes) * len(kinds) for classes, kinds in bands.CLASSES_AND_EVIDENCES.values()
+    )
     calibrations = model.execute(
         "SELECT calibration, count(*) FROM main.model_bands WHERE low_ratio <= 1 AND high_ratio >= 1"
         " AND calibration <> 'worked' GROUP BY calibration"
@@ -150,7 +159,7 @@ def test_bands_are_widened_until_they_hold_four_fifths_of_families_that_they_hav
         _residuals(np.full(20, shift), "full", "pcie", "measured", family=f"f{i:02d}")
         for i, shift in enumerate(shifts)
     )
-    found = widenings(every)
+    found = widenings(every, ("measured", "extrapolated"))
     assert found["extrapolated"] == found["measured"]  # no family of its own: as all
     at = band(every, ("full", "pcie", "measured")).widened(found["measured"])
     inside = every["value"].is_between(at.low, at.high).to_numpy()
