@@ -106,7 +106,7 @@ def settle(run: SimpleNamespace, given: Row) -> None:
     run.adapter_bytes = said.get("adapter_bytes", adapter_bytes)
     run.kbit_upcast = said.get("kbit_upcast", run.is_quantized and run.stack == "hf")
     run.autocast = said.get("autocast", run.is_trainer)
-    run.training_precision = said.get("training_precision", "amp" if run.method == "pretrain" else "bf16")
+    run.training_precision = said.get("training_precision", "amp" if run.is_full else "bf16")
     is_zero = str(said.get("sharding")).startswith("zero")
     is_16bit = said.get("training_precision") in (None, "bf16", "fp16")
     if run.is_trainer and run.is_full and is_zero and is_16bit:
