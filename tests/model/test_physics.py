@@ -34,6 +34,12 @@ CONTRADICTIONS = {
         " WHERE n.checkpointing = 'none' AND f.checkpointing = 'full'"
         " AND (f.needed_gib > 1.01 * n.needed_gib OR f.step_seconds < n.step_seconds - 1e-12)"
     ),
+    # In trainers that do not upcast. No trace is of sequences of 131,072 tokens.
+    "quantized weights take more memory": (
+        "FROM found q JOIN found l USING (model, gpu, stack, checkpointing, seq_len, micro_batch)"
+        " WHERE q.method = 'qlora' AND l.method = 'lora' AND stack IN ('foak', 'liger')"
+        " AND seq_len < 131072 AND q.needed_gib > 1.01 * l.needed_gib"
+    ),
     "faster than the peak": "FROM found WHERE NOT mfu BETWEEN 0 AND 1",
     "a figure is missing, infinite or outside its band": (
         "FROM found WHERE NOT (isfinite(memory_gib) AND isfinite(tokens_per_second_per_gpu)"
