@@ -17,6 +17,7 @@ import duckdb
 
 from pipeline.catalog.own import OwnModel, read_own_catalogue
 from pipeline.contracts.errors import GpufareError
+from pipeline.contracts.training import ADAPTER_METHODS
 from pipeline.export.cells import safe_text
 from pipeline.gpus import identify
 from pipeline.home import paths
@@ -230,7 +231,7 @@ class Estimator:
                 raise RunError(f"fp8: {gpu} has no {form}")
         precision = settings.get("training_precision")
         if not card.has_bf16 and precision in (None, "bf16", "amp", "deepspeed_bf16"):
-            usual = "amp" if settings["method"] == "pretrain" else "bf16"
+            usual = "bf16" if settings["method"] in ADAPTER_METHODS else "amp"
             read.assumptions.append(
                 ("training_precision", f"{precision or usual}, which {gpu} only emulates")
             )

@@ -436,9 +436,7 @@ def _epochs(epochs: float, tokens_per_epoch: float) -> str:
 
 def _precision(name: str, method: str) -> str:
     """Describe the assumed precision, and the planner's choice for GPUs without bf16."""
-    if method == "full" and name == "bf16":
-        kept = "weights, gradients and optimizer moments in bf16 without fp32 masters"
-    elif name == "amp":
+    if name == "amp":
         kept = "fp32 weights under bf16 autocast"
     else:
         kept = f"{name} compute" if method == "qlora" else f"{name} weights"

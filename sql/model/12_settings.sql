@@ -86,6 +86,11 @@ FROM _settings_given;
 COMMENT ON MACRO TABLE given_settings IS
     'The settings of runs, converted to the types that the formulas use, null if left open; other columns are dropped. carried: any value that the caller wants to get back with the result.';
 
+CREATE OR REPLACE MACRO usual_precision(method) AS
+    CASE WHEN method IN ('full', 'pretrain') THEN 'amp' ELSE 'bf16' END;
+COMMENT ON FUNCTION usual_precision IS
+    'The training precision of a run or job that states none. If all weights are trained, most trainers keep them in fp32 (catalog/frameworks.yaml).';
+
 CREATE OR REPLACE MACRO assumed_settings(jobs) AS TABLE
 SELECT
     coalesce(s.method, d.method) IN ('full', 'pretrain') AS is_full,
@@ -117,7 +122,7 @@ SELECT
         assumed(has_adapters, 'lora_rank', s.lora_rank, d.lora_rank),
         assumed(has_adapters, 'lora_targets', s.lora_targets, 'all_linear'),
         assumed(TRUE, 'training_precision', s.training_precision,
-            CASE coalesce(s.method, d.method) WHEN 'pretrain' THEN 'amp' ELSE 'bf16' END),
+            usual_precision(coalesce(s.method, d.method))),
         assumed(TRUE, 'optimizer', s.optimizer, d.optimizer),
         assumed(coalesce(s.gpu_count, d.gpu_count) > 1, 'sharding', s.sharding, 'by_stack_and_method'),
         assumed(TRUE, 'micro_batch', s.micro_batch, d.micro_batch),
@@ -199,7 +204,7 @@ SELECT
         CASE
             WHEN t.is_trainer AND is_full AND s.sharding IN ('zero1', 'zero2', 'zero3')
                 AND coalesce(s.training_precision, 'bf16') IN ('bf16', 'fp16') THEN 'deepspeed_bf16'
-            ELSE coalesce(s.training_precision, CASE WHEN s.method = 'pretrain' THEN 'amp' ELSE 'bf16' END)
+            ELSE coalesce(s.training_precision, usual_precision(s.method))
         END AS training_precision,
         coalesce(s.weight_bytes,
             CASE WHEN s.training_precision = 'fp32' THEN bytes_fp32() ELSE bytes_16bit() END

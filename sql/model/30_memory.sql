@@ -49,7 +49,9 @@ SELECT
         END
         * CASE
             WHEN is_full THEN k.stored_full
-            WHEN is_quantized THEN k.stored_quantized
+            -- Measured on LitGPT. In trainers, traces of QLoRA store no more than those of LoRA, unless k-bit
+            -- training upcasts.
+            WHEN is_quantized AND NOT (is_trainer AND kbit_upcast = 0) THEN k.stored_quantized
             ELSE k.stored_adapter
         END
         + layers * has_dropout * dropout_bytes_per_token

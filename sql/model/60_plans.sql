@@ -75,8 +75,7 @@ SELECT
         assumed(TRUE, 'stack', g.stack, d.stack),
         assumed(TRUE, 'optimizer', g.optimizer, d.optimizer),
         -- plan_variants uses fp16 if the GPU does not support bf16.
-        assumed(TRUE, 'training_precision', g.training_precision,
-            CASE WHEN g.method = 'pretrain' THEN 'amp' ELSE 'bf16' END),
+        assumed(TRUE, 'training_precision', g.training_precision, usual_precision(g.method)),
         assumed(TRUE, 'global_batch_tokens', g.global_batch_tokens, _batch_tokens),
         assumed(TRUE, 'max_gpus', g.max_gpus, d.max_gpus),
         json_member('is_packed', TRUE)
@@ -125,12 +124,9 @@ SELECT
     w.job, w.job AS run_id, w.calibration, w.model, w.method, w.seq_len, w.lora_rank, w.lora_targets,
     w.quantization, 0e0 AS kbit_upcast, w.stack, w.optimizer, w.fp8, w.flash_attention,
     g.gpu_id AS gpu, 1e0 AS gpu_count, v.sharding, v.offload, v.checkpointing,
-    CASE
-        WHEN w.training_precision IS NOT NULL THEN w.training_precision
-        WHEN g.bf16_dense_tflops IS NULL THEN 'fp16'
-        WHEN w.method = 'pretrain' THEN 'amp'
-        ELSE 'bf16'
-    END AS training_precision,
+    -- If left open, resolved_settings chooses the usual precision, or that of DeepSpeed.
+    coalesce(w.training_precision, CASE WHEN g.bf16_dense_tflops IS NULL THEN 'fp16' END)
+        AS training_precision,
     'smi' AS memory_metric,
     {
         'variant': v.variant, 'micro_batch_wanted': w.micro_batch_wanted,

@@ -106,7 +106,7 @@ def settle(run: SimpleNamespace, given: Row) -> None:
     run.adapter_bytes = said.get("adapter_bytes", adapter_bytes)
     run.kbit_upcast = said.get("kbit_upcast", run.is_quantized and run.stack == "hf")
     run.autocast = said.get("autocast", run.is_trainer)
-    run.training_precision = said.get("training_precision", "amp" if run.method == "pretrain" else "bf16")
+    run.training_precision = said.get("training_precision", "amp" if run.is_full else "bf16")
     is_zero = str(said.get("sharding")).startswith("zero")
     is_16bit = said.get("training_precision") in (None, "bf16", "fp16")
     if run.is_trainer and run.is_full and is_zero and is_16bit:
@@ -425,7 +425,8 @@ def remember_activations(run: SimpleNamespace) -> None:
     is_eager, is_whole = run.flash_attention == 0, run.checkpointing == "none"
     run.checkpoint_bytes_per_token = m.layers * m.hidden * (4 if run.fp32_residual else 2)
     of_kernels = {"compiled": k.stored_compiled, "engine": k.stored_engine, "mosaic": k.stored_engine}
-    of_method = k.stored_full if run.is_full else k.stored_quantized if run.is_quantized else k.stored_adapter
+    stores_more = run.is_quantized and (run.kbit_upcast or not run.is_trainer)
+    of_method = k.stored_full if run.is_full else k.stored_quantized if stores_more else k.stored_adapter
     dropout = run.dropout_bytes_per_token if run.has_dropout and run.has_adapters else 0
     layer = run.layer_bytes_per_token * of_kernels.get(run.kernels, 1) * of_method
     run.stored_bytes_per_token = m.layers * (layer + dropout)

@@ -51,7 +51,7 @@ def tried(job: Row, gpu: Row) -> list[Row]:
     batch = job["global_batch_tokens"] or (2**19 if job["method"] == "pretrain" else 2**17)
     in_nodes = gpu["segment"] in ("datacenter", "accelerator")
     precision = job["training_precision"] or (
-        "fp16" if gpu["bf16_dense_tflops"] is None else "amp" if job["method"] == "pretrain" else "bf16"
+        "fp16" if gpu["bf16_dense_tflops"] is None else "bf16" if is_adapter else "amp"
     )
     found = []
     for gpus in powers_of_two(job["max_gpus"] or 64):
@@ -66,7 +66,9 @@ def tried(job: Row, gpu: Row) -> list[Row]:
         sizes = [job["micro_batch"]] if job["micro_batch"] else fitting
         checkpointings = [job["checkpointing"]] if job["checkpointing"] else ["none", "sac", "full"]
         for sharding, checkpointing, size in product(shardings, checkpointings, sizes):
-            is_zero = sharding.startswith("zero") and precision in ("bf16", "fp16")
+            is_zero = sharding.startswith("zero") and (
+                precision in ("bf16", "fp16") or not job["training_precision"]
+            )
             found.append({
                 "job": job["job"], "gpu": gpu["gpu_id"], "gpu_count": gpus, "sharding": sharding,
                 "offload": job["offload"] or "", "checkpointing": checkpointing, "micro_batch": size,
@@ -259,7 +261,7 @@ def test_the_defaults_that_a_plan_uses_are_stated(plans: list[Row]) -> None:
         "packed": ranks | {"quantization": "nf4dq", "unquantized": "experts"},
         "wanted": batch | {"training_precision": "bf16", "is_packed": True},
         "from scratch": common | {"training_precision": "amp", "global_batch_tokens": 2**19},
-        "too long": common | batch | {"training_precision": "bf16"},
+        "too long": common | batch | {"training_precision": "amp"},
     }  # fmt: skip
 
 
