@@ -131,7 +131,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
         text += f"; ${more:,.2f} more, {time}"
     if "safest" in row["pick"]:
         stock = "in stock, " if row["available"] else ""
-        text += f"; a company's own machine, {stock}at most {row['hours_high']:,.1f} hours"
+        text += f"; a company's own machine, {stock}{row['hours_high']:,.1f} hours at the slow end"
     # What to be careful about with the first answer is told with its price.
     return f"{text}.{_careful(_cautions(row) if row is not cheapest else [])}"
 
