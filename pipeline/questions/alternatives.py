@@ -7,11 +7,11 @@ from pipeline.questions.job import Job
 from pipeline.questions.session import Session
 from pipeline.questions.words import way_text
 
-_OTHER_PRECISION = {
-    "amp": ("bf16", "pure bf16, without fp32 masters"),
-    "bf16": ("amp", "fp32 masters, as most trainers keep them"),
-}
-"""The precision that a full fine-tuning might use instead, and what it is, keyed by the planned precision."""
+_PURE, _MASTERS = (
+    ("bf16", "pure bf16, without fp32 masters"),
+    ("amp", "fp32 masters, as most trainers keep them"),
+)
+"""The two precisions of full fine-tuning: the value of training_precision, and what it is."""
 
 
 def alternatives(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
@@ -27,7 +27,7 @@ def alternatives(session: Session, job: Job, first: Mapping[str, Any]) -> list[s
                     f"{other['hours']:,.1f} hours, on {way_text(other)}."
                 )
     if first["method"] == "full" and job["training_precision"] is None and job["optimizer"] is None:
-        precision, meaning = _OTHER_PRECISION[_planned_precision(session, first)]
+        precision, meaning = _MASTERS if _planned_precision(session, first) == _PURE[0] else _PURE
         found = _best(session, job.but(training_precision=precision))
         costs = [f"${row['total_usd']:,.2f} in {row['hours']:,.1f} hours, {way_text(row)}" for row in found]
         answer = costs[0] if costs else "nothing that can be rented runs it"

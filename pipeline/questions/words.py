@@ -108,9 +108,7 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     found = list({row["rank"]: row for row in picked}.values())
     lines = [_pick(row, found[0]) for row in found]
     if found and not any("safest" in row["pick"] for row in found):
-        lines.append(
-            "Safest: none; no company's own machine is sure to fit, in stock and sure to be in time."
-        )
+        lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
     if len(tied) > 1:
         last = next((rank for rank in tied if rank + 1 not in tied), tied[-1])
@@ -130,7 +128,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "as fast"
         text += f"; ${more:,.2f} more, {time}"
     if "safest" in row["pick"]:
-        stock = "in stock, " if row["available"] else ""
+        stock = "in stock, " if row["available"] else "stock not stated, "
         text += f"; a company's own machine, {stock}{row['hours_high']:,.1f} hours at the slow end"
     # What to be careful about with the first answer is told with its price.
     return f"{text}.{_careful(_cautions(row) if row is not cheapest else [])}"
@@ -154,6 +152,7 @@ _CAUTIONS = {
     "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
     "tight_fit": "the fit is tight",
     "assumed_size": "the source does not say that it sells such a machine",
+    "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
     "thin_evidence": "the evidence is thin: no published run is close",
 }
 """The cautions of ``cheapest_for`` in words, keyed by code."""

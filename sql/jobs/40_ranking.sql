@@ -15,13 +15,15 @@ WITH _eligible AS (
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
         e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict, e.objectives,
         e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
-        e.evidence, CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
+        CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
         s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
             AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
+        s.total_usd AS slow_usd, s.hours AS slow_hours, e.has_young_kernels,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
-        AND e.fit_probability >= e.parameters['safest_fit_probability'] AND keeps_deadline AS is_safe
+        AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.has_young_kernels
+        AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe
     FROM eligible_costs(costs, jobs) AS e
     JOIN query_table(costs) AS s ON s.candidate = e.candidate AND s.speed = 'low'
 ),
@@ -80,20 +82,20 @@ _worths AS (
 ),
 
 _valued AS (
-    SELECT d.*, d.total_usd + d.hours * w.worth AS value_usd
+    SELECT
+        d.*, d.total_usd + d.hours * w.worth AS value_usd,
+        d.slow_usd + d.slow_hours * w.worth AS slow_value_usd
     FROM _deadlines AS d
     JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
     WHERE d.hours <= d.most_hours
 ),
 
--- Of safe answers, those come first that nobody can take away, that start when asked, and whose hours a
--- published run is close to.
+-- Of safe answers, those come first that nobody can take away and that start when asked.
 _safest AS (
     SELECT
         job, ranked_kind,
         arg_min(candidate, {
-            'unsure': price_kind IN ('spot', 'flex_start'), 'thin': evidence = 'extrapolated',
-            'value_usd': value_usd, 'usd': total_usd,
+            'unsure': price_kind IN ('spot', 'flex_start'), 'value_usd': slow_value_usd, 'usd': total_usd,
             'hours': hours, 'gpu_count': gpu_count, 'offer': offer
         }) AS safest
     FROM _valued
@@ -130,7 +132,7 @@ _picks AS (
             ) AS cost_place,
             row_number() OVER (
                 PARTITION BY job, ranked_kind
-                ORDER BY is_late_when_slow, value_usd, total_usd, hours, gpu_count, offer
+                ORDER BY is_late_when_slow, has_young_kernels, value_usd, total_usd, hours, gpu_count, offer
             ) AS value_place
         FROM _ways
     )
@@ -160,7 +162,7 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters) and safest (the best value of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice, with a P(fits) of at least safest_fit_probability, and in time at the slow end of the speed band; spot, flex-start and extrapolated speeds only if there is no other). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the best value at the slow end of the speed band, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end; spot and flex-start only if there is no other, and such QLoRA never). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -219,6 +221,7 @@ SELECT
         CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
         CASE WHEN p.verdict = 'tight' THEN 'tight_fit' END,
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
+        CASE WHEN c.has_young_kernels THEN 'young_kernels' END,
         CASE WHEN p.evidence = 'extrapolated' THEN 'thin_evidence' END
     ], lambda caution: caution IS NOT NULL), []) AS cautions,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,

@@ -101,7 +101,7 @@ function showAnswer(state, found) {
     cautions.push(`Nothing finishes within the hours wanted: these are the fastest answer and those that take only a little longer.${strict}`);
   }
   if (plan?.evidence === "extrapolated") cautions.push("The evidence is thin: no published run is close to this one.");
-  if (!found.picks[2]) cautions.push("No company's own machine is sure to fit, in stock and sure to be in time.");
+  if (!found.picks[2]) cautions.push("No company's own machine is sure to fit, to be there and to be in time.");
   const wait = note.wait && `If you can wait, it costs ${money(note.wait[0])}: ${D.answers.texts[note.wait[2]]} in ${hours(note.wait[1])} hours.`;
   show("answer-body", el("div", { class: "card" },
     el("p", {}, el("span", { class: "money" }, money(first.total)), " ", el("span", { class: "between" }, `${between(first.low, first.high)} in eight of ten cases`)),
