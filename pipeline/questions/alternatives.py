@@ -27,7 +27,10 @@ def alternatives(session: Session, job: Job, first: Mapping[str, Any]) -> list[s
                     f"{other['hours']:,.1f} hours, on {way_text(other)}."
                 )
     if first["method"] == "full" and job["training_precision"] is None and job["optimizer"] is None:
-        precision, meaning = _MASTERS if _planned_precision(session, first) == _PURE[0] else _PURE
+        planned = _planned_precision(session, first)
+        if planned == "fp16":  # a card without bf16 has no such choice
+            return lines
+        precision, meaning = _MASTERS if planned == _PURE[0] else _PURE
         found = _best(session, job.but(training_precision=precision))
         costs = [f"${row['total_usd']:,.2f} in {row['hours']:,.1f} hours, {way_text(row)}" for row in found]
         answer = costs[0] if costs else "nothing that can be rented runs it"

@@ -15,8 +15,8 @@ INFEASIBLE = {
 
 _UNRANKED_MACHINES = {
     "gpu": "the job leaves this GPU out",
-    "gpus": "it uses {gpu_count} GPUs, but the job allows at most {max_gpus}",
-    "min_gpus": "it uses {gpu_count} GPUs, but the job asks for at least {min_gpus}",
+    "gpus": "it uses {gpu_count} GPU(s), but the job allows at most {max_gpus}",
+    "min_gpus": "it uses {gpu_count} GPU(s), but the job asks for at least {min_gpus}",
     "max_nodes": "it is {node_count} machines, but the job allows at most {max_nodes}",
     "min_fit_probability": "it fits with a probability of {fit}, but the job asks for {asked_fit}",
     "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",
@@ -42,15 +42,16 @@ _WHY_NOT = {
     "but the fastest that can be rented have {network_gbps:,.0f}",
     "host_memory_too_small": "each machine needs {planned_host:,.0f} GiB of host memory to load the model, "
     "but the largest that can be rented has {host:,.0f}",
+    "thin_evidence": "its speed has weaker evidence than the job asks for",
     "too_late": "{nearest_way} takes {nearest[hours]:,.1f} hours, but the deadline is "
     "{nearest[max_hours]:,g} hours",
     "too_expensive": "{nearest_way} costs ${nearest[total_usd]:,.2f}, more than the budget",
     "stops_before_the_end": "{nearest_way} stops after {nearest[max_run_hours]:,g} hours, before the job is "
     "done",
-    "mostly_unused": "{nearest_way} costs ${nearest[total_usd]:,.2f} and uses {nearest[share_used]:.0%} of "
+    "mostly_unused": "{nearest_way} costs ${nearest[total_usd]:,.2f} and uses {used} of "
     "the GPU-hours paid for",
-    "interrupted_too_often": "{nearest_way} would be taken away {nearest[interruptions]:,.0f} times: that is "
-    "no way to run this job",
+    "interrupted_too_often": "{nearest_way} would be taken away {nearest[interruptions]:,.0f} times: too "
+    "often to finish in practice",
 }
 """The place of a GPU in a ranking, or why it has no place, keyed by ``reason`` of ``why_not_for``."""
 
@@ -75,6 +76,7 @@ def why_not_text(row: Mapping[str, Any]) -> str:
         facts |= {"planned_host": math.ceil(row["planned_host_gib"]), "host": math.floor(row["host_gib"])}
     if row["nearest"] is not None:
         facts["nearest_way"] = "{gpu_count} of it at {provider}".format_map(row["nearest"])
+        facts["used"] = percent_text(row["nearest"]["share_used"])
     for name, counts in (("fits_on", row["counts"]), ("rented_in", row["sold_counts"])):
         facts[name] = ", ".join(map(str, counts or ()))
     return _WHY_NOT[row["reason"]].format_map(facts)

@@ -106,7 +106,7 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
     picked = [row for name in PICKS for row in rows if name in (row["pick"] or ())]
     found = list({row["rank"]: row for row in picked}.values())
-    lines = [_pick(row, found[0]) for row in found]
+    lines = [_pick(row, found[0], rows[0]) for row in found]
     if found and not any("safest" in row["pick"] for row in found):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
@@ -117,7 +117,7 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """Return a pick in a sentence: what it is, what it costs, and why one would pay more than the least."""
     names = [PICKS[name] for name in PICKS if name in row["pick"]]
     text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {way_text(row)}"
@@ -125,13 +125,13 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
     more = row["total_usd"] - cheapest["total_usd"]
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
-        time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "as fast"
+        time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
         text += f"; ${more:,.2f} more, {time}"
     if "safest" in row["pick"]:
         stock = "in stock, " if row["available"] else "stock not stated, "
         text += f"; a company's own machine, {stock}{row['hours_high']:,.1f} hours at the slow end"
     # What to be careful about with the first answer is told with its price.
-    return f"{text}.{_careful(_cautions(row) if row is not cheapest else [])}"
+    return f"{text}.{_careful(_cautions(row) if row is not first else [])}"
 
 
 def _careful(cautions: Sequence[str]) -> str:

@@ -480,7 +480,7 @@ SELECT
         ),
         json_names('countries_left_out', list_filter(
             p.sanctioned,
-            lambda country: NOT coalesce(list_contains(j.constraints.country.wanted, country), FALSE)
+            lambda country: j.constraints.country.wanted IS NULL
         )),
         assumed(TRUE, 'max_hours', j.max_hours, j.default_max_hours),
         json_names('ignored_columns', j._ignored)

@@ -21,7 +21,7 @@ WITH _eligible AS (
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
         s.total_usd AS slow_usd, s.hours AS slow_hours, e.has_young_kernels,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
-        e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
+        e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
         AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.has_young_kernels
         AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe
     FROM eligible_costs(costs, jobs) AS e
@@ -157,12 +157,10 @@ SELECT
 FROM _ranked AS r
 LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
 LEFT JOIN _on_demand AS d ON d.job = r.job
--- The first answer and the picks are among the rows that a short ranking keeps.
-QUALIFY r.most_rows IS NULL OR row_number() OVER (
-    PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
-) <= r.most_rows;
+-- A short ranking keeps the picks besides its first rows.
+WHERE r.rank <= coalesce(r.most_rows, r.rank) OR r.pick IS NOT NULL;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the best value at the slow end of the speed band, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end; spot and flex-start only if there is no other, and such QLoRA never). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the best value at the slow end of the speed band, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end; spot and flex-start only if there is no other, and such QLoRA never). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the picks besides them. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -228,7 +226,8 @@ SELECT
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),
         assumed(coalesce(p.offload, '') <> '', 'host_ram_gib', r.ram_gib, round(r.host_ram_gib)::BIGINT),
-        json_member(c.source, c.asked)
+        json_member(c.source, c.asked),
+        json_member('bid', CASE WHEN r.bid_exponent > 0 AND j.bid <> 1 THEN j.bid END)
     )) AS assumptions,
     p.seq_len
 FROM query_table(ranked) AS k

@@ -74,7 +74,7 @@ _open_answers AS (
                     )
                 END,
                 CASE WHEN NOT list_contains(j.evidences, p.evidence)
-                        THEN miss('evidence', p.evidence, -len(evidences_from(p.evidence)))
+                        THEN miss('evidence', p.evidence, len(evidences_from(p.evidence)))
                 END,
                 CASE WHEN j.deadline_is_strict AND c.hours > j.max_hours THEN miss(
                         'max_hours', format('{:.2f}', ceil(100 * c.hours) / 100), ceil(100 * c.hours)

@@ -45,6 +45,7 @@ _not_plans AS (
             p.verdict <> 'does_not_fit' AND p.fit_probability >= j.min_fit_probability
             AND p.gpu_count BETWEEN coalesce(j.min_gpus, 1) AND j.max_gpus
         ) AS counts,
+        bool_or(coalesce(list_contains(j.evidences, p.evidence), j.evidences IS NULL)) AS has_evidence,
         arg_max(p.infeasible_reason, p.gpu_count) AS infeasible_reason,
         arg_max(p.usable_memory_gib - p.memory_margin_gib, p.gpu_count) AS needed_gib,
         any_value(p.usable_memory_gib) AS usable_memory_gib
@@ -118,7 +119,7 @@ _not_answers AS (
             'reason': coalesce(refusal, 'too_late'), 'gpu_count': gpu_count, 'provider': provider,
             'total_usd': total_usd, 'hours': hours, 'share_used': share_used, 'interruptions': interruptions,
             'max_run_hours': max_run_hours, 'max_hours': max_hours
-        }, {'refusal': refusal IS NOT NULL, 'total_usd': total_usd, 'candidate': candidate}) AS nearest
+        }, {'refusal': refusal IS NOT NULL, 'total_usd': total_usd, 'hours': hours, 'offer': offer}) AS nearest
     FROM judged_costs('_not_costs', jobs)
     WHERE is_asked_kind
     GROUP BY job, gpu_id
@@ -147,7 +148,8 @@ SELECT
         WHEN NOT coalesce(s.is_sold_so, FALSE) THEN 'not_rented_in_that_number'
         WHEN NOT coalesce(h.has_network, TRUE) THEN 'network_too_slow'
         WHEN NOT coalesce(h.has_host_memory, TRUE) THEN 'host_memory_too_small'
-        ELSE a.nearest.reason
+        WHEN NOT coalesce(p.has_evidence, TRUE) THEN 'thin_evidence'
+        ELSE coalesce(a.nearest.reason, 'not_rented_in_that_number')
     END AS reason,
     r.gpu_count, r.provider, p.infeasible_reason, p.needed_gib, p.usable_memory_gib, p.fit_probability,
     j.min_fit_probability, p.fits_from_gpus, j.max_gpus, p.counts, s.sold_counts, s.cheapest,
@@ -162,4 +164,4 @@ LEFT JOIN _not_answers AS a ON a.job = j.job AND a.gpu_id = g.gpu_id
 LEFT JOIN _not_ranked AS r ON r.job = j.job AND r.gpu_id = g.gpu_id
 ORDER BY j.job, r.rank NULLS LAST, g.gpu_id;
 COMMENT ON MACRO TABLE why_not_for IS
-    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';
+    'The rank of each GPU for each job, or the reason why the GPU has no rank: job, gpu_id, rank (the GPU''s best), total_usd, hours, reason, and the facts behind the reason. Reasons: ranked, not_planned (the GPU''s specifications are incomplete), does_not_fit, might_not_fit, fits_in_another_number, no_price, not_asked_for, not_offered_so, not_rented_in_that_number, network_too_slow, host_memory_too_small, thin_evidence, too_late, and the refusals of judged_costs (too_expensive, stops_before_the_end, mostly_unused, interrupted_too_often). Facts about the fit: infeasible_reason (see plans), needed_gib and usable_memory_gib per GPU on the largest number of GPUs planned, fit_probability (the highest), min_fit_probability (the one asked for), fits_from_gpus (the fewest GPUs on which the job fits), max_gpus (the most allowed), and counts (the numbers of GPUs on which the job fits). Facts about offers: gpu_count and provider of the best answer, sold_counts (the numbers of GPUs that can be rented), and cheapest (usd per GPU-hour, provider, price_kind and country of the cheapest rental, whether asked for or not). Facts about machines: planned_gbps and network_gbps (network bandwidth between machines, as planned and as offered), and planned_host_gib and host_gib (host memory per machine, as planned and as offered). Facts about answers: nearest (reason, gpu_count, provider, total_usd, hours, share_used, interruptions, max_run_hours and max_hours of the candidate that comes closest to being an answer). jobs: rows of completed_jobs; plans: rows of job_plans; ranked: rows of cheapest_for.';

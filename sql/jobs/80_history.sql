@@ -61,6 +61,8 @@ WITH _history_prices AS (
         ON list_contains(j.price_kinds, o.price_kind)
         AND is_wanted(o.country, j.constraints.country)
         AND is_wanted(o.continent, j.constraints.continent)
+    LEFT JOIN main.countries AS n ON n.country = o.country
+    WHERE is_open_place({'renter_notice': n.renter_notice, 'country': o.country}, j)
     GROUP BY ALL
 ),
 
