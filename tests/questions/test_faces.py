@@ -131,7 +131,7 @@ def test_each_workload_has_one_answer_in_the_table_the_macro_and_the_page(
             [value for row in rows for value in row],
         ).rows
     assert len(published) > 200
-    assert {workload for workload, *_ in published} == jobs.keys()
+    assert {workload for workload, *_ in published} == {job for job in jobs if "8x22b-full" not in job}
     assert answered == published
     assert _shown_by(page) == {
         workload: (*machine, provider, cents(usd), digits(hours), max_hours, meets_deadline)
