@@ -152,7 +152,7 @@ def _shown_by(page: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
     begins = [0, *accumulate(ways["count"])]
     late = {tuple(note[:3]) for note in page["answers"]["notes"] if not note[3]}
     shown = {}
-    for job, workload in enumerate(page["workloads"]["workload"]):
+    for job, workload in ((j, w) for j, w in enumerate(page["workloads"]["workload"]) if lists[0][kind][j]):
         way = begins[job] + lists[0][kind][job][0]
         shown[workload] = (
             *page["machines"][ways["machine"][way]],
