@@ -53,8 +53,10 @@ _tried AS (
         CASE c.differs_in WHEN 'method' THEN c.changed_to ELSE c.method END AS method,
         CASE c.differs_in WHEN 'checkpointing' THEN c.changed_to ELSE k.recompute END AS checkpointing,
         CASE c.differs_in WHEN 'stack' THEN c.changed_to ELSE coalesce(c.stack, s.stack) END AS stack,
-        CASE c.differs_in WHEN 'training_precision' THEN c.changed_to ELSE c.training_precision END
-            AS training_precision,
+        -- If a claim leaves the precision open, the least memory is meant: bf16 without fp32 masters.
+        CASE c.differs_in WHEN 'training_precision' THEN c.changed_to ELSE
+                coalesce(c.training_precision, CASE c.method WHEN 'full' THEN 'bf16' END)
+        END AS training_precision,
         CASE
             WHEN c.differs_in = 'fp8' THEN c.changed_to::DOUBLE
             WHEN c.changed = 'fp8' THEN 1e0

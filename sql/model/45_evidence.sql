@@ -106,10 +106,7 @@ COMMENT ON FUNCTION measured_run IS
 CREATE OR REPLACE MACRO speed_evidence(terms) AS TABLE
 SELECT
     t.*, e.class, measured_run(e.like_runs, t) AS evidence_run,
-    CASE
-        WHEN evidence_run IS NOT NULL THEN 'measured'
-        WHEN e.is_near THEN 'interpolated'
-        ELSE 'extrapolated'
+    CASE WHEN evidence_run IS NOT NULL THEN 'measured' WHEN e.is_near THEN 'interpolated' ELSE 'extrapolated'
     END AS evidence
 FROM query_table(terms) AS t
 JOIN evidence_of(terms) AS e
@@ -122,8 +119,7 @@ COMMENT ON MACRO TABLE speed_evidence IS
 
 CREATE OR REPLACE MACRO memory_evidence(terms) AS TABLE
 SELECT
-    *, 'any' AS class, NULL::VARCHAR AS evidence_run,
-    CASE WHEN is_proven THEN 'traced' ELSE 'formulas' END AS evidence
+    *, 'any' AS class, CASE WHEN is_proven THEN 'traced' ELSE 'formulas' END AS evidence
 FROM query_table(terms);
 COMMENT ON MACRO TABLE memory_evidence IS
     'Estimates of memory with the evidence for each estimate: traced if it comes from traces of a recipe that measured runs confirm, otherwise formulas. Memory does not depend on the card, so all cards are one class; and held-out errors were no smaller near measured runs than far from them.';

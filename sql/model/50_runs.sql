@@ -60,8 +60,7 @@ SELECT
     memory_gib, memory_gib * low_ratio AS memory_gib_low,
     memory_gib * high_ratio AS memory_gib_high,
     needed_gib, usable_memory_gib, needed_gib <= usable_memory_gib AS fits,
-    evidence, evidence_run,
-    json_with(assumptions, ignored) AS assumptions
+    evidence, json_with(assumptions, ignored) AS assumptions
 FROM with_band('_judged', 'memory')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE memory_of IS
@@ -90,8 +89,7 @@ SELECT
     -- by the dense 16-bit peak.
     tokens_per_second_per_gpu * 2e0 * linear_active * product_passes / (dense_16bit_tflops * 1e12)
         AS mfu,
-    evidence, evidence_run,
-    json_with(assumptions, ignored) AS assumptions
+    evidence, evidence_run, json_with(assumptions, ignored) AS assumptions
 FROM with_band('_judged', 'speed')
 CROSS JOIN ignored_columns(jobs, run_columns());
 COMMENT ON MACRO TABLE speed_of IS

@@ -25,11 +25,10 @@ COMMENT ON MACRO TABLE plan_defaults IS
 
 CREATE OR REPLACE MACRO fit_odds(usable_gib, needed_gib, low_ratio, high_ratio) AS
     ln(usable_gib / needed_gib) / greatest(
-        -- A band of zero width is treated as 0.1% wide.
         1e-3, CASE WHEN needed_gib <= usable_gib THEN ln(high_ratio) ELSE -ln(low_ratio) END
     );
 COMMENT ON FUNCTION fit_odds IS
-    'The odds that a run estimated to need needed_gib fits in usable_gib, as a logarithm to base 9, given the band of the ratio of measured to estimated memory on held-out runs (low_ratio at p10, high_ratio at p90): 0 at the limit, and 1 when the high end of the band just fits.';
+    'The odds that a run estimated to need needed_gib fits in usable_gib, as a logarithm to base 9, given the band of the ratio of measured to estimated memory on held-out runs (low_ratio at p10, high_ratio at p90): 0 at the limit, and 1 when the high end of the band just fits. A band of zero width is treated as 0.1% wide.';
 
 CREATE OR REPLACE MACRO fit_probability(usable_gib, needed_gib, low_ratio, high_ratio) AS
     1 / (1 + pow(9e0, -fit_odds(usable_gib, needed_gib, low_ratio, high_ratio)));
@@ -124,7 +123,6 @@ SELECT
     w.job, w.job AS run_id, w.calibration, w.model, w.method, w.seq_len, w.lora_rank, w.lora_targets,
     w.quantization, 0e0 AS kbit_upcast, w.stack, w.optimizer, w.fp8, w.flash_attention,
     g.gpu_id AS gpu, 1e0 AS gpu_count, v.sharding, v.offload, v.checkpointing,
-    -- If left open, resolved_settings chooses the usual precision, or that of DeepSpeed.
     coalesce(w.training_precision, CASE WHEN g.bf16_dense_tflops IS NULL THEN 'fp16' END)
         AS training_precision,
     'smi' AS memory_metric,
@@ -158,7 +156,7 @@ WHERE g.has_full_specs
     AND v.offload = coalesce(w.offload_wanted, '')
     AND NOT (w.method IN ('lora', 'qlora') AND v.sharding = 'zero2');
 COMMENT ON MACRO TABLE plan_variants IS
-    'Every combination of workload, GPU, sharding, offload and checkpointing, as settings of a run. carried: the other columns that the planner needs. The numbers of GPUs for offloading are assumed.';
+    'Every combination of workload, GPU, sharding, offload and checkpointing, as settings of a run; a training_precision left open is chosen by resolved_settings. carried: the other columns that the planner needs. The numbers of GPUs for offloading are assumed.';
 
 CREATE OR REPLACE MACRO candidates_for(jobs) AS TABLE
 WITH _variants AS (
@@ -220,7 +218,7 @@ _evidence AS (
 )
 
 SELECT
-    * EXCLUDE (class, evidence, evidence_run, low_ratio, high_ratio),
+    * EXCLUDE (class, evidence, low_ratio, high_ratio),
     low_ratio AS memory_low_ratio, high_ratio AS memory_high_ratio,
     fit_probability(usable_memory_gib, needed_gib, low_ratio, high_ratio) AS fit_probability
 FROM with_band('_evidence', 'memory');

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import duckdb
 import pytest
+import yaml
 
 from pipeline.home import paths
 from pipeline.warehouse.checks import CheckFailedError, run_checks
@@ -27,6 +28,7 @@ BREAKAGES = {
     "matched_offers_name_a_known_gpu": "UPDATE main.offers SET gpu_id = 'h100-nobody'",
     "offers_have_a_source": "UPDATE main.offers SET source = 'nobody'",
     "paid_machines_are_whole_offers": "UPDATE main.rentals SET usd_per_hour = usd_per_hour / 8",
+    "plans_are_plausible": "INSERT INTO main.plans SELECT * REPLACE (0.9 AS fit_probability) FROM main.plans",
     "plans_are_unique": "INSERT INTO main.plans FROM main.plans LIMIT 1",
     "plans_that_do_not_fit_say_why": (
         "UPDATE main.plans SET verdict = 'does_not_fit', infeasible_reason = NULL"
@@ -79,6 +81,15 @@ def test_each_check_finds_nothing_until_something_is_wrong(sound: duckdb.DuckDBP
         assert sound.execute(query).fetchall() == [], check
         with broken(sound, check):
             assert sound.execute(query).fetchall() != [], check
+
+
+def test_plans_are_implausible_beyond_their_limits(sound: duckdb.DuckDBPyConnection) -> None:
+    given = yaml.safe_load((CASES.parent / "implausible_plans.yaml").read_text(encoding="utf-8"))
+    for settings, kind in given["plans"]:
+        with broken(sound):
+            sound.execute(f"{given['card']}; {given['plan']}; UPDATE main.plans SET {settings}")
+            found = sound.execute(CHECKS["plans_are_plausible"].read_text()).fetchall()
+            assert [row[0] for row in found] == ([kind] if kind else []), settings
 
 
 def test_every_check_runs_and_all_failures_are_named(sound: duckdb.DuckDBPyConnection) -> None:

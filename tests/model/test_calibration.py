@@ -20,14 +20,14 @@ HELD_OUT = """
         SELECT r.*, 'without ' || s.family AS calibration
         FROM main.measured_runs r JOIN main.measured_sources s USING (source)
         WHERE r.out_of_memory = 1 OR r.measured_memory_gib IS NOT NULL
-    ),
-    _terms AS (SELECT * FROM memory_terms_of('_held_out')),
-    _judged AS (SELECT * FROM memory_evidence('_terms'))
+    )
     SELECT
-        h.out_of_memory = 1 AS died, t.needed_gib <= t.usable_memory_gib AS fits,
-        fit_probability(t.usable_memory_gib, t.needed_gib, t.low_ratio, t.high_ratio) AS probability
+        h.out_of_memory = 1 AS died, m.fits,
+        fit_probability(
+            usable_memory_gib, needed_gib, memory_gib_low / memory_gib, memory_gib_high / memory_gib
+        ) AS probability
     FROM _held_out h
-    JOIN with_band('_judged', 'memory') t USING (run_id)
+    JOIN memory_of('_held_out') m USING (run_id)
 """
 
 

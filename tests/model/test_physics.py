@@ -34,11 +34,10 @@ CONTRADICTIONS = {
         " WHERE n.checkpointing = 'none' AND f.checkpointing = 'full'"
         " AND (f.needed_gib > 1.01 * n.needed_gib OR f.step_seconds < n.step_seconds - 1e-12)"
     ),
-    # In trainers that do not upcast. No trace is of sequences of 131,072 tokens.
-    "quantized weights take more memory": (
+    "quantized weights take more memory": (  # In trainers; no trace is of sequences of 131,072 tokens.
         "FROM found q JOIN found l USING (model, gpu, stack, checkpointing, seq_len, micro_batch)"
-        " WHERE q.method = 'qlora' AND l.method = 'lora' AND stack IN ('foak', 'liger')"
-        " AND seq_len < 131072 AND q.needed_gib > 1.01 * l.needed_gib"
+        " WHERE q.method = 'qlora' AND l.method = 'lora' AND q.stack IN ('foak', 'liger')"
+        " AND q.seq_len < 131072 AND q.needed_gib > 1.01 * l.needed_gib"
     ),
     "faster than the peak": "FROM found WHERE NOT mfu BETWEEN 0 AND 1",
     "a figure is missing, infinite or outside its band": (

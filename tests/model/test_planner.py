@@ -26,7 +26,8 @@ def candidates(model: duckdb.DuckDBPyConnection) -> list[Row]:
     """Every candidate of every job."""
     model.execute("CREATE OR REPLACE TEMP TABLE jobs AS SELECT unnest($jobs, recursive := TRUE)",
                   {"jobs": jobs_in_full()})  # fmt: skip
-    return ask(model, "SELECT * EXCLUDE (k, features, gpu_count), gpu_count::INTEGER AS gpu_count"
+    return ask(model, "SELECT * EXCLUDE (k, features, gpu_count), gpu_count::INTEGER AS gpu_count,"
+                      " fit_odds(usable_memory_gib, needed_gib, memory_low_ratio, memory_high_ratio) AS odds"
                       " FROM judged_candidates('jobs')")  # fmt: skip
 
 
@@ -66,9 +67,7 @@ def tried(job: Row, gpu: Row) -> list[Row]:
         sizes = [job["micro_batch"]] if job["micro_batch"] else fitting
         checkpointings = [job["checkpointing"]] if job["checkpointing"] else ["none", "sac", "full"]
         for sharding, checkpointing, size in product(shardings, checkpointings, sizes):
-            is_zero = sharding.startswith("zero") and (
-                precision in ("bf16", "fp16") or not job["training_precision"]
-            )
+            is_zero = sharding.startswith("zero") and job["training_precision"] in (None, "bf16", "fp16")
             found.append({
                 "job": job["job"], "gpu": gpu["gpu_id"], "gpu_count": gpus, "sharding": sharding,
                 "offload": job["offload"] or "", "checkpointing": checkpointing, "micro_batch": size,
@@ -125,22 +124,13 @@ def test_candidates_need_and_take_what_runs_of_their_settings_do(
     assert wrong == []
 
 
-def test_candidates_have_the_memory_band_of_their_like(
-    model: duckdb.DuckDBPyConnection, candidates: list[Row]
-) -> None:
+def test_bands_of_memory_know_no_card(model: duckdb.DuckDBPyConnection, candidates: list[Row]) -> None:
     """P(fits) does not depend on the card's class, nor on whether its speed was measured."""
     bands = {tuple(row[:5]): row[5:7] for row in model.execute("FROM main.model_bands").fetchall()}
-    wrong = []
     for row in candidates:
-        evidence = "traced" if row["is_proven"] else "formulas"
-        band = bands[row["calibration"], "memory", row["method"], "any", evidence]
-        usable, needed = row["usable_memory_gib"], row["needed_gib"]
-        width = math.log(band[1]) if needed <= usable else -math.log(band[0])
-        probability = 1 / (1 + 9 ** (-math.log(usable / needed) / width)) if needed < 100 * usable else 0
-        found = row["memory_low_ratio"], row["memory_high_ratio"]
-        if found != band or abs(row["fit_probability"] - probability) > 1e-9:
-            wrong.append((row["job"], row["gpu"], found, band, row["fit_probability"], probability))
-    assert wrong == []
+        key = row["calibration"], "memory", row["method"], "any", "traced" if row["is_proven"] else "formulas"
+        assert (row["memory_low_ratio"], row["memory_high_ratio"]) == bands[key]
+        assert row["fit_probability"] == pytest.approx(1 / (1 + 9 ** -max(row["odds"], -300)), abs=1e-9)
 
 
 def best(tried: list[Row]) -> Row:
@@ -152,18 +142,11 @@ def best(tried: list[Row]) -> Row:
 
     def merit(row: Row) -> Key:
         is_sure = row["fit_probability"] >= 0.99
-        width = (
-            row["memory_high_ratio"]
-            if row["needed_gib"] <= row["usable_memory_gib"]
-            else 1 / row["memory_low_ratio"]
-        )
-        odds = math.log(row["usable_memory_gib"] / row["needed_gib"]) / max(1e-3, math.log(width))
-        figure = row["tokens_per_second_per_gpu"] * row["gpu_count"] if is_sure else odds
+        figure = row["tokens_per_second_per_gpu"] * row["gpu_count"] if is_sure else row["odds"]
         tie = shardings.index(row["sharding"]), checkpointings.index(row["checkpointing"])
         return is_sure, round(1024 * figure), -tie[0], -tie[1], -row["micro_batch"]
 
-    likeliest = max(row["fit_probability"] for row in tried)
-    least = min(row["needed_gib"] for row in tried)
+    likeliest, least = max(row["fit_probability"] for row in tried), min(row["needed_gib"] for row in tried)
     return max(tried, key=merit) | {"fit_probability": likeliest, "least_needed_gib": least}
 
 
@@ -192,8 +175,7 @@ def said_of(job: Row, row: Row, band: Key) -> Row:
     reason, (low, high) = row["unsupported"], (row["memory_low_ratio"], row["memory_high_ratio"])
     needed, usable, memory = row["needed_gib"], row["usable_memory_gib"], row["memory_gib"]
     top = min(memory * high, usable) if needed * high <= usable else memory * high
-    is_safe = row["fit_probability"] >= 0.9
-    verdict = "fits" if is_safe else "tight"
+    verdict = "fits" if row["fit_probability"] >= 0.9 else "tight"
     is_full, params = row["method"] in ("full", "pretrain"), row["params_total"]
     state = row["full_weight_bytes"] if is_full else row["adapter_bytes"]
     trained, kept = (params, 2) if is_full else (row["adapter_params"], row["adapter_bytes"])
@@ -201,7 +183,6 @@ def said_of(job: Row, row: Row, band: Key) -> Row:
     return shown_memory(row) | shown_speed(row) | {
         "memory_gib_low": memory * low, "memory_gib_high": top,
         "usable_memory_gib": usable, "memory_margin_gib": usable - needed,
-        "least_needed_gib": row["least_needed_gib"],
         "verdict": "does_not_fit" if reason or needed > usable else verdict,
         "infeasible_reason": reason or ("too_little_memory" if needed > usable else None),
         "fit_probability": 0 if reason else row["fit_probability"],
@@ -211,7 +192,7 @@ def said_of(job: Row, row: Row, band: Key) -> Row:
         "evidence": band[2], "evidence_run": band[3],
         "training_state_gib": trained * (state + row["optimizer_bytes"]) / GIB,
         "result_gib": trained * kept / GIB, "model_download_gib": params * 2 / GIB,
-        "node_count": row["node_count"],
+        "node_count": row["node_count"], "least_needed_gib": row["least_needed_gib"],
         "node_network_gbps": row["node_network_gbps"] if row["node_count"] > 1 else None,
         "quantization": job.get("quantization", "nf4dq") if row["method"] == "qlora" else "none",
         "seq_len": job.get("seq_len", 2048), "stack": job.get("stack", "liger"),
@@ -223,20 +204,16 @@ def test_a_plan_says_what_is_true_of_its_candidate(
     model: duckdb.DuckDBPyConnection, chosen: dict[Key, Row], plans: list[Row]
 ) -> None:
     jobs = {job["job"]: job for job in JOBS}
-    model.execute("CREATE OR REPLACE TEMP TABLE chosen AS SELECT * FROM best_candidates('jobs')")
-    model.execute("CREATE OR REPLACE TEMP TABLE judged AS FROM speed_evidence('chosen')")
-    bands = {
-        tuple(row[:3]): row[3:]
-        for row in model.execute(
-            "SELECT job, gpu, gpu_count, low_ratio, high_ratio, evidence, evidence_run"
-            " FROM with_band('judged', 'speed')"
-        ).fetchall()
-    }
+    rows = model.execute(
+        "WITH chosen AS (FROM best_candidates('jobs')), judged AS (FROM speed_evidence('chosen'))"
+        " SELECT (job, gpu, gpu_count), low_ratio, high_ratio, evidence, evidence_run"
+        " FROM with_band('judged', 'speed')"
+    ).fetchall()
+    bands = {row[0]: row[1:] for row in rows}
     wrong = []
     for plan in plans:
         key = plan["job"], plan["gpu_id"], plan["gpu_count"]
-        row, job = chosen[key], jobs[plan["job"]]
-        for name, expected in said_of(job, row, bands[key]).items():
+        for name, expected in said_of(jobs[plan["job"]], chosen[key], bands[key]).items():
             alike = plan[name] == expected or (
                 isinstance(expected, float) and math.isclose(plan[name], expected, rel_tol=1e-9)
             )
