@@ -21,7 +21,7 @@ from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import assumptions, machine_lines, nothing_fits, picks
+from pipeline.questions.words import ROWS_WITH_PICKS, assumptions, machine_lines, nothing_fits, picks
 from pipeline.warehouse.query import Result, age_note
 
 if TYPE_CHECKING:
@@ -112,11 +112,12 @@ class Prices:
         if limit is not None:
             limit = whole("limit", limit, least=1)
         session, asked = self._asked(config, job)
-        result = session.cheapest(asked, limit)
+        found = session.cheapest(asked, None if limit is None else max(limit, ROWS_WITH_PICKS))
+        result = found if limit is None else found.first(limit)
         notes = [*machine_lines(asked, session, limit), *self._notes(session)]
         if not result.rows:
             notes.insert(0, nothing_fits(asked, session))
-        rows = list(result.dicts())
+        rows = list(found.dicts())
         for row in rows[:1]:
             notes = [*picks(rows), *assumptions(row), *alternatives(session, asked, row), *notes]
         notes += filter(None, [own_runs_note(self._home, result.dicts())])

@@ -76,10 +76,11 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     from pipeline.questions.alternatives import alternatives
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import explained, machine_lines, nothing_fits, picks
+    from pipeline.questions.words import ROWS_WITH_PICKS, explained, machine_lines, nothing_fits, picks
 
     with question(settings, day.date() if day else None) as (job, session):
-        result = session.cheapest(job, limit)
+        found = session.cheapest(job, max(limit, ROWS_WITH_PICKS))
+        result = found.first(limit)
         machines = machine_lines(job, session, limit)
         if not result.rows:
             of_day = ("--day", f"{day:%Y-%m-%d}") if day else ()
@@ -87,7 +88,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
         if form == "table":
             show(for_people(result, columns_of_cheapest(result), gpu_count=gpus_paid), form)
             tell()
-            rows = list(result.dicts())
+            rows = list(found.dicts())
             replayed = replayed_sources(session.connection)
             others = alternatives(session, job, rows[0])
             for line in (*picks(rows), *others, *explained(rows[0], replayed), *machines):

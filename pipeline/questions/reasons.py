@@ -15,8 +15,8 @@ INFEASIBLE = {
 
 _UNRANKED_MACHINES = {
     "gpu": "the job leaves this GPU out",
-    "gpus": "it uses {gpu_count} GPU(s), but the job allows at most {max_gpus}",
-    "min_gpus": "it uses {gpu_count} GPU(s), but the job asks for at least {min_gpus}",
+    "gpus": "it uses {gpu_count} GPUs, but the job allows at most {max_gpus}",
+    "min_gpus": "it uses {gpu_count} GPUs, but the job asks for at least {min_gpus}",
     "max_nodes": "it is {node_count} machines, but the job allows at most {max_nodes}",
     "min_fit_probability": "it fits with a probability of {fit}, but the job asks for {asked_fit}",
     "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",

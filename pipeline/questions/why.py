@@ -20,8 +20,8 @@ FROM why_not_for('{jobs}', '{plans}', '{ranked}') AS n
 JOIN gpu_names() AS g USING (gpu_id)
 WHERE g.key = name_key(?)
 ORDER BY n.rank NULLS LAST, list_position([
-    'too_late', 'thin_evidence', 'too_expensive', 'mostly_unused', 'interrupted_too_often', 'stops_before_the_end',
-    'host_memory_too_small', 'network_too_slow', 'not_rented_in_that_number',
+    'too_late', 'thin_evidence', 'too_expensive', 'mostly_unused', 'interrupted_too_often',
+    'stops_before_the_end', 'host_memory_too_small', 'network_too_slow', 'not_rented_in_that_number',
     'not_offered_so', 'not_asked_for', 'no_price', 'fits_in_another_number', 'might_not_fit', 'does_not_fit',
     'not_planned'
 ], n.reason), n.gpu_id
