@@ -147,7 +147,8 @@ SELECT
     r.checkpoints_kept, r.checkpoint_pause_seconds, r.checkpoint_gb_per_second,
     r.hours_between_failures,
     r.hours_between_interruptions * pow(j.bid, r.bid_exponent) AS hours_between_interruptions,
-    r.notice_seconds, r.interruption_wait_seconds, r.further_machine_wait_seconds, coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
+    r.notice_seconds, r.interruption_wait_seconds, r.further_machine_wait_seconds,
+    coalesce(r.capacity_wait_hours, 0) AS capacity_wait_hours,
     r.persistent_disk, r.disk_outlives_host, r.hours_per_month, r.asked,
     row_number() OVER () AS candidate
 FROM query_table(jobs) AS j

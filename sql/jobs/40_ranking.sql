@@ -179,7 +179,8 @@ WITH _bands AS (
 SELECT
     k.job, k.rank, p.model, p.method, c.tokens, p.tokens_per_second, p.gpu_count, p.node_count,
     c.price_kind, c.term_days, c.usd_per_hour, c.host_usd_per_hour, p.gpu_id,
-    c.gpu, c.gpus_billed, c.share_used, coalesce(r.size_evidence, 'offered') AS size_evidence, c.provider, c.source, c.tier,
+    c.gpu, c.gpus_billed, c.share_used, coalesce(r.size_evidence, 'offered') AS size_evidence,
+    c.provider, c.source, c.tier,
     c.tier_class, r.region, r.country, r.continent, r.instance_type,
     coalesce(r.raw_label, c.asked) AS raw_label, r.available,
     p.tokens_per_second_low, p.tokens_per_second_high, p.bottleneck,
@@ -247,7 +248,8 @@ CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _compared_jobs AS (
     -- A reservation is compared with the price on demand.
     SELECT * REPLACE (CASE
-        WHEN list_contains(price_kinds, 'reserved') THEN list_append(price_kinds, 'on_demand') ELSE price_kinds
+        WHEN list_contains(price_kinds, 'reserved') THEN list_append(price_kinds, 'on_demand') ELSE
+        price_kinds
     END AS price_kinds)
     FROM query_table(jobs)
 ),

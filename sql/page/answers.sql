@@ -1,4 +1,5 @@
--- The first rows of each ranking in report_ranked, and its picks, with the costs at all speeds from report_costs.
+-- The first rows of each ranking in report_ranked, and its picks, with the costs at all speeds from
+-- report_costs.
 WITH _bands AS (
     SELECT
         candidate,
