@@ -1,4 +1,4 @@
--- fail: a ranking does not begin at rank 1, repeats a rank, is out of order, or picks a cheapest or best value twice or never
+-- fail: a ranking skips rank 1, repeats a rank, is out of order, or has a pick twice or lacks one
 SELECT day, workload, price_kind, objective, max(rank) AS last_rank
 FROM (
     SELECT

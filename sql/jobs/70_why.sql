@@ -119,7 +119,9 @@ _not_answers AS (
             'reason': coalesce(refusal, 'too_late'), 'gpu_count': gpu_count, 'provider': provider,
             'total_usd': total_usd, 'hours': hours, 'share_used': share_used, 'interruptions': interruptions,
             'max_run_hours': max_run_hours, 'max_hours': max_hours
-        }, {'refusal': refusal IS NOT NULL, 'total_usd': total_usd, 'hours': hours, 'offer': offer}) AS nearest
+        }, {
+            'refusal': refusal IS NOT NULL, 'total_usd': total_usd, 'hours': hours, 'offer': offer
+        }) AS nearest
     FROM judged_costs('_not_costs', jobs)
     WHERE is_asked_kind
     GROUP BY job, gpu_id
