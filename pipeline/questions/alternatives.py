@@ -1,4 +1,4 @@
-"""What else a job could do: LoRA instead of QLoRA, and the other precision of full fine-tuning."""
+"""Alternatives to a job's method and precision: LoRA instead of QLoRA, pure bf16 instead of fp32 masters."""
 
 from collections.abc import Mapping
 from typing import Any

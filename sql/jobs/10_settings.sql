@@ -457,7 +457,7 @@ SELECT
     coalesce(j.number['min_fit_probability'], d.min_fit_probability) AS min_fit_probability,
     evidences_from(j.meant['evidence'][1]) AS evidences,
     coalesce(j.number['assumed_sizes'] = 1, FALSE) AS assumed_sizes,
-    j.number['hour_worth'] AS hour_worth, coalesce(j.number['bid'], 1e0) AS bid,
+    j.number['hour_worth'] AS hour_worth, coalesce(j.number['bid'], j.defaults['bid']::DOUBLE) AS bid,
     coalesce(j.meant['objective'], [j.defaults['objective']]) AS objectives, FALSE AS ranks_each_kind,
     NULL::INTEGER AS most_rows, NULL::VARCHAR AS opened,
     j.refusal,
@@ -478,10 +478,9 @@ SELECT
             coalesce(j._place_countries, j.meant['continent']) IS NOT NULL, 'offers_without_place', NULL,
             unplaced_offers(p.unplaced, j.price_kinds, j._place_countries IS NOT NULL)
         ),
-        json_names('countries_left_out', list_filter(
-            p.sanctioned,
-            lambda country: j.constraints.country.wanted IS NULL
-        )),
+        json_names(
+            'countries_left_out', CASE WHEN j.constraints.country.wanted IS NULL THEN p.sanctioned END
+        ),
         assumed(TRUE, 'max_hours', j.max_hours, j.default_max_hours),
         json_names('ignored_columns', j._ignored)
     )) AS job_assumptions

@@ -135,7 +135,7 @@ SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    p.fit_probability, p.evidence, p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
+    p.fit_probability, p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,

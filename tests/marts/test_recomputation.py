@@ -38,7 +38,7 @@ class Inputs:
     lasting_disks: set[str]
     """Sources whose disks can outlive their machines."""
     notices: dict[str, str]
-    """What a renter must know of a country."""
+    """The renter_notice of each country."""
 
     def parameter(self, name: str, offer: Row) -> float:
         cases = (*(f"{what}:{offer[what]}" for what in ("source", "tier_class", "price_kind")), "default")
