@@ -119,7 +119,7 @@ class Prices:
             notes.insert(0, nothing_fits(asked, session))
         rows = list(found.dicts())
         for row in rows[:1]:
-            notes = [*picks(rows), *assumptions(row), *alternatives(session, asked, row), *notes]
+            notes = [*picks(rows), *assumptions(row), *alternatives(session, asked, rows), *notes]
         notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 

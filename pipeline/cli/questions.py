@@ -90,8 +90,9 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             tell()
             rows = list(found.dicts())
             replayed = replayed_sources(session.connection)
-            others = alternatives(session, job, rows[0])
-            for line in (*picks(rows), *others, *explained(rows[0], replayed), *machines):
+            others = alternatives(session, job, rows)
+            first = explained(rows[0], replayed, after_picks=True)
+            for line in (*picks(rows), *others, *first, *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
             say(own_runs_note(paths.home(), result.dicts()))

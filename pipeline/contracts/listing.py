@@ -48,7 +48,7 @@ from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 PriceKind = Literal["on_demand", "flex_start", "spot", "reserved", "serverless"]
 PRICE_KINDS: tuple[PriceKind, ...] = get_args(PriceKind)
 
-TierClass = Literal["dedicated", "community", "marketplace", "serverless"]
+TierClass = Literal["dedicated", "resold", "community", "marketplace", "serverless"]
 """The kinds of rental, which differ in who owns the machine and who sets its price."""
 TIER_CLASSES: tuple[TierClass, ...] = get_args(TierClass)
 

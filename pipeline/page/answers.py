@@ -15,7 +15,7 @@ import duckdb
 from pipeline.page.choices import ANY_KIND, KINDS, PLACES, TIERS, Filter
 from pipeline.page.queries import cents, digits, outward, query_text, rows, tenths_of_percent
 from pipeline.questions.reasons import why_not_text
-from pipeline.questions.words import PICKS, way_text
+from pipeline.questions.words import PICKS, cautions, way_text
 from pipeline.warehouse.query import ask
 
 ROWS = 10
@@ -30,7 +30,7 @@ SELECT {columns} FROM main.workloads LIMIT 1
 _RANKED = """
 SELECT
     job, coalesce(ranked_kind, '{any_kind}') AS kind, rank, candidate, total_usd, hours, meets_deadline,
-    longer_wait, pick
+    keeps_deadline, longer_wait, on_demand_usd, company_usd, pick
 FROM ranked_candidates('{costs}', '{jobs}')
 """
 
@@ -52,7 +52,7 @@ class Grid:
 
     ``ways`` contains the ranked ways to run each workload: GPUs and offer, with a number, total, band and
     hours. ``lists`` contains these numbers in order of rank, by place and tier, price kind and workload;
-    ``picks`` contains the ways that PICKS names, or -1, likewise;
+    ``picks`` contains the way of each of PICKS and its cautions, numbers of ``texts``, likewise;
     ``notes`` contains missed deadlines and the savings from a longer wait. ``planned`` contains the workloads
     and machines whose plans the page shows.
     """
@@ -63,7 +63,7 @@ class Grid:
     texts: Index = field(default_factory=Index)
     ways: dict[str, dict[tuple[Any, ...], tuple[Any, ...]]] = field(default_factory=dict)
     lists: list[list[list[list[int]]]] = field(default_factory=list)
-    picks: list[list[list[list[int]]]] = field(default_factory=list)
+    picks: list[list[list[list[list[int]]]]] = field(default_factory=list)
     notes: list[list[Any]] = field(default_factory=list)
     planned: set[tuple[str, int]] = field(default_factory=set)
 
@@ -161,8 +161,12 @@ def _collect(connection: duckdb.DuckDBPyConnection, grid: Grid) -> None:
         place = (kinds.index(kind), numbers[job])
         ways = {row["rank"]: grid.place(row) for row in ranked}
         grid.lists[variant][place[0]][place[1]] = [way for rank, way in ways.items() if rank <= ROWS]
-        picked = {name: ways[row["rank"]] for row in ranked for name in row["pick"] or ()}
-        grid.picks[variant][place[0]][place[1]] = [picked.get(name, -1) for name in PICKS]
+        picked = {
+            name: [ways[row["rank"]], *map(grid.texts.of, cautions(row))]
+            for row in ranked
+            for name in row["pick"] or ()
+        }
+        grid.picks[variant][place[0]][place[1]] = [picked.get(name, []) for name in PICKS]
         first = ranked[0]
         wait = None
         if first["longer_wait_usd"] is not None:
@@ -193,7 +197,7 @@ def differences(numbers: list[int]) -> list[int]:
     return [number - before for number, before in zip(numbers, [0, *numbers], strict=False)]
 
 
-def _lists(lists: list[list[list[list[int]]]]) -> list[Any]:
+def _lists(lists: Sequence[list[list[list[Any]]]]) -> list[Any]:
     """Return the lists, with 0 in place of each list that equals the list for any place and tier."""
     plain, *others = lists
     shorter = [

@@ -74,8 +74,13 @@ def way_text(way: Mapping[str, Any]) -> str:
 
 def _where(way: Mapping[str, Any], tier: str = "") -> str:
     kind = kind_text(way["price_kind"])
-    market = f" at {way['provider']}{place_text(way)} ({kind}{tier})"
+    owner = _OWNERS.get(way.get("tier_class", ""), "")
+    market = f" at {way['provider']}{place_text(way)} ({kind}{tier}{owner})"
     return {"own": " of your own", "quote": " as quoted"}.get(kind, market)
+
+
+_OWNERS = {"community": ", private owner", "marketplace": ", private owner", "resold": ", resold"}
+"""Whose a machine is if it is not the provider's own, keyed by ``tier_class``."""
 
 
 def place_text(way: Mapping[str, Any]) -> str:
@@ -109,7 +114,7 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
     picked = [row for name in PICKS for row in rows if name in (row["pick"] or ())]
     found = list({row["rank"]: row for row in picked}.values())
-    lines = [_pick(row, found[0], rows[0]) for row in found]
+    lines = [_pick(row, found[0]) for row in found]
     if found and not any("safest" in row["pick"] for row in found):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
@@ -120,8 +125,9 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any]) -> str:
-    """Return a pick in a sentence: what it is, what it costs, and why one would pay more than the least."""
+def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+    """Return a pick in a sentence: what it is, what it costs, why one would pay more than the least, and what
+    to be careful about."""
     names = [PICKS[name] for name in PICKS if name in row["pick"]]
     text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {way_text(row)}"
     text = f"{text[0].upper()}{text[1:]}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
@@ -133,24 +139,29 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     if "safest" in row["pick"]:
         stock = "in stock, " if row["available"] else "stock not stated, "
         text += f"; a company's own machine, {stock}{row['hours_high']:,.1f} hours at the slow end"
-    # What to be careful about with the first answer is told with its price.
-    return f"{text}.{_careful(_cautions(row) if row is not first else [])}"
+    return f"{text}.{_careful(cautions(row))}"
 
 
 def _careful(cautions: Sequence[str]) -> str:
     return f" CAREFUL: {'; '.join(cautions)}." if cautions else ""
 
 
-def _cautions(row: Mapping[str, Any]) -> list[str]:
-    """Return a row's ``cautions`` in words."""
-    return [_CAUTIONS[code].format_map(row) for code in row["cautions"] or ()]
+def cautions(row: Mapping[str, Any]) -> list[str]:
+    """Return the ``cautions`` of a row of ``cheapest_for`` in words."""
+    codes = [
+        f"{code}_only" if code == "private_host" and row["company_usd"] is None else code
+        for code in row["cautions"] or ()
+    ]
+    return [_CAUTIONS[code].format_map(row) for code in codes]
 
 
 _CAUTIONS = {
     "sanctions": "sanctions restrict payments and services in this country",
     "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
-    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere",
+    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere, "
+    "or pay ${company_usd:,.2f} on a company's machine",
+    "private_host_only": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
     "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
     "tight_fit": "the fit is tight",
@@ -278,12 +289,17 @@ def _unused_terms(session: Session) -> str:
     )
 
 
-def explained(row: Mapping[str, Any], replayed: Collection[str] = ()) -> list[str]:
+def explained(
+    row: Mapping[str, Any], replayed: Collection[str] = (), *, after_picks: bool = False
+) -> list[str]:
     """Return the first answer in sentences: its cost, the savings from a longer wait, its plan, its
     assumptions, and how far to trust it.
 
-    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones."""
-    return [_cost(row), *_wait(row), _plan(row), *assumptions(row), _trust(row, row["source"] in replayed)]
+    ``replayed`` lists the sources whose prices come from saved pages and could pass for live ones. With
+    ``after_picks``, the cautions of a pick are not repeated."""
+    careful = [] if after_picks and row["pick"] else cautions(row)
+    trust = _trust(row, row["source"] in replayed, careful)
+    return [_cost(row), *_wait(row), _plan(row), *assumptions(row), trust]
 
 
 def _cost(row: Mapping[str, Any]) -> str:
@@ -445,16 +461,15 @@ def _precision(name: str, method: str) -> str:
     return f"{kept} (fp16 where the GPU has no bf16)"
 
 
-def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
-    cautions = []
+def _trust(row: Mapping[str, Any], is_replayed: bool, careful: list[str]) -> str:
+    doubts = []
     # A saved page may be filed under a later day than its own.
     seen_on = min(row["price_day"], observed_day(row["observed_at"]))
     age_days = row["price_age_days"] + (row["price_day"] - seen_on).days
     if is_replayed:
-        cautions.append("the price was replayed from a saved page: the provider was not asked")
+        doubts.append("the price was replayed from a saved page: the provider was not asked")
     if age_days > OLD_PRICE_DAYS:
-        cautions.append(f"the price is {age_days} days old")
-    cautions += _cautions(row)
+        doubts.append(f"the price is {age_days} days old")
     nearest = f", closest published run {row['evidence_run']}" if row["evidence_run"] else ""
     address = row["source_url"].partition("?")[0]
     converted = (
@@ -468,4 +483,4 @@ def _trust(row: Mapping[str, Any], is_replayed: bool) -> str:
         "quote": f"Price as you gave it, {row['raw_label']}; other charges at their defaults",
     }.get(row["price_kind"], f"Price seen {seen_on} at {address}{converted}")
     seen += f"; speed {row['evidence']}{nearest}."
-    return seen + _careful(cautions)
+    return seen + _careful([*doubts, *careful])

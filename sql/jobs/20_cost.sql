@@ -5,9 +5,9 @@ CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 're
 COMMENT ON FUNCTION price_kinds IS
     'All price kinds: on_demand, flex_start (the machine starts once there is capacity, is not interrupted, and runs for a limited time), spot (the machine may be interrupted), reserved (rented for a fixed term) and serverless (billed per second).';
 
-CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'community', 'marketplace', 'serverless'];
+CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'resold', 'community', 'marketplace', 'serverless'];
 COMMENT ON FUNCTION tier_classes IS
-    'All tier classes: dedicated (the provider''s own machines), community (private owners'' machines at the provider''s price), marketplace (machines whose owners set their own prices) and serverless.';
+    'All tier classes: dedicated (the provider''s own machines), resold (machines of other companies), community (private owners'' machines at the provider''s price), marketplace (machines whose owners set their own prices) and serverless.';
 
 CREATE OR REPLACE MACRO cost_parameters_by_tier() AS TABLE
 WITH _asked AS (

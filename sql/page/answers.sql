@@ -1,23 +1,30 @@
 -- The first rows of each ranking in report_ranked, and its picks, with the costs at all speeds from
--- report_costs.
+-- report_costs, and the picks' cautions.
 WITH _bands AS (
     SELECT
         candidate,
-        max(total_usd) FILTER (speed = 'middle') AS total_usd,
         max(total_usd) FILTER (speed = 'high') AS total_usd_low,
         max(total_usd) FILTER (speed = 'low') AS total_usd_high,
-        max(hours) FILTER (speed = 'middle') AS hours
+        max(hours) FILTER (speed = 'low') AS hours_high
     FROM report_costs
     GROUP BY candidate
 )
 
 SELECT
-    r.job, r.kind, r.rank, r.pick, c.gpu_id, c.gpu_count, c.node_count, c.offer,
-    b.total_usd, b.total_usd_low, b.total_usd_high, b.hours, r.meets_deadline,
-    r.longer_wait.usd AS longer_wait_usd, r.longer_wait.hours AS longer_wait_hours,
-    longer_wait_way(r.longer_wait) AS longer_wait_way
-FROM report_ranked AS r
-JOIN report_candidates AS c USING (candidate)
-JOIN _bands AS b USING (candidate)
-WHERE r.rank <= getvariable('report_rows') OR r.pick IS NOT NULL
-ORDER BY r.job, r.kind, r.rank
+    k.job, k.kind, k.rank, k.pick, c.gpu_id, c.gpu_count, c.node_count, c.offer,
+    c.total_usd, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high, k.meets_deadline,
+    k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
+    longer_wait_way(k.longer_wait) AS longer_wait_way, k.on_demand_usd, k.company_usd,
+    CASE
+        WHEN k.pick IS NOT NULL
+            THEN cautions_of(k, c, r, p.verdict, p.evidence, d.p['private_host_hours'])
+    END AS cautions
+FROM report_ranked AS k
+JOIN report_costs AS c ON c.candidate = k.candidate AND c.speed = 'middle'
+JOIN _bands AS b ON b.candidate = k.candidate
+JOIN report_plans AS p
+    ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
+JOIN main.rentals AS r ON r.rowid = c.offer
+CROSS JOIN default_parameters() AS d
+WHERE k.rank <= getvariable('report_rows') OR k.pick IS NOT NULL
+ORDER BY k.job, k.kind, k.rank

@@ -67,6 +67,7 @@ class Priced:
     is_late: bool = False
     is_safe: bool = False
     is_young: bool = False
+    doubts: float = 0
     shown: tuple[Any, ...] = ()
     """Count, GPU and source."""
 
@@ -323,11 +324,14 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             is_sure &= middle.reclaims <= inputs.parameter("safest_most_interruptions", offer)
             is_young = plan["method"] == "qlora" and inputs.gpus[offer["gpu_id"]]["vendor"] != "nvidia"
             way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
+            gpu = inputs.gpus[offer["gpu_id"]]
+            is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
+            doubts = (offer["available"] is None, plan["evidence"] == "extrapolated", plan["node_count"] > 1)
             ways.append(
                 replace(
                     middle, slow_usd=float(slow.usd), slow_hours=slow.hours, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_young,
-                    is_young=is_young,
+                    is_young=is_young, doubts=sum(doubts) + is_unusual + middle.reclaims,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
                 )
             )  # fmt: skip
@@ -358,15 +362,17 @@ def picked(inputs: Inputs, kept: list[Priced], price_kind: str) -> dict[str, Pri
     def default(name: str) -> float:
         return inputs.parameters[name, "default"]
 
+    def slow_value(way: Priced) -> float:
+        worth_of_doubts = 1 + way.doubts * default("safest_doubt_share")
+        return (way.slow_usd + way.slow_hours * worth) * worth_of_doubts
+
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
     best = min(kept, key=lambda way: (way.is_late, way.is_young, value(way), way.order))
     safe = [way for way in kept if way.is_safe]
     picks = {"cheapest": first, "best_value": best}
-    return picks | (
-        {"safest": min(safe, key=lambda way: way.slow_usd + way.slow_hours * worth)} if safe else {}
-    )
+    return picks | ({"safest": min(safe, key=slow_value)} if safe else {})
 
 
 def in_order(kept: list[Priced], picks: dict[str, Priced]) -> list[Priced]:

@@ -42,7 +42,8 @@ def result_of(row: dict[str, Any]) -> Result:
 def test_an_answer_is_explained_in_whole_sentences() -> None:
     for case in ({"row": {}}, *GOLDEN["otherwise"]):
         sentences = [(GOLDEN["told"] | case)[name] for name in GOLDEN["told"]]
-        told = explained(row_of("answer", **case["row"]), case.get("replayed", ()))
+        row, is_after = row_of("answer", **case["row"]), case.get("after_picks", False)
+        told = explained(row, case.get("replayed", ()), after_picks=is_after)
         assert told == [sentence for sentence in sentences if sentence], case["row"]
 
 

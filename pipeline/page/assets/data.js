@@ -103,7 +103,7 @@ function ranking({ job, kind, place, tier }) {
     };
   };
   const rows = of(lists).map(wayOf);
-  const picks = of(D.answers.picks).map((way) => (way < 0 ? null : wayOf(way, 0)));
+  const picks = of(D.answers.picks).map(([way, ...cautions]) => (way === undefined ? null : { ...wayOf(way, 0), cautions: cautions.map((text) => D.answers.texts[text]) }));
   return { rows, picks, note: D.notes.get(`${variant} ${kind} ${job}`) || { inTime: 1, wait: null } };
 }
 

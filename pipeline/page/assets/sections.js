@@ -72,7 +72,7 @@ function picksOf({ picks }) {
     const of = picks.find((pick) => pick?.way === way);
     const named = names.filter((name, n) => picks[n]?.way === way).join(", ");
     const where = [of.offer.provider, placeText(of.offer) || "country not stated", tierText(of.offer)].join(" \u00b7 ");
-    return el("li", {}, el("strong", {}, `${named[0].toUpperCase()}${named.slice(1)}: ${machineText(of.machine)}`), `, ${where}, ${money(of.total)}, ${hours(of.hours)} hours`);
+    return el("li", {}, el("strong", {}, `${named[0].toUpperCase()}${named.slice(1)}: ${machineText(of.machine)}`), `, ${where}, ${money(of.total)}, ${hours(of.hours)} hours`, of.cautions.length ? el("span", { class: "warn" }, ` Careful: ${of.cautions.join("; ")}.`) : "");
   });
 }
 
@@ -100,7 +100,6 @@ function showAnswer(state, found) {
     const strict = commandOf(state).includes("--max-hours") ? " The command keeps to these hours, and says which constraint would have to give way." : "";
     cautions.push(`Nothing finishes within the hours wanted: these are the fastest answer and those that take only a little longer.${strict}`);
   }
-  if (plan?.evidence === "extrapolated") cautions.push("The evidence is thin: no published run is close to this one.");
   if (!found.picks[2]) cautions.push("No company's own machine is sure to fit, to be there and to be in time.");
   const wait = note.wait && `If you can wait, it costs ${money(note.wait[0])}: ${D.answers.texts[note.wait[2]]} in ${hours(note.wait[1])} hours.`;
   show("answer-body", el("div", { class: "card" },
