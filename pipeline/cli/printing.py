@@ -42,7 +42,7 @@ longer cell further down shifts the rest of its line; a terminal gets a table wi
 NAMED = 8
 """The most hidden columns that a note lists by name."""
 
-LEAST_TEXT = 18
+LEAST_TEXT = 15
 """Characters that a text column keeps when it is cut to make room for the next column."""
 
 FIRST_TEXT = 36

@@ -1,12 +1,12 @@
-"""Alternatives to what a job asks for: on demand instead of other prices, LoRA instead of QLoRA, pure bf16
-instead of fp32 masters."""
+"""Alternatives to what a job asks for: on demand instead of other prices, more GPUs, LoRA instead of QLoRA,
+pure bf16 instead of fp32 masters."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, way_text
+from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, safety_text
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -16,24 +16,25 @@ _PURE, _MASTERS = (
 
 
 def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what would change with another price kind, method or precision, in a sentence each: on demand,
-    if that costs less than a reservation, or if no answer is picked as the safest; LoRA, if it costs no more
-    than QLoRA; and the other precision, if the job leaves the precision open. ``rows``: the job's first
-    answers, with all picks. Raises JobError."""
+    """Return what would change with another price kind, number of GPUs, method or precision, in a sentence
+    each: on demand, if that costs less than a reservation, or if no answer is picked as the safest; more
+    GPUs, if nothing finishes in time; LoRA, if it costs no more than QLoRA; and the other precision, if the
+    job leaves the precision open. ``rows``: the job's first answers, with all picks. Raises JobError."""
     first = rows[0]
-    lines = _on_demand(session, job, rows)
+    lines = [*_on_demand(session, job, rows), *_more_gpus(session, job, first)]
     if first["method"] == "qlora":
         for other in _best(session, job.but(method="lora", quantization=None)):
             if other["total_usd"] <= first["total_usd"]:
-                lines.append(f"Take LoRA: without quantization it costs {_cost(other)}.")
+                lines.append(f"Take LoRA, without quantization: {cost_text(other)}.")
     if first["method"] == "full" and job["training_precision"] is None and job["optimizer"] is None:
         planned = _planned_precision(session, first)
         if planned == "fp16":  # a card without bf16 has no such choice
             return lines
         precision, meaning = _MASTERS if planned == _PURE[0] else _PURE
         found = _best(session, job.but(training_precision=precision))
-        answer = _cost(found[0]) if found else "nothing that can be rented runs it"
-        lines.append(f"With {meaning} (--training-precision {precision}): {answer}.")
+        answer = cost_text(found[0]) if found else "nothing that can be rented runs it"
+        if not found or found[0]["total_usd"] != first["total_usd"]:
+            lines.append(f"With {meaning} (--training-precision {precision}): {answer}.")
     return lines
 
 
@@ -43,14 +44,21 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     is_dearer = "dearer_than_on_demand" in (rows[0]["cautions"] or ())
     if rows[0]["price_kind"] in ("on_demand", "quote", "own") or ("safest" in picked and not is_dearer):
         return []
-    pick, text = ("cheapest", "Do not reserve: on demand") if is_dearer else ("safest", "Safest on demand:")
-    others = session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS)
-    found = [row for row in others.dicts() if pick in (row["pick"] or ())]
-    return [f"{text} {'the same job costs ' if is_dearer else ''}{_cost(row)}." for row in found]
+    others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
+    if is_dearer:
+        return [f"Do not reserve; on demand: {cost_text(row)}." for row in others[:1]]
+    found = [row for row in others if "safest" in (row["pick"] or ())]
+    return [f"Safest on demand: {cost_text(row)}; {safety_text(row)}." for row in found]
 
 
-def _cost(row: Mapping[str, Any]) -> str:
-    return f"${row['total_usd']:,.2f} in {row['hours']:,.1f} hours, {way_text(row)}"
+def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
+    """Return what the job costs on more GPUs, if it finishes in time only on them."""
+    if first["meets_deadline"]:
+        return []
+    found = _best(session, job.but(gpus=session.most_gpus, min_gpus=None))
+    return [
+        f"In time with --gpus {row['gpu_count']}: {cost_text(row)}." for row in found if row["meets_deadline"]
+    ]
 
 
 def _best(session: Session, job: Job) -> list[dict[str, Any]]:

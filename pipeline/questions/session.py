@@ -86,7 +86,7 @@ class Session:
 
         Plans are made for the GPUs that an answer can have, or for all GPUs with ``every_gpu``. With
         ``complete``, published plans are not used, since they leave out plans that do not fit."""
-        wanted = min(max(self._job["max_gpus"], most_gpus), self._most_gpus)
+        wanted = min(max(self._job["max_gpus"], most_gpus), self.most_gpus)
         key = (every_gpu, complete, *self._planner_reads())
         kept = self._plans.pop(key, None)
         if kept is not None and kept[0] < wanted:
@@ -107,7 +107,7 @@ class Session:
         return [name for name in names if name != "max_gpus"]
 
     @cached_property
-    def _most_gpus(self) -> int:
+    def most_gpus(self) -> int:
         """The largest number of GPUs for which plans are made."""
         return int(self.ask("SELECT max_gpus FROM plan_defaults()").rows[0][0])
 
@@ -126,7 +126,7 @@ class Session:
         table = next(_PLAN_TABLES)
         ((plans,),) = self.ask(_PUBLISHED.format(table=table, jobs=JOBS)).rows
         if plans:
-            return self._most_gpus, table
+            return self.most_gpus, table
         self.ask(f"DROP TABLE {table}")
         return None
 
@@ -139,8 +139,8 @@ class Session:
 
     def nearest(self) -> Result:
         """Return why the job that was completed last has no answer: the rows of ``nearest_answers``."""
-        plans = self.plans(self._most_gpus, every_gpu=True)
-        self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=self._most_gpus))
+        plans = self.plans(self.most_gpus, every_gpu=True)
+        self.ask(_RELAXED.format(jobs=JOBS, plans=plans, most_gpus=self.most_gpus))
         return self.ask(f"FROM nearest_answers('{JOBS}', 'gpufare_relaxed')")
 
     def machine_ranks(self, job: Job) -> list[dict[str, Any]]:

@@ -129,17 +129,28 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
     """Return a pick in a sentence: what it is, what it costs, why one would pay more than the least, and what
     to be careful about."""
     names = [PICKS[name] for name in PICKS if name in row["pick"]]
-    text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {way_text(row)}"
-    text = f"{text[0].upper()}{text[1:]}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
+    text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {cost_text(row)}"
+    text = f"{text[0].upper()}{text[1:]}"
     more = row["total_usd"] - cheapest["total_usd"]
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
         text += f"; ${more:,.2f} more, {time}"
     if "safest" in row["pick"]:
-        stock = "in stock, " if row["available"] else "stock not stated, "
-        text += f"; a company's own machine, {stock}{row['hours_high']:,.1f} hours at the slow end"
+        text += f"; {safety_text(row)}"
     return f"{text}.{_careful(cautions(row))}"
+
+
+def cost_text(row: Mapping[str, Any]) -> str:
+    """Return a way to rent with the job's cost and hours."""
+    return f"{way_text(row)}, ${row['total_usd']:,.2f}, {row['hours']:,.1f} hours"
+
+
+def safety_text(row: Mapping[str, Any]) -> str:
+    """Return what makes an answer the safest."""
+    stock = "in stock" if row["available"] else "stock not stated"
+    hours = f"{row['hours_high']:,.1f} hours at the slow end, of {row['max_hours']:,g} allowed"
+    return f"a company's own machine, {stock}, {hours}"
 
 
 def _careful(cautions: Sequence[str]) -> str:
@@ -148,23 +159,29 @@ def _careful(cautions: Sequence[str]) -> str:
 
 def cautions(row: Mapping[str, Any]) -> list[str]:
     """Return the ``cautions`` of a row of ``cheapest_for`` in words."""
-    codes = [
-        f"{code}_only" if code == "private_host" and row["company_usd"] is None else code
+    return [
+        _CAUTIONS[code].format_map(
+            row | {"fit": percent_text(row["fit_probability"]), "company": _company(row)}
+        )
         for code in row["cautions"] or ()
     ]
-    return [_CAUTIONS[code].format_map(row) for code in codes]
+
+
+def _company(row: Mapping[str, Any]) -> str:
+    if row["company_usd"] is None:
+        return ""
+    return f", or pay ${row['company_usd']:,.2f} for {way_text(json.loads(row['company_way']))}"
 
 
 _CAUTIONS = {
     "sanctions": "sanctions restrict payments and services in this country",
     "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
-    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere, "
-    "or pay ${company_usd:,.2f} on a company's machine",
-    "private_host_only": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints elsewhere",
+    "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints "
+    "elsewhere{company}",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
     "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
-    "tight_fit": "the fit is tight",
+    "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
     "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
     "thin_evidence": "the evidence is thin: no published run is close",

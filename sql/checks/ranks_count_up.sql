@@ -12,5 +12,6 @@ FROM (
 GROUP BY day, workload, price_kind, objective
 HAVING min(rank) <> 1 OR count(DISTINCT rank) <> count(*) OR bool_or(is_out_of_order)
     OR count(*) FILTER (list_contains(pick, 'cheapest')) <> 1
-    OR count(*) FILTER (list_contains(pick, 'best_value')) <> 1
+    OR count(*) FILTER (list_contains(pick, 'best_value'))
+    <> bool_or(coalesce(total_usd <= on_demand_usd, TRUE))::INTEGER
     OR count(*) FILTER (list_contains(pick, 'safest')) > 1

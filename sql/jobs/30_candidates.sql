@@ -139,7 +139,7 @@ SELECT
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,
-    (r.available IS NULL)::INTEGER + (p.evidence = 'extrapolated')::INTEGER + (p.node_count > 1)::INTEGER
+    r.available IS NULL AS stock_is_open, (p.evidence = 'extrapolated')::INTEGER + (p.node_count > 1)::INTEGER
     -- Wheels and containers are mostly built for CUDA on x86; superchips have ARM hosts.
     + (g.vendor <> 'nvidia' OR g.form_factor = 'superchip')::INTEGER AS doubts,
     r.price_kind, r.term_days, r.gpus_billed,

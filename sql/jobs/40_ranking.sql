@@ -1,26 +1,26 @@
 -- From priced candidates to ranked answers.
 
-CREATE OR REPLACE MACRO longer_wait_way(longer_wait) AS
+CREATE OR REPLACE MACRO way_as_json(way) AS
     CASE
-        WHEN longer_wait IS NOT NULL THEN json_object_of(concat_ws(',',
-            json_member('gpu_count', longer_wait.gpu_count), json_member('gpu', longer_wait.gpu),
-            json_member('provider', longer_wait.provider), json_member('price_kind', longer_wait.price_kind)
+        WHEN way IS NOT NULL THEN json_object_of(concat_ws(',',
+            json_member('gpu_count', way.gpu_count), json_member('gpu', way.gpu),
+            json_member('provider', way.provider), json_member('price_kind', way.price_kind)
         ))
     END;
-COMMENT ON FUNCTION longer_wait_way IS 'The rental that longer_wait of ranked_candidates describes, as a JSON object in text form.';
+COMMENT ON FUNCTION way_as_json IS 'The rental that longer_wait or company of ranked_candidates describes, as a JSON object in text form.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
     SELECT
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
         e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict, e.objectives,
-        e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
-        e.doubts + e.interruptions AS doubts,
+        e.most_rows, e.hour_worth, e.is_asked_kind, e.doubts, e.parameters,
+        e.doubts + e.stock_is_open::INTEGER + e.interruptions AS safety_doubts,
         CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
         s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
             AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
-        s.total_usd AS slow_usd, s.hours AS slow_hours, e.has_young_kernels,
+        e.has_young_kernels,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
         AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.has_young_kernels
@@ -85,30 +85,36 @@ _worths AS (
 _valued AS (
     SELECT
         d.*, d.total_usd + d.hours * w.worth AS value_usd,
-        d.slow_usd + d.slow_hours * w.worth AS slow_value_usd
+        CASE WHEN d.price_kind = 'reserved' THEN o.on_demand_usd END AS on_demand_usd,
+        d.price_kind <> 'reserved' OR coalesce(d.total_usd <= o.on_demand_usd, TRUE) AS is_worth_it
     FROM _deadlines AS d
     JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
+    LEFT JOIN _on_demand AS o ON o.job = d.job
     WHERE d.hours <= d.most_hours
 ),
 
--- Of safe answers, those come first that nobody can take away and that start when asked. Each doubt makes an
--- answer count as dearer.
+-- Of safe answers, those come first that nobody can take away and that start when asked.
 _safest AS (
     SELECT
         job, ranked_kind,
         arg_min(candidate, {
             'unsure': price_kind IN ('spot', 'flex_start'),
-            'value_usd': slow_value_usd * (1 + doubts * parameters['safest_doubt_share']),
+            'value_usd': value_usd * (1 + safety_doubts * parameters['safest_doubt_share']),
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'offer': offer
         }) AS safest
     FROM _valued
-    WHERE is_safe
+    WHERE is_safe AND is_worth_it
     GROUP BY ALL
 ),
 
--- What the job costs on machines that are no private owner's.
+-- The cheapest machine that is no private owner's.
 _companies AS (
-    SELECT job, ranked_kind, min(total_usd) AS company_usd
+    SELECT
+        job, ranked_kind,
+        min({
+            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
+            'gpu': gpu, 'provider': provider, 'price_kind': price_kind
+        }) AS company
     FROM _valued
     WHERE offer >= 0 AND tier_class NOT IN ('community', 'marketplace')
     GROUP BY ALL
@@ -131,7 +137,7 @@ _picks AS (
         * EXCLUDE (cost_place, value_place),
         nullif(list_filter([
             CASE WHEN cost_place = 1 THEN 'cheapest' END,
-            CASE WHEN value_place = 1 THEN 'best_value' END,
+            CASE WHEN value_place = 1 AND is_worth_it THEN 'best_value' END,
             CASE WHEN is_safest THEN 'safest' END
         ], lambda name: name IS NOT NULL), []) AS pick
     FROM (
@@ -143,7 +149,10 @@ _picks AS (
             ) AS cost_place,
             row_number() OVER (
                 PARTITION BY job, ranked_kind
-                ORDER BY is_late_when_slow, has_young_kernels, value_usd, total_usd, hours, gpu_count, offer
+                ORDER BY
+                    is_late_when_slow, NOT is_worth_it, has_young_kernels,
+                    value_usd * (1 + doubts * parameters['best_value_doubt_share']),
+                    total_usd, hours, gpu_count, offer
             ) AS value_place
         FROM _ways
     )
@@ -164,35 +173,34 @@ _ranked AS (
 SELECT
     r.candidate, r.offer, r.job, r.ranked_kind, r.gpu_count, r.total_usd, r.hours, r.max_hours,
     r.meets_deadline, r.keeps_deadline, r.pick, r.objective, r.rank, l.longer_wait,
-    CASE WHEN r.price_kind = 'reserved' THEN d.on_demand_usd END AS on_demand_usd,
-    CASE WHEN r.tier_class IN ('community', 'marketplace') THEN c.company_usd END AS company_usd
+    r.on_demand_usd,
+    CASE WHEN r.tier_class IN ('community', 'marketplace') THEN c.company END AS company
 FROM _ranked AS r
 LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
-LEFT JOIN _on_demand AS d ON d.job = r.job
 LEFT JOIN _companies AS c ON c.job = r.job AND c.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
 -- The first answer and the picks are among the rows that a short ranking keeps.
 QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour; see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the best value at the slow end of the speed band, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end; spot and flex-start only if there is no other, and such QLoRA never; each doubt and each expected interruption makes an answer count as dearer by safest_doubt_share: doubts are stock that the source does not state, extrapolated evidence, several machines, and a card of another vendor than NVIDIA or on an ARM host). The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. company_usd: the lowest cost in the ranking on a machine that is no private owner''s, for answers on private owners'' machines. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour, see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end of the speed band; spot and flex-start only if there is no other, and such QLoRA never). Doubts make an answer count as dearer, each by best_value_doubt_share or safest_doubt_share: extrapolated evidence, several machines, a card of another vendor than NVIDIA or on an ARM host and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is neither. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. company: the cheapest candidate of the ranking whose machine is no private owner''s, for answers on private owners'' machines. costs: rows of candidate_costs at the speeds low and middle.';
 
-CREATE OR REPLACE MACRO cautions_of(k, c, r, verdict, evidence, private_host_hours) AS
+CREATE OR REPLACE MACRO cautions_of(k, c, r, evidence, parameters) AS
     nullif(list_filter([
         r.renter_notice,
         CASE
-            WHEN c.tier_class IN ('community', 'marketplace') AND c.hours > private_host_hours
+            WHEN c.tier_class IN ('community', 'marketplace') AND c.hours > parameters['private_host_hours']
                 THEN 'private_host'
         END,
         CASE WHEN k.meets_deadline AND NOT k.keeps_deadline THEN 'late_when_slow' END,
         CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
-        CASE WHEN verdict = 'tight' THEN 'tight_fit' END,
+        CASE WHEN c.fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
         CASE WHEN c.has_young_kernels THEN 'young_kernels' END,
         CASE WHEN evidence = 'extrapolated' THEN 'thin_evidence' END
     ], lambda caution: caution IS NOT NULL), []);
 COMMENT ON FUNCTION cautions_of IS
-    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. k: a row of ranked_candidates; c: its cost in the middle of the speed band; r: its rental; verdict and evidence: those of its plan.';
+    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. k: a row of ranked_candidates; c: its cost in the middle of the speed band; r: its rental; evidence: its plan''s; parameters: the default cost parameters.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -232,17 +240,17 @@ SELECT
     CASE WHEN c.price_kind = 'spot' THEN c.reclaim_restart_seconds / 60 END AS restart_minutes,
     c.checkpoint_interval_minutes, c.storage_gb, c.wait_hours, c.hours, c.billed_hours,
     c.compute_usd, c.interruption_usd, c.failure_usd, c.storage_usd, c.egress_usd, c.commitment_usd,
-    k.on_demand_usd, k.company_usd, c.kept_volume_usd_per_month, c.total_usd,
+    k.on_demand_usd, k.company.usd AS company_usd, way_as_json(k.company) AS company_way, c.kept_volume_usd_per_month, c.total_usd,
     k.max_hours, k.meets_deadline, k.keeps_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    longer_wait_way(k.longer_wait) AS longer_wait_way,
+    way_as_json(k.longer_wait) AS longer_wait_way,
     k.objective, k.pick,
     b.total_usd_low, b.total_usd_high, b.hours_low, b.hours_high,
     CASE k.objective WHEN 'time' THEN b.hours_low ELSE b.total_usd_low END
     <= first_value(CASE k.objective WHEN 'time' THEN b.hours_high ELSE b.total_usd_high END) OVER (
         PARTITION BY k.job, k.ranked_kind, k.objective ORDER BY k.rank
     ) AS ties_with_first,
-    cautions_of(k, c, r, p.verdict, p.evidence, d.p['private_host_hours']) AS cautions,
+    cautions_of(k, c, r, p.evidence, d.p) AS cautions,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),

@@ -12,13 +12,11 @@ WITH _bands AS (
 
 SELECT
     k.job, k.kind, k.rank, k.pick, c.gpu_id, c.gpu_count, c.node_count, c.offer,
-    c.total_usd, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high, k.meets_deadline,
+    c.total_usd, c.fit_probability, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high, k.meets_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    longer_wait_way(k.longer_wait) AS longer_wait_way, k.on_demand_usd, k.company_usd,
-    CASE
-        WHEN k.pick IS NOT NULL
-            THEN cautions_of(k, c, r, p.verdict, p.evidence, d.p['private_host_hours'])
-    END AS cautions
+    way_as_json(k.longer_wait) AS longer_wait_way, k.on_demand_usd,
+    k.company.usd AS company_usd, way_as_json(k.company) AS company_way,
+    CASE WHEN k.pick IS NOT NULL THEN cautions_of(k, c, r, p.evidence, d.p) END AS cautions
 FROM report_ranked AS k
 JOIN report_costs AS c ON c.candidate = k.candidate AND c.speed = 'middle'
 JOIN _bands AS b ON b.candidate = k.candidate

@@ -62,12 +62,11 @@ class Priced:
     share_used: float
     reclaims: float
     stops: bool
-    slow_usd: float = 0
-    slow_hours: float = 0
     is_late: bool = False
     is_safe: bool = False
     is_young: bool = False
-    doubts: float = 0
+    doubts: int = 0
+    safety_doubts: float = 0
     shown: tuple[Any, ...] = ()
     """Count, GPU and source."""
 
@@ -326,12 +325,13 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
             gpu = inputs.gpus[offer["gpu_id"]]
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
-            doubts = (offer["available"] is None, plan["evidence"] == "extrapolated", plan["node_count"] > 1)
+            doubts = (plan["evidence"] == "extrapolated") + (plan["node_count"] > 1) + is_unusual
             ways.append(
                 replace(
-                    middle, slow_usd=float(slow.usd), slow_hours=slow.hours, is_late=is_late,
+                    middle, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_young,
-                    is_young=is_young, doubts=sum(doubts) + is_unusual + middle.reclaims,
+                    is_young=is_young, doubts=doubts,
+                    safety_doubts=doubts + (offer["available"] is None) + middle.reclaims,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
                 )
             )  # fmt: skip
@@ -353,26 +353,38 @@ def kept_to(
     return kept, fastest <= max_hours, late if saves else None
 
 
-def picked(inputs: Inputs, kept: list[Priced], price_kind: str) -> dict[str, Priced]:
-    """The three picks: the least money, the least money and time together, the surest."""
-
-    def value(way: Priced) -> float:
-        return float(way.usd) + way.hours * worth
+def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[str, Priced]:
+    """The three picks: the least money, the least money and time together, and the surest. The last two cost
+    at most what the job costs on demand."""
 
     def default(name: str) -> float:
         return inputs.parameters[name, "default"]
 
-    def slow_value(way: Priced) -> float:
-        worth_of_doubts = 1 + way.doubts * default("safest_doubt_share")
-        return (way.slow_usd + way.slow_hours * worth) * worth_of_doubts
+    def value(way: Priced, doubts: float, pick: str) -> float:
+        return (float(way.usd) + way.hours * worth) * (1 + doubts * default(f"{pick}_doubt_share"))
 
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
-    best = min(kept, key=lambda way: (way.is_late, way.is_young, value(way), way.order))
-    safe = [way for way in kept if way.is_safe]
-    picks = {"cheapest": first, "best_value": best}
-    return picks | ({"safest": min(safe, key=slow_value)} if safe else {})
+    picks = {"cheapest": first}
+    worth_it = [way for way in kept if way.usd <= on_demand_usd]
+    if worth_it:
+        picks["best_value"] = min(
+            worth_it,
+            key=lambda way: (way.is_late, way.is_young, value(way, way.doubts, "best_value"), way.order),
+        )
+    safe = [way for way in worth_it if way.is_safe]
+    if safe:
+        picks["safest"] = min(safe, key=lambda way: value(way, way.safety_doubts, "safest"))
+    return picks
+
+
+def on_demand(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> Decimal:
+    """What a reserved job costs on demand, if it finishes in time; infinity for other jobs."""
+    if price_kind != "reserved":
+        return Decimal("Infinity")
+    ways = [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.hours <= max_hours]
+    return min(ways, key=lambda way: way.order).usd if ways else Decimal("Infinity")
 
 
 def in_order(kept: list[Priced], picks: dict[str, Priced]) -> list[Priced]:
@@ -404,7 +416,8 @@ def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.Duc
         kept, in_time, longer_wait = kept_to(
             max_hours, factor, ranking(inputs, workload, price_kind, max_hours)
         )
-        three = picked(inputs, kept, price_kind) if kept else {}
+        instead = on_demand(inputs, workload, price_kind, max_hours)
+        three = picked(inputs, kept, instead) if kept else {}
         ranks = list(enumerate(in_order(kept, three), start=1))
         actual = published.execute(
             """SELECT rank, pick, total_usd, hours, gpu_count, gpu_id, source, meets_deadline,
