@@ -159,12 +159,8 @@ def _careful(cautions: Sequence[str]) -> str:
 
 def cautions(row: Mapping[str, Any]) -> list[str]:
     """Return the ``cautions`` of a row of ``cheapest_for`` in words."""
-    return [
-        _CAUTIONS[code].format_map(
-            row | {"fit": percent_text(row["fit_probability"]), "company": _company(row)}
-        )
-        for code in row["cautions"] or ()
-    ]
+    facts = {**row, "fit": percent_text(row["fit_probability"]), "company": _company(row)}
+    return [_CAUTIONS[code].format_map(facts) for code in row["cautions"] or ()]
 
 
 def _company(row: Mapping[str, Any]) -> str:
