@@ -76,7 +76,14 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     from pipeline.questions.alternatives import alternatives
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import ROWS_WITH_PICKS, explained, machine_lines, nothing_fits, picks
+    from pipeline.questions.words import (
+        ROWS_WITH_PICKS,
+        explained,
+        machine_lines,
+        nothing_fits,
+        picks,
+        told_first,
+    )
 
     with question(settings, day.date() if day else None) as (job, session):
         found = session.cheapest(job, max(limit, ROWS_WITH_PICKS))
@@ -91,7 +98,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             rows = list(found.dicts())
             replayed = replayed_sources(session.connection)
             others = alternatives(session, job, rows)
-            first = explained(rows[0], replayed, after_picks=True)
+            first = explained(told_first(rows), replayed, after_picks=True)
             for line in (*picks(rows), *others, *first, *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))

@@ -2,6 +2,7 @@
 pure bf16 instead of fp32 masters."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from pipeline.questions.job import Job
@@ -15,11 +16,15 @@ _PURE, _MASTERS = (
 """The two precisions of full fine-tuning: the value of training_precision, and what it is."""
 
 
+WORTH_SAFETY = Decimal("1.2")
+"""A machine on demand is told if it costs at most this many times what the safest of other answers costs."""
+
+
 def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what would change with another price kind, number of GPUs, method or precision, in a sentence
-    each: on demand, if that costs less than a reservation, or if no answer is picked as the safest; more
-    GPUs, if nothing finishes in time; LoRA, if it costs no more than QLoRA; and the other precision, if the
-    job leaves the precision open. ``rows``: the job's first answers, with all picks. Raises JobError."""
+    each: on demand, if it costs less than a reservation, or is safe and costs little more; more GPUs, if
+    nothing finishes in time; LoRA, if it costs no more than QLoRA; and the other precision, if the job leaves
+    the precision open. ``rows``: the job's first answers, with all picks. Raises JobError."""
     first = rows[0]
     lines = [*_on_demand(session, job, rows), *_more_gpus(session, job, first)]
     if first["method"] == "qlora":
@@ -39,15 +44,20 @@ def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) 
 
 
 def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the job costs on demand, if that is cheaper than the reservations or the only safe way."""
-    picked = {name for row in rows for name in row["pick"] or ()}
-    is_dearer = "dearer_than_on_demand" in (rows[0]["cautions"] or ())
-    if rows[0]["price_kind"] in ("on_demand", "quote", "own") or ("safest" in picked and not is_dearer):
+    """Return what the job costs on demand, if that is cheaper than the reservations, or safe and not much
+    dearer than the safest of the answers."""
+    kind, safest_usd = rows[0]["price_kind"], rows[0]["safest_usd"]
+    if kind in ("on_demand", "quote", "own"):
         return []
     others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
-    if is_dearer:
+    if "dearer_than_on_demand" in (rows[0]["cautions"] or ()):
         return [f"Do not reserve; on demand: {cost_text(row)}." for row in others[:1]]
-    found = [row for row in others if "safest" in (row["pick"] or ())]
+    found = [
+        row
+        for row in others
+        if "safest" in (row["pick"] or ())
+        and (safest_usd is None or row["total_usd"] <= safest_usd * WORTH_SAFETY)
+    ]
     return [f"Safest on demand: {cost_text(row)}; {safety_text(row)}." for row in found]
 
 

@@ -114,7 +114,7 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
     picked = [row for name in PICKS for row in rows if name in (row["pick"] or ())]
     found = list({row["rank"]: row for row in picked}.values())
-    lines = [_pick(row, found[0]) for row in found]
+    lines = [_pick(row, found[0], rows[0]) for row in found]
     if found and not any("safest" in row["pick"] for row in found):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
@@ -125,13 +125,16 @@ def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """Return a pick in a sentence: what it is, what it costs, why one would pay more than the least, and what
     to be careful about."""
     names = [PICKS[name] for name in PICKS if name in row["pick"]]
     text = f"{' and '.join(filter(None, [', '.join(names[:-1]), names[-1]]))}: {cost_text(row)}"
     text = f"{text[0].upper()}{text[1:]}"
     more = row["total_usd"] - cheapest["total_usd"]
+    if row is cheapest and row["total_usd"] > first["total_usd"]:
+        saved = row["total_usd"] - first["total_usd"]
+        text += f"; rank 1 costs ${saved:,.2f} less, within the error, and takes {first['hours']:,.1f} hours"
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
@@ -139,6 +142,13 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
     if "safest" in row["pick"]:
         text += f"; {safety_text(row)}"
     return f"{text}.{_careful(cautions(row))}"
+
+
+def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return the answer to explain: the cheapest of a ranking by cost, the first of a ranking by time."""
+    return next(
+        (row for row in rows if row["objective"] == "cost" and "cheapest" in (row["pick"] or ())), rows[0]
+    )
 
 
 def cost_text(row: Mapping[str, Any]) -> str:
@@ -159,14 +169,9 @@ def _careful(cautions: Sequence[str]) -> str:
 
 def cautions(row: Mapping[str, Any]) -> list[str]:
     """Return the ``cautions`` of a row of ``cheapest_for`` in words."""
-    facts = {**row, "fit": percent_text(row["fit_probability"]), "company": _company(row)}
+    safest = "" if row["safest_usd"] is None else f", or take the safest for ${row['safest_usd']:,.2f}"
+    facts = {**row, "fit": percent_text(row["fit_probability"]), "safest": safest}
     return [_CAUTIONS[code].format_map(facts) for code in row["cautions"] or ()]
-
-
-def _company(row: Mapping[str, Any]) -> str:
-    if row["company_usd"] is None:
-        return ""
-    return f", or pay ${row['company_usd']:,.2f} for {way_text(json.loads(row['company_way']))}"
 
 
 _CAUTIONS = {
@@ -174,11 +179,14 @@ _CAUTIONS = {
     "us_data_rule": "US law (28 CFR 202) restricts bulk personal data of US persons in this country",
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
     "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints "
-    "elsewhere{company}",
+    "elsewhere{safest}",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
     "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
+    "often_interrupted": "{interruptions:,.0f} interruptions are expected",
+    "several_machines": "it is {node_count} machines: ask for the quota, and for the network between them",
+    "other_platform": "it is no NVIDIA card on an x86 host: check that your software runs there",
     "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
     "thin_evidence": "the evidence is thin: no published run is close",
 }

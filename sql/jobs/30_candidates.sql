@@ -135,13 +135,14 @@ SELECT
     j.job, j.tokens, j.epochs,
     p.gpu_id, p.gpu_count, p.node_count, p.tokens_per_second, p.tokens_per_second_low,
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
-    p.fit_probability, p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
+    p.fit_probability, p.evidence = 'extrapolated' AS is_extrapolated,
+    p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
+    -- Wheels and containers are mostly built for CUDA on x86; superchips have ARM hosts.
+    g.vendor <> 'nvidia' OR coalesce(g.form_factor = 'superchip', FALSE) AS is_other_platform,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,
-    r.available IS NULL AS stock_is_open, (p.evidence = 'extrapolated')::INTEGER + (p.node_count > 1)::INTEGER
-    -- Wheels and containers are mostly built for CUDA on x86; superchips have ARM hosts.
-    + (g.vendor <> 'nvidia' OR g.form_factor = 'superchip')::INTEGER AS doubts,
+    r.available IS NULL AS is_stock_open,
     r.price_kind, r.term_days, r.gpus_billed,
     (r.usd_per_hour * CASE WHEN r.bid_exponent > 0 THEN j.bid ELSE 1 END)::DECIMAL(18, 8) AS usd_per_hour,
     r.host_usd_per_hour, r.billing_increment_seconds, r.minimum_seconds, r.max_run_hours,

@@ -7,20 +7,24 @@ CREATE OR REPLACE MACRO way_as_json(way) AS
             json_member('provider', way.provider), json_member('price_kind', way.price_kind)
         ))
     END;
-COMMENT ON FUNCTION way_as_json IS 'The rental that longer_wait or company of ranked_candidates describes, as a JSON object in text form.';
+COMMENT ON FUNCTION way_as_json IS 'The rental that longer_wait of ranked_candidates describes, as a JSON object in text form.';
 
 CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
     SELECT
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
-        e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict, e.objectives,
-        e.most_rows, e.hour_worth, e.is_asked_kind, e.doubts, e.parameters,
-        e.doubts + e.stock_is_open::INTEGER + e.interruptions AS safety_doubts,
+        e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict,
+        e.objectives, e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
         CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
         s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
             AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
         e.has_young_kernels,
+        e.is_extrapolated::INTEGER + e.is_other_platform::INTEGER + (e.node_count > 1)::INTEGER
+        + (e.fit_probability < e.parameters['safest_fit_probability'])::INTEGER
+        + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
+        / e.parameters['private_host_hours'] AS doubts,
+        doubts + e.is_stock_open::INTEGER + e.interruptions AS safety_doubts,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
         AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.has_young_kernels
@@ -72,10 +76,10 @@ _late AS (
 _worths AS (
     SELECT
         job, ranked_kind,
+        min({'late': is_late_when_slow, 'usd': total_usd, 'hours': hours}) AS least,
         coalesce(any_value(hour_worth), greatest(
             any_value(parameters['hour_worth_usd']),
-            any_value(parameters['hour_worth_share'])
-            * arg_min(total_usd / hours, {'late': is_late_when_slow, 'usd': total_usd, 'hours': hours})
+            any_value(parameters['hour_worth_share']) * least['usd'] / least['hours']
         )) AS worth
     FROM _deadlines
     WHERE hours <= most_hours
@@ -84,7 +88,11 @@ _worths AS (
 
 _valued AS (
     SELECT
-        d.*, d.total_usd + d.hours * w.worth AS value_usd,
+        d.*, w.least['usd'] AS least_usd, d.total_usd + d.hours * w.worth AS value_usd,
+        value_usd + d.doubts * greatest(value_usd * d.parameters['best_value_doubt_share'], w.worth)
+            AS doubted_value_usd,
+        value_usd + d.safety_doubts * greatest(value_usd * d.parameters['safest_doubt_share'], w.worth)
+            AS safety_value_usd,
         CASE WHEN d.price_kind = 'reserved' THEN o.on_demand_usd END AS on_demand_usd,
         d.price_kind <> 'reserved' OR coalesce(d.total_usd <= o.on_demand_usd, TRUE) AS is_worth_it
     FROM _deadlines AS d
@@ -99,24 +107,11 @@ _safest AS (
         job, ranked_kind,
         arg_min(candidate, {
             'unsure': price_kind IN ('spot', 'flex_start'),
-            'value_usd': value_usd * (1 + safety_doubts * parameters['safest_doubt_share']),
+            'value_usd': safety_value_usd,
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'offer': offer
         }) AS safest
     FROM _valued
     WHERE is_safe AND is_worth_it
-    GROUP BY ALL
-),
-
--- The cheapest machine that is no private owner's.
-_companies AS (
-    SELECT
-        job, ranked_kind,
-        min({
-            'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
-            'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) AS company
-    FROM _valued
-    WHERE offer >= 0 AND tier_class NOT IN ('community', 'marketplace')
     GROUP BY ALL
 ),
 
@@ -135,6 +130,7 @@ _ways AS (
 _picks AS (
     SELECT
         * EXCLUDE (cost_place, value_place),
+        max(total_usd) FILTER (is_safest) OVER (PARTITION BY job, ranked_kind) AS safest_usd,
         nullif(list_filter([
             CASE WHEN cost_place = 1 THEN 'cheapest' END,
             CASE WHEN value_place = 1 AND is_worth_it THEN 'best_value' END,
@@ -145,14 +141,15 @@ _picks AS (
             *,
             row_number() OVER (
                 PARTITION BY job, ranked_kind
-                ORDER BY is_late_when_slow, total_usd, hours, gpu_count, offer
+                ORDER BY
+                    is_late_when_slow, total_usd > least_usd * (1 + parameters['equal_cost_share']),
+                    doubted_value_usd, total_usd, hours, gpu_count, offer
             ) AS cost_place,
             row_number() OVER (
                 PARTITION BY job, ranked_kind
                 ORDER BY
-                    is_late_when_slow, NOT is_worth_it, has_young_kernels,
-                    value_usd * (1 + doubts * parameters['best_value_doubt_share']),
-                    total_usd, hours, gpu_count, offer
+                    is_late_when_slow, NOT is_worth_it, has_young_kernels, doubted_value_usd, total_usd,
+                    hours, gpu_count, offer
             ) AS value_place
         FROM _ways
     )
@@ -173,19 +170,17 @@ _ranked AS (
 SELECT
     r.candidate, r.offer, r.job, r.ranked_kind, r.gpu_count, r.total_usd, r.hours, r.max_hours,
     r.meets_deadline, r.keeps_deadline, r.pick, r.objective, r.rank, l.longer_wait,
-    r.on_demand_usd,
-    CASE WHEN r.tier_class IN ('community', 'marketplace') THEN c.company END AS company
+    r.on_demand_usd, r.safest_usd
 FROM _ranked AS r
 LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
-LEFT JOIN _companies AS c ON c.job = r.job AND c.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
 -- The first answer and the picks are among the rows that a short ranking keeps.
 QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked: cheapest (the first by cost), best_value (the lowest total_usd + hours x the worth of an hour, see hour_worth_share in cost_parameters; QLoRA on cards of other vendors than NVIDIA only if there is nothing else) and safest (the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end of the speed band; spot and flex-start only if there is no other, and such QLoRA never). Doubts make an answer count as dearer, each by best_value_doubt_share or safest_doubt_share: extrapolated evidence, several machines, a card of another vendor than NVIDIA or on an ARM host and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is neither. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. company: the cheapest candidate of the ranking whose machine is no private owner''s, for answers on private owners'' machines. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, and in time at the slow end of the speed band; spot and flex-start only if there is no other, and such QLoRA never. Doubts make an answer count as dearer, each by an hour''s worth or, if that is more, by best_value_doubt_share or safest_doubt_share: extrapolated evidence, several machines, another platform than NVIDIA on an x86 host, a P(fits) below safest_fit_probability, each private_host_hours on a private owner''s machine and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
 
-CREATE OR REPLACE MACRO cautions_of(k, c, r, evidence, parameters) AS
+CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([
         r.renter_notice,
         CASE
@@ -196,11 +191,16 @@ CREATE OR REPLACE MACRO cautions_of(k, c, r, evidence, parameters) AS
         CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
         CASE WHEN c.fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
-        CASE WHEN c.has_young_kernels THEN 'young_kernels' END,
-        CASE WHEN evidence = 'extrapolated' THEN 'thin_evidence' END
+        CASE WHEN c.interruptions > parameters['safest_most_interruptions'] THEN 'often_interrupted' END,
+        CASE WHEN c.node_count > 1 THEN 'several_machines' END,
+        CASE
+            WHEN c.has_young_kernels THEN 'young_kernels'
+            WHEN c.is_other_platform THEN 'other_platform'
+        END,
+        CASE WHEN c.is_extrapolated THEN 'thin_evidence' END
     ], lambda caution: caution IS NOT NULL), []);
 COMMENT ON FUNCTION cautions_of IS
-    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. k: a row of ranked_candidates; c: its cost in the middle of the speed band; r: its rental; evidence: its plan''s; parameters: the default cost parameters.';
+    'The cautions of an answer (see cheapest_gpu_per_workload), in a list; null if there are none. k: a row of ranked_candidates; c: its cost in the middle of the speed band; r: its rental; parameters: the default cost parameters.';
 
 CREATE OR REPLACE MACRO answers_of(ranked, costs, jobs, plans) AS TABLE
 WITH _bands AS (
@@ -240,7 +240,7 @@ SELECT
     CASE WHEN c.price_kind = 'spot' THEN c.reclaim_restart_seconds / 60 END AS restart_minutes,
     c.checkpoint_interval_minutes, c.storage_gb, c.wait_hours, c.hours, c.billed_hours,
     c.compute_usd, c.interruption_usd, c.failure_usd, c.storage_usd, c.egress_usd, c.commitment_usd,
-    k.on_demand_usd, k.company.usd AS company_usd, way_as_json(k.company) AS company_way, c.kept_volume_usd_per_month, c.total_usd,
+    k.on_demand_usd, k.safest_usd, c.kept_volume_usd_per_month, c.total_usd,
     k.max_hours, k.meets_deadline, k.keeps_deadline,
     k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
     way_as_json(k.longer_wait) AS longer_wait_way,
@@ -250,7 +250,7 @@ SELECT
     <= first_value(CASE k.objective WHEN 'time' THEN b.hours_high ELSE b.total_usd_high END) OVER (
         PARTITION BY k.job, k.ranked_kind, k.objective ORDER BY k.rank
     ) AS ties_with_first,
-    cautions_of(k, c, r, p.evidence, d.p) AS cautions,
+    cautions_of(k, c, r, d.p) AS cautions,
     c.total_usd / c.tokens * 1e6 AS usd_per_million_tokens,
     json_object_of(concat_ws(',',
         json_members(j.job_assumptions), json_members(p.assumptions), json_members(r.assumptions),

@@ -12,16 +12,13 @@ WITH _bands AS (
 
 SELECT
     k.job, k.kind, k.rank, k.pick, c.gpu_id, c.gpu_count, c.node_count, c.offer,
-    c.total_usd, c.fit_probability, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high, k.meets_deadline,
-    k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
-    way_as_json(k.longer_wait) AS longer_wait_way, k.on_demand_usd,
-    k.company.usd AS company_usd, way_as_json(k.company) AS company_way,
-    CASE WHEN k.pick IS NOT NULL THEN cautions_of(k, c, r, p.evidence, d.p) END AS cautions
+    c.total_usd, c.fit_probability, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high,
+    k.meets_deadline, k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
+    way_as_json(k.longer_wait) AS longer_wait_way, k.on_demand_usd, k.safest_usd, c.interruptions,
+    CASE WHEN k.pick IS NOT NULL THEN cautions_of(k, c, r, d.p) END AS cautions
 FROM report_ranked AS k
 JOIN report_costs AS c ON c.candidate = k.candidate AND c.speed = 'middle'
 JOIN _bands AS b ON b.candidate = k.candidate
-JOIN report_plans AS p
-    ON p.job = c.job AND p.gpu_id = c.gpu_id AND p.gpu_count = c.gpu_count AND p.node_count = c.node_count
 JOIN main.rentals AS r ON r.rowid = c.offer
 CROSS JOIN default_parameters() AS d
 WHERE k.rank <= getvariable('report_rows') OR k.pick IS NOT NULL

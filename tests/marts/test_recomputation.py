@@ -62,10 +62,11 @@ class Priced:
     share_used: float
     reclaims: float
     stops: bool
+    slow_hours: float = 0
     is_late: bool = False
     is_safe: bool = False
     is_young: bool = False
-    doubts: int = 0
+    doubts: float = 0
     safety_doubts: float = 0
     shown: tuple[Any, ...] = ()
     """Count, GPU and source."""
@@ -319,16 +320,19 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
                 continue
             is_late = slow.hours > max_hours or slow.stops
             is_safe = offer["tier_class"] in ("dedicated", "serverless") and inputs.notice(offer) is None
-            is_sure = plan["fit_probability"] >= inputs.parameter("safest_fit_probability", offer)
-            is_sure &= middle.reclaims <= inputs.parameter("safest_most_interruptions", offer)
+            is_likely = plan["fit_probability"] >= inputs.parameter("safest_fit_probability", offer)
+            is_sure = is_likely and middle.reclaims <= inputs.parameter("safest_most_interruptions", offer)
             is_young = plan["method"] == "qlora" and inputs.gpus[offer["gpu_id"]]["vendor"] != "nvidia"
             way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
             gpu = inputs.gpus[offer["gpu_id"]]
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
-            doubts = (plan["evidence"] == "extrapolated") + (plan["node_count"] > 1) + is_unusual
+            is_thin, is_many = plan["evidence"] == "extrapolated", plan["node_count"] > 1
+            doubts = is_thin + is_many + is_unusual + (not is_likely)
+            if offer["tier_class"] in ("community", "marketplace"):
+                doubts += middle.hours / inputs.parameter("private_host_hours", offer)
             ways.append(
                 replace(
-                    middle, is_late=is_late,
+                    middle, slow_hours=slow.hours, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_young,
                     is_young=is_young, doubts=doubts,
                     safety_doubts=doubts + (offer["available"] is None) + middle.reclaims,
@@ -361,12 +365,16 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
         return inputs.parameters[name, "default"]
 
     def value(way: Priced, doubts: float, pick: str) -> float:
-        return (float(way.usd) + way.hours * worth) * (1 + doubts * default(f"{pick}_doubt_share"))
+        plain = float(way.usd) + way.hours * worth
+        return plain + doubts * max(plain * default(f"{pick}_doubt_share"), worth)
 
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
-    picks = {"cheapest": first}
+    near = [way for way in kept if float(way.usd) <= float(first.usd) * (1 + default("equal_cost_share"))]
+    picks = {
+        "cheapest": min(near, key=lambda way: (way.is_late, value(way, way.doubts, "best_value"), way.order))
+    }
     worth_it = [way for way in kept if way.usd <= on_demand_usd]
     if worth_it:
         picks["best_value"] = min(

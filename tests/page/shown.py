@@ -8,6 +8,7 @@ from pipeline.cli.job_options import job_of_work
 from pipeline.cli.questions import cheapest
 from pipeline.home.paths import Home
 from pipeline.questions.session import Session
+from pipeline.questions.words import cautions
 from pipeline.warehouse.query import reader
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def check_ranking(page: "Page", home: Home) -> None:
         where = f"{machine(row)}, {row['provider']}"
         (pick,) = [each for each in told if where in each and money(row["total_usd"]) in each]
         assert digits(row["hours"]) in pick, rank
+        careful = "; ".join(cautions(row))
+        assert pick.endswith(f" hours Careful: {careful}." if careful else " hours"), rank
     parts = (
         money(first["total_usd"]),
         machine(first),

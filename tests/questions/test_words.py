@@ -30,7 +30,7 @@ def row_of(kind: str, **changes: Any) -> dict[str, Any]:
     for name, value in row.items():
         if value is not None and ("usd" in name or name in ("native_price", "fx_rate")):
             row[name] = Decimal(str(value))
-        elif name in ("assumptions", "longer_wait_way", "company_way"):
+        elif name in ("assumptions", "longer_wait_way"):
             row[name] = json.dumps(value)
     return row
 

@@ -1,0 +1,75 @@
+"""What would change with another price kind, number of GPUs, method or precision."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pipeline.home.paths import Home
+from pipeline.questions.alternatives import alternatives
+from pipeline.questions.job import Job
+from pipeline.questions.session import Session
+from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, safety_text
+from pipeline.warehouse.query import reader
+
+
+@pytest.fixture(scope="module")
+def session(sample_home: Home) -> Iterator[Session]:
+    with reader(sample_home.published) as connection:
+        yield Session(connection)
+
+
+def first_rows(session: Session, job: Job) -> list[dict[str, Any]]:
+    return list(session.cheapest(job, ROWS_WITH_PICKS).dicts())
+
+
+def safest(session: Session, job: Job) -> dict[str, Any]:
+    (row,) = (row for row in first_rows(session, job) if "safest" in (row["pick"] or ()))
+    return row
+
+
+def told(session: Session, **job: Any) -> list[str]:
+    asked = Job(**job)
+    return alternatives(session, asked, first_rows(session, asked))
+
+
+def test_a_reservation_dearer_than_on_demand_is_not_worth_it(session: Session) -> None:
+    job = {"model": "llama-2-13b", "method": "lora", "tokens": 10e9}
+    instead = first_rows(session, Job(**job, max_hours=500))[0]
+    said = f"Do not reserve; on demand: {cost_text(instead)}."
+    assert told(session, **job, kind="reserved", max_hours=500, max_term_days=31) == [said]
+    assert told(session, **job) == []
+
+
+def test_spot_machines_that_are_taken_too_often_are_not_the_safest(session: Session) -> None:
+    job = {"model": "qwen2.5-32b", "method": "lora", "tokens": 10e9}
+    row = safest(session, Job(**job))
+    assert told(session, **job, kind="spot") == [f"Safest on demand: {cost_text(row)}; {safety_text(row)}."]
+    assert told(session, **job | {"tokens": 10e6}, kind="spot") == []
+
+
+def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
+    job = {"model": "llama-3.1-70b", "method": "lora", "tokens": 10e9}
+    (line,) = told(session, **job, gpus=4)
+    (row,) = session.cheapest(Job(**job, gpus=session.most_gpus), 1).dicts()
+    assert row["meets_deadline"]
+    assert line == f"In time with --gpus {row['gpu_count']}: {cost_text(row)}."
+
+
+def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
+    job = {"model": "llama-3.1-8b", "tokens": 100e6, "source": "lium"}
+    (lora,) = session.cheapest(Job(**job, method="lora"), 1).dicts()
+    assert told(session, **job, method="qlora") == [f"Take LoRA, without quantization: {cost_text(lora)}."]
+    (small,) = session.cheapest(Job(**job | {"source": "nosana"}, method="qlora"), 1).dicts()
+    (large,) = session.cheapest(Job(**job | {"source": "nosana"}, method="lora"), 1).dicts()
+    assert small["total_usd"] < large["total_usd"]
+    assert told(session, **job | {"source": "nosana"}, method="qlora") == []
+
+
+def test_full_training_in_another_precision(session: Session) -> None:
+    job = {"model": "llama-3.1-8b", "method": "full", "tokens": 100e6}
+    (pure,) = session.cheapest(Job(**job, training_precision="bf16"), 1).dicts()
+    said = f"With pure bf16, without fp32 masters (--training-precision bf16): {cost_text(pure)}."
+    assert told(session, **job) == [said]
+    assert told(session, **job, training_precision="amp") == []
+    assert told(session, **job, optimizer="adamw_8bit") == []
