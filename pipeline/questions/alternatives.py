@@ -22,9 +22,9 @@ WORTH_SAFETY = Decimal("1.2")
 
 def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return what would change with another price kind, number of GPUs, method or precision, in a sentence
-    each: on demand, if it costs less than a reservation, or is safe and costs little more; more GPUs, if
-    nothing finishes in time; LoRA, if it costs no more than QLoRA; and the other precision, if the job leaves
-    the precision open. ``rows``: the job's first answers, with all picks. Raises JobError."""
+    each: on demand, if that costs less, or is safe and costs little more; more GPUs, if nothing finishes in
+    time; LoRA, if it costs no more than QLoRA; and the other precision, if the job leaves the precision open.
+    ``rows``: the job's first answers, with all picks. Raises JobError."""
     first = rows[0]
     lines = [*_on_demand(session, job, rows), *_more_gpus(session, job, first)]
     if first["method"] == "qlora":
@@ -44,21 +44,24 @@ def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) 
 
 
 def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the job costs on demand, if that is cheaper than the reservations, or safe and not much
-    dearer than the safest of the answers."""
+    """Return what the job costs on demand, if that is cheaper than the answers, or safe and not much dearer
+    than the safest of them."""
     kind, safest_usd = rows[0]["price_kind"], rows[0]["safest_usd"]
     if kind in ("on_demand", "quote", "own"):
         return []
     others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
-    if "dearer_than_on_demand" in (rows[0]["cautions"] or ()):
-        return [f"Do not reserve; on demand: {cost_text(row)}." for row in others[:1]]
+    lines = [
+        f"Cheaper on demand: {cost_text(row)}."
+        for row in others
+        if "cheapest" in (row["pick"] or ()) and row["total_usd"] <= rows[0]["total_usd"]
+    ]
     found = [
         row
         for row in others
         if "safest" in (row["pick"] or ())
         and (safest_usd is None or row["total_usd"] <= safest_usd * WORTH_SAFETY)
     ]
-    return [f"Safest on demand: {cost_text(row)}; {safety_text(row)}." for row in found]
+    return [*lines, *(f"Safest on demand: {cost_text(row)}; {safety_text(row)}." for row in found)]
 
 
 def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:

@@ -139,6 +139,9 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
         text += f"; ${more:,.2f} more, {time}"
+        doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
+        if doubts < others:
+            text += f", and {'less' if doubts else 'nothing'} to be careful about"
     if "safest" in row["pick"]:
         text += f"; {safety_text(row)}"
     return f"{text}.{_careful(cautions(row))}"

@@ -333,7 +333,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             ways.append(
                 replace(
                     middle, slow_hours=slow.hours, is_late=is_late,
-                    is_safe=is_safe and is_sure and not is_late and not is_young,
+                    is_safe=is_safe and is_sure and not is_late and not is_unusual,
                     is_young=is_young, doubts=doubts,
                     safety_doubts=doubts + (offer["available"] is None) + middle.reclaims,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
@@ -366,7 +366,7 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
 
     def value(way: Priced, doubts: float, pick: str) -> float:
         plain = float(way.usd) + way.hours * worth
-        return plain + doubts * max(plain * default(f"{pick}_doubt_share"), worth)
+        return plain + doubts * max(plain * default(f"{pick}_doubt_share"), default("hour_worth_usd"))
 
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours

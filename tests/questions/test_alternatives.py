@@ -23,9 +23,9 @@ def first_rows(session: Session, job: Job) -> list[dict[str, Any]]:
     return list(session.cheapest(job, ROWS_WITH_PICKS).dicts())
 
 
-def safest(session: Session, job: Job) -> dict[str, Any]:
+def safest_on_demand(session: Session, job: Job) -> str:
     (row,) = (row for row in first_rows(session, job) if "safest" in (row["pick"] or ()))
-    return row
+    return f"Safest on demand: {cost_text(row)}; {safety_text(row)}."
 
 
 def told(session: Session, **job: Any) -> list[str]:
@@ -36,16 +36,20 @@ def told(session: Session, **job: Any) -> list[str]:
 def test_a_reservation_dearer_than_on_demand_is_not_worth_it(session: Session) -> None:
     job = {"model": "llama-2-13b", "method": "lora", "tokens": 10e9}
     instead = first_rows(session, Job(**job, max_hours=500))[0]
-    said = f"Do not reserve; on demand: {cost_text(instead)}."
-    assert told(session, **job, kind="reserved", max_hours=500, max_term_days=31) == [said]
+    said = [f"Cheaper on demand: {cost_text(instead)}.", safest_on_demand(session, Job(**job, max_hours=500))]
+    assert told(session, **job, kind="reserved", max_hours=500, max_term_days=31) == said
     assert told(session, **job) == []
 
 
 def test_spot_machines_that_are_taken_too_often_are_not_the_safest(session: Session) -> None:
     job = {"model": "qwen2.5-32b", "method": "lora", "tokens": 10e9}
-    row = safest(session, Job(**job))
-    assert told(session, **job, kind="spot") == [f"Safest on demand: {cost_text(row)}; {safety_text(row)}."]
-    assert told(session, **job | {"tokens": 10e6}, kind="spot") == []
+    assert told(session, **job, kind="spot") == [safest_on_demand(session, Job(**job))]
+    near = {"source": "nebius", "gpu": "h200"}
+    assert told(session, **job | {"tokens": 10e6}, **near, kind="spot") == []
+    assert told(session, **job | {"tokens": 10e6}, kind="flex_start") == [
+        f"Cheaper on demand: {cost_text(first_rows(session, Job(**job | {'tokens': 10e6}))[0])}.",
+        safest_on_demand(session, Job(**job | {"tokens": 10e6})),
+    ]
 
 
 def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
