@@ -15,8 +15,8 @@ INFEASIBLE = {
 
 _UNRANKED_MACHINES = {
     "gpu": "the job leaves this GPU out",
-    "gpus": "it uses {gpu_count} GPUs, but the job allows at most {max_gpus}",
-    "min_gpus": "it uses {gpu_count} GPUs, but the job asks for at least {min_gpus}",
+    "gpus": "it uses {gpus_used}, but the job allows at most {max_gpus}",
+    "min_gpus": "it uses {gpus_used}, but the job asks for at least {min_gpus}",
     "max_nodes": "it is {node_count} machines, but the job allows at most {max_nodes}",
     "min_fit_probability": "it fits with a probability of {fit}, but the job asks for {asked_fit}",
     "evidence": "its speed is {evidence}, but the job asks for at least {least_evidence}",
@@ -87,7 +87,11 @@ def unranked_text(row: Mapping[str, Any]) -> str:
     ``machine_ranks`` with the job's row of ``completed_jobs``."""
     if row["reason"] == "does_not_fit":
         return f"the job does not fit: {infeasible_text(row)}"
-    facts = {**row, "asked_fit": f"{100 * row['min_fit_probability']:g}%"}
+    facts = {
+        **row,
+        "asked_fit": f"{100 * row['min_fit_probability']:g}%",
+        "gpus_used": f"{row['gpu_count']} GPU{'' if row['gpu_count'] == 1 else 's'}",
+    }
     if row["evidences"]:
         facts["least_evidence"] = row["evidences"][-1]
     if row["fit_probability"] is not None:

@@ -454,6 +454,7 @@ def assumed(taken: Mapping[str, Any], method: str) -> str | None:
         if "global_batch_tokens" in taken
         else None,
         _epochs(taken["epochs"], taken["tokens_per_epoch"]) if "epochs" in taken else None,
+        f"a bid of {taken['bid']:g} times the least" if "bid" in taken else None,
         *(
             "examples not used because tokens is given"
             if name == "examples"

@@ -87,6 +87,7 @@ def test_each_reason_why_a_machine_is_not_ranked() -> None:
     missed, reasons = GOLDEN["missed"], GOLDEN["unranked"]
     assert {name: said(missed=[name]) for name in missed} == missed
     assert said(missed=[*missed]) == "; ".join(missed.values())
+    assert said(missed=["gpus"], gpu_count=1).startswith("it uses 1 GPU, but")
     bare = {"evidences": None, "fit_probability": None}
     assert {reason: said(**bare, reason=reason) for reason in reasons} == reasons
 
