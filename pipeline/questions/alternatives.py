@@ -65,12 +65,12 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
 
 
 def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
-    """Return what the job costs on more GPUs, if it finishes in time only on them."""
-    if first["meets_deadline"]:
+    """Return what the job costs on more GPUs, if only they keep the deadline at the slow end."""
+    if first["keeps_deadline"]:
         return []
     found = _best(session, job.but(gpus=session.most_gpus, min_gpus=None))
     return [
-        f"In time with --gpus {row['gpu_count']}: {cost_text(row)}." for row in found if row["meets_deadline"]
+        f"In time with --gpus {row['gpu_count']}: {cost_text(row)}." for row in found if row["keeps_deadline"]
     ]
 
 

@@ -141,7 +141,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
         text += f"; ${more:,.2f} more, {time}"
         doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
         if doubts < others:
-            text += f", and {'less' if doubts else 'nothing'} to be careful about"
+            text += ", with fewer cautions"
     if "safest" in row["pick"]:
         text += f"; {safety_text(row)}"
     return f"{text}.{_careful(cautions(row))}"

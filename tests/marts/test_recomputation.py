@@ -371,7 +371,8 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
-    near = [way for way in kept if float(way.usd) <= float(first.usd) * (1 + default("equal_cost_share"))]
+    most_usd = float(first.usd) * (1 + default("equal_cost_share"))
+    near = [way for way in kept if float(way.usd) <= most_usd and way.doubts <= first.doubts]
     picks = {
         "cheapest": min(near, key=lambda way: (way.is_late, value(way, way.doubts, "best_value"), way.order))
     }
