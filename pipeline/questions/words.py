@@ -1,6 +1,7 @@
 """Answers in sentences: an explanation of the first row, or the reason for an empty ranking."""
 
 import json
+import math
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -162,8 +163,8 @@ def cost_text(row: Mapping[str, Any]) -> str:
 def safety_text(row: Mapping[str, Any]) -> str:
     """Return what makes an answer the safest."""
     stock = "in stock" if row["available"] else "stock not stated"
-    hours = f"{row['hours_high']:,.1f} hours at the slow end, of {row['max_hours']:,g} allowed"
-    return f"a company's own machine, {stock}, {hours}"
+    text = f"a company's own machine, {stock}, {row['hours_high']:,.1f} hours at the slow end"
+    return text if math.isinf(row["max_hours"]) else f"{text}, of {row['max_hours']:,g} allowed"
 
 
 def _careful(cautions: Sequence[str]) -> str:

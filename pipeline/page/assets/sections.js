@@ -78,7 +78,7 @@ function picksOf({ picks }) {
 
 function showAnswer(state, found) {
   const { rows, note } = found;
-  const first = rows[0];
+  const first = found.picks[0] || rows[0];
   const command = commandLine(commandOf(state));
   if (!first) {
     const text = `Nothing on offer runs this job (${filtersText(state)}). The command says which constraint would have to give way:`;
