@@ -14,14 +14,14 @@ from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.questions import fit as fitting
 from pipeline.questions import why
-from pipeline.questions.alternatives import alternatives
+from pipeline.questions.alternatives import advice
 from pipeline.questions.fit import Fit
 from pipeline.questions.job import Job, JobError, given_job, number, whole
 from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import ROWS_WITH_PICKS, assumptions, machine_lines, nothing_fits, picks
+from pipeline.questions.words import ROWS_WITH_PICKS, assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Prices:
             notes.insert(0, nothing_fits(asked, session))
         rows = list(found.dicts())
         for row in rows[:1]:
-            notes = [*picks(rows), *assumptions(row), *alternatives(session, asked, rows), *notes]
+            notes = [*advice(session, asked, rows), *assumptions(row), *notes]
         notes += filter(None, [own_runs_note(self._home, result.dicts())])
         return Answer(result, notes)
 

@@ -73,7 +73,7 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     All constraints are applied before anything is ranked. Options that take a NAME can be repeated.
     """
     from pipeline.cli.printing import columns_of_cheapest, for_people, gpus_paid, show
-    from pipeline.questions.alternatives import alternatives
+    from pipeline.questions.alternatives import advice
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
     from pipeline.questions.words import (
@@ -81,7 +81,6 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
         explained,
         machine_lines,
         nothing_fits,
-        picks,
         told_first,
     )
 
@@ -97,9 +96,9 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             tell()
             rows = list(found.dicts())
             replayed = replayed_sources(session.connection)
-            others = alternatives(session, job, rows)
+            found_advice = advice(session, job, rows)
             first = explained(told_first(rows), replayed, after_picks=True)
-            for line in (*picks(rows), *others, *first, *machines):
+            for line in (*found_advice, *first, *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
             say(own_runs_note(paths.home(), result.dicts()))

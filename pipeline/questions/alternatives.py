@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, safety_text
+from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, picks, safety_text
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -18,6 +18,14 @@ _PURE, _MASTERS = (
 
 WORTH_SAFETY = Decimal("1.2")
 """A machine on demand is told if it costs at most this many times what the safest of other answers costs."""
+
+
+def advice(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the picks and the alternatives of a job in a sentence each, in the order of their weight: if the
+    answers cost more than the same job on demand, the alternatives come first. ``rows``: as for
+    ``alternatives``. Raises JobError."""
+    told, others = picks(rows), alternatives(session, job, rows)
+    return [*others, *told] if "dearer_than_on_demand" in (rows[0]["cautions"] or ()) else [*told, *others]
 
 
 def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) -> list[str]:

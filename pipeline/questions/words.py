@@ -135,7 +135,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     more = row["total_usd"] - cheapest["total_usd"]
     if row is cheapest and row["total_usd"] > first["total_usd"]:
         saved = row["total_usd"] - first["total_usd"]
-        text += f"; rank 1 costs ${saved:,.2f} less, within the error, and takes {first['hours']:,.1f} hours"
+        text += f"; rank 1 costs ${saved:,.2f} less and takes {first['hours']:,.1f} hours"
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
@@ -190,7 +190,7 @@ _CAUTIONS = {
     "assumed_size": "the source does not say that it sells such a machine",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
     "several_machines": "it is {node_count} machines: ask for the quota, and for the network between them",
-    "other_platform": "it is no NVIDIA card on an x86 host: check that your software runs there",
+    "other_platform": "it is no NVIDIA card with bf16 on an x86 host: check that your software runs there",
     "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
     "thin_evidence": "the evidence is thin: no published run is close",
 }

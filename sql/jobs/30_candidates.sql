@@ -137,8 +137,9 @@ SELECT
     p.tokens_per_second_high, p.training_state_gib, p.result_gib, p.model_download_gib,
     p.fit_probability, p.evidence = 'extrapolated' AS is_extrapolated,
     p.method = 'qlora' AND g.vendor <> 'nvidia' AS has_young_kernels,
-    -- Wheels and containers are mostly built for CUDA on x86; superchips have ARM hosts.
-    g.vendor <> 'nvidia' OR coalesce(g.form_factor = 'superchip', FALSE) AS is_other_platform,
+    -- Wheels, containers and recipes are mostly made for CUDA on x86 with bf16; superchips have ARM hosts.
+    g.vendor <> 'nvidia' OR coalesce(g.form_factor = 'superchip', FALSE) OR g.bf16_dense_tflops IS NULL
+        AS is_other_platform,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,

@@ -20,10 +20,11 @@ WITH _eligible AS (
             AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
         e.has_young_kernels,
-        e.is_extrapolated::INTEGER + e.is_other_platform::INTEGER + (e.node_count > 1)::INTEGER
+        e.is_extrapolated::INTEGER + 2 * e.is_other_platform::INTEGER + (e.node_count > 1)::INTEGER
         + (e.fit_probability < e.parameters['safest_fit_probability'])::INTEGER
         + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
-        / e.parameters['private_host_hours'] AS doubts,
+        / e.parameters['private_host_hours']
+        + e.interruptions / e.parameters['safest_most_interruptions'] AS doubts,
         doubts + e.is_stock_open::INTEGER + e.interruptions AS safety_doubts,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
@@ -88,8 +89,13 @@ _worths AS (
 
 _valued AS (
     SELECT
-        d.*, d.total_usd <= w.least['usd'] * (1 + d.parameters['equal_cost_share'])
-        AND d.doubts <= w.least['doubts'] AS is_as_cheap, d.total_usd + d.hours * w.worth AS value_usd,
+        d.*,
+        -- A doubt fewer is worth its share of the cost.
+        d.total_usd <= w.least['usd'] * (
+            1 + d.parameters['equal_cost_share']
+            + d.parameters['best_value_doubt_share'] * least(1, w.least['doubts'] - d.doubts)
+        ) AND d.doubts <= w.least['doubts'] AS is_as_cheap,
+        d.total_usd + d.hours * w.worth AS value_usd,
         value_usd + d.doubts * greatest(
             value_usd * d.parameters['best_value_doubt_share'], d.parameters['hour_worth_usd']
         ) AS doubted_value_usd,
@@ -180,7 +186,7 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share or safest_doubt_share of its value, and at least by hour_worth_usd: extrapolated evidence, several machines, another platform than NVIDIA on an x86 host, a P(fits) below safest_fit_probability, each private_host_hours on a private owner''s machine and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share or safest_doubt_share of its value, and at least by hour_worth_usd: extrapolated evidence, several machines, another platform than NVIDIA with bf16 on an x86 host (which counts twice), a P(fits) below safest_fit_probability, each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([

@@ -326,8 +326,10 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
             gpu = inputs.gpus[offer["gpu_id"]]
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
+            is_unusual = is_unusual or gpu["bf16_dense_tflops"] is None
             is_thin, is_many = plan["evidence"] == "extrapolated", plan["node_count"] > 1
-            doubts = is_thin + is_many + is_unusual + (not is_likely)
+            doubts = is_thin + is_many + 2 * is_unusual + (not is_likely)
+            doubts += middle.reclaims / inputs.parameter("safest_most_interruptions", offer)
             if offer["tier_class"] in ("community", "marketplace"):
                 doubts += middle.hours / inputs.parameter("private_host_hours", offer)
             ways.append(
@@ -371,8 +373,12 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
-    most_usd = float(first.usd) * (1 + default("equal_cost_share"))
-    near = [way for way in kept if float(way.usd) <= most_usd and way.doubts <= first.doubts]
+
+    def most_usd(doubts: float) -> float:
+        fewer = min(1, first.doubts - doubts) * default("best_value_doubt_share")
+        return float(first.usd) * (1 + default("equal_cost_share") + fewer)
+
+    near = [way for way in kept if way.doubts <= first.doubts and float(way.usd) <= most_usd(way.doubts)]
     picks = {
         "cheapest": min(near, key=lambda way: (way.is_late, value(way, way.doubts, "best_value"), way.order))
     }
