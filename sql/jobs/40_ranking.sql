@@ -89,7 +89,7 @@ _worths AS (
 
 _valued AS (
     SELECT
-        d.*,
+        d.* EXCLUDE (parameters),
         -- A doubt fewer is worth its share of the cost.
         d.total_usd <= w.least['usd'] * (
             1 + d.parameters['equal_cost_share']
