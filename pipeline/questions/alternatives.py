@@ -16,7 +16,7 @@ _PURE, _MASTERS = (
 """The two precisions of full fine-tuning: the value of training_precision, and what it is."""
 
 
-WORTH_SAFETY = Decimal("1.2")
+WORTH_SAFETY = Decimal("1.5")
 """A machine on demand is told if it costs at most this many times what the safest of other answers costs."""
 
 

@@ -139,7 +139,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
-        text += f"; ${more:,.2f} more, {time}"
+        text += f"; ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {time}"
         doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
         if doubts < others:
             text += ", with fewer cautions"

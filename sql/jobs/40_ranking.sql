@@ -25,7 +25,7 @@ WITH _eligible AS (
         + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
         / e.parameters['private_host_hours']
         + e.interruptions / e.parameters['safest_most_interruptions'] AS doubts,
-        doubts + e.is_stock_open::INTEGER + e.interruptions AS safety_doubts,
+        e.is_stock_open, e.interruptions,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
         AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.is_other_platform
@@ -96,14 +96,15 @@ _valued AS (
             + d.parameters['best_value_doubt_share'] * least(1, w.least['doubts'] - d.doubts)
         ) AND d.doubts <= w.least['doubts'] AS is_as_cheap,
         d.total_usd + d.hours * w.worth AS value_usd,
-        value_usd + d.doubts * greatest(
-            value_usd * d.parameters['best_value_doubt_share'], d.parameters['hour_worth_usd']
-        ) AS doubted_value_usd,
-        value_usd + d.safety_doubts * greatest(
-            value_usd * d.parameters['safest_doubt_share'], d.parameters['hour_worth_usd']
-        ) AS safety_value_usd,
-        CASE WHEN d.price_kind = 'reserved' THEN o.on_demand_usd END AS on_demand_usd,
-        d.price_kind <> 'reserved' OR coalesce(d.total_usd <= o.on_demand_usd, TRUE) AS is_worth_it
+        value_usd * (1 + d.doubts * d.parameters['best_value_doubt_share']) AS doubted_value_usd,
+        value_usd * (1 + d.is_stock_open::INTEGER * d.parameters['unstated_stock_share'])
+        + (d.doubts + d.interruptions)
+        * greatest(value_usd * d.parameters['safest_doubt_share'], d.parameters['hour_worth_usd'])
+            AS safety_value_usd,
+        -- A term and a queue are taken to save money.
+        CASE WHEN d.price_kind IN ('reserved', 'flex_start') THEN o.on_demand_usd END AS on_demand_usd,
+        d.price_kind NOT IN ('reserved', 'flex_start') OR coalesce(d.total_usd <= o.on_demand_usd, TRUE)
+            AS is_worth_it
     FROM _deadlines AS d
     JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
     LEFT JOIN _on_demand AS o ON o.job = d.job
@@ -186,7 +187,7 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share or safest_doubt_share of its value, and at least by hour_worth_usd: extrapolated evidence, several machines, another platform than NVIDIA with bf16 on an x86 host (which counts twice), a P(fits) below safest_fit_probability, each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, stock that the source does not state and each expected interruption. A reservation that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, another platform than NVIDIA with bf16 on an x86 host (which counts twice), a P(fits) below safest_fit_probability, each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. A reservation or flex-start that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved and flex-start answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([
@@ -280,10 +281,10 @@ COMMENT ON MACRO TABLE answers_of IS
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _compared_jobs AS (
-    -- A reservation is compared with the price on demand.
+    -- Reservations and flex-start are compared with the price on demand.
     SELECT * REPLACE (CASE
-        WHEN list_contains(price_kinds, 'reserved') THEN list_append(price_kinds, 'on_demand') ELSE
-        price_kinds
+        WHEN list_has_any(price_kinds, ['reserved', 'flex_start']) THEN list_append(price_kinds, 'on_demand')
+        ELSE price_kinds
     END AS price_kinds)
     FROM query_table(jobs)
 ),

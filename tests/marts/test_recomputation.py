@@ -67,7 +67,7 @@ class Priced:
     is_safe: bool = False
     is_young: bool = False
     doubts: float = 0
-    safety_doubts: float = 0
+    is_stock_open: bool = False
     shown: tuple[Any, ...] = ()
     """Count, GPU and source."""
 
@@ -337,7 +337,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
                     middle, slow_hours=slow.hours, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_unusual,
                     is_young=is_young, doubts=doubts,
-                    safety_doubts=doubts + (offer["available"] is None) + middle.reclaims,
+                    is_stock_open=offer["available"] is None,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
                 )
             )  # fmt: skip
@@ -366,9 +366,16 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
     def default(name: str) -> float:
         return inputs.parameters[name, "default"]
 
-    def value(way: Priced, doubts: float, pick: str) -> float:
-        plain = float(way.usd) + way.hours * worth
-        return plain + doubts * max(plain * default(f"{pick}_doubt_share"), default("hour_worth_usd"))
+    def plain(way: Priced) -> float:
+        return float(way.usd) + way.hours * worth
+
+    def value(way: Priced) -> float:
+        return plain(way) * (1 + way.doubts * default("best_value_doubt_share"))
+
+    def safety(way: Priced) -> float:
+        doubt = max(plain(way) * default("safest_doubt_share"), default("hour_worth_usd"))
+        stock = 1 + way.is_stock_open * default("unstated_stock_share")
+        return plain(way) * stock + (way.doubts + way.reclaims) * doubt
 
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
@@ -379,24 +386,22 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
         return float(first.usd) * (1 + default("equal_cost_share") + fewer)
 
     near = [way for way in kept if way.doubts <= first.doubts and float(way.usd) <= most_usd(way.doubts)]
-    picks = {
-        "cheapest": min(near, key=lambda way: (way.is_late, value(way, way.doubts, "best_value"), way.order))
-    }
+    picks = {"cheapest": min(near, key=lambda way: (way.is_late, value(way), way.order))}
     worth_it = [way for way in kept if way.usd <= on_demand_usd]
     if worth_it:
         picks["best_value"] = min(
             worth_it,
-            key=lambda way: (way.is_late, way.is_young, value(way, way.doubts, "best_value"), way.order),
+            key=lambda way: (way.is_late, way.is_young, value(way), way.order),
         )
     safe = [way for way in worth_it if way.is_safe]
     if safe:
-        picks["safest"] = min(safe, key=lambda way: value(way, way.safety_doubts, "safest"))
+        picks["safest"] = min(safe, key=safety)
     return picks
 
 
 def on_demand(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> Decimal:
-    """What a reserved job costs on demand, if it finishes in time; infinity for other jobs."""
-    if price_kind != "reserved":
+    """What a reserved or queued job costs on demand, if it finishes in time; infinity for other jobs."""
+    if price_kind not in ("reserved", "flex_start"):
         return Decimal("Infinity")
     ways = [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.hours <= max_hours]
     return min(ways, key=lambda way: way.order).usd if ways else Decimal("Infinity")
