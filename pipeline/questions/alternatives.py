@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, picks, safety_text
+from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picks, safety_text
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -59,7 +59,7 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
         return []
     others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
     lines = [
-        f"Cheaper on demand: {cost_text(row)}."
+        f"Cheaper on demand: {cost_text(row)}.{careful_text(row)}"
         for row in others
         if "cheapest" in (row["pick"] or ()) and row["total_usd"] <= rows[0]["total_usd"]
     ]
@@ -69,7 +69,10 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
         if "safest" in (row["pick"] or ())
         and (safest_usd is None or row["total_usd"] <= safest_usd * WORTH_SAFETY)
     ]
-    return [*lines, *(f"Safest on demand: {cost_text(row)}; {safety_text(row)}." for row in found)]
+    return [
+        *lines,
+        *(f"Safest on demand: {cost_text(row)}; {safety_text(row)}.{careful_text(row)}" for row in found),
+    ]
 
 
 def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
@@ -78,7 +81,9 @@ def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str
         return []
     found = _best(session, job.but(gpus=session.most_gpus, min_gpus=None))
     return [
-        f"In time with --gpus {row['gpu_count']}: {cost_text(row)}." for row in found if row["keeps_deadline"]
+        f"In time with --gpus {row['gpu_count']}: {cost_text(row)}.{careful_text(row)}"
+        for row in found
+        if row["keeps_deadline"]
     ]
 
 

@@ -145,7 +145,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
             text += ", with fewer cautions"
     if "safest" in row["pick"]:
         text += f"; {safety_text(row)}"
-    return f"{text}.{_careful(cautions(row))}"
+    return f"{text}.{careful_text(row)}"
 
 
 def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -165,6 +165,11 @@ def safety_text(row: Mapping[str, Any]) -> str:
     stock = "in stock" if row["available"] else "stock not stated"
     text = f"a company's own machine, {stock}, {row['hours_high']:,.1f} hours at the slow end"
     return text if math.isinf(row["max_hours"]) else f"{text}, of {row['max_hours']:,g} allowed"
+
+
+def careful_text(row: Mapping[str, Any]) -> str:
+    """Return what to be careful about with an answer in a sentence; empty if there is nothing."""
+    return _careful(cautions(row))
 
 
 def _careful(cautions: Sequence[str]) -> str:

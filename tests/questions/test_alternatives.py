@@ -9,7 +9,7 @@ from pipeline.home.paths import Home
 from pipeline.questions.alternatives import alternatives
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, cost_text, safety_text
+from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, safety_text
 from pipeline.warehouse.query import reader
 
 
@@ -23,9 +23,13 @@ def first_rows(session: Session, job: Job) -> list[dict[str, Any]]:
     return list(session.cheapest(job, ROWS_WITH_PICKS).dicts())
 
 
+def cheapest(session: Session, job: Job) -> list[dict[str, Any]]:
+    return [row for row in first_rows(session, job) if "cheapest" in (row["pick"] or ())]
+
+
 def safest_on_demand(session: Session, job: Job) -> str:
     (row,) = (row for row in first_rows(session, job) if "safest" in (row["pick"] or ()))
-    return f"Safest on demand: {cost_text(row)}; {safety_text(row)}."
+    return f"Safest on demand: {cost_text(row)}; {safety_text(row)}.{careful_text(row)}"
 
 
 def told(session: Session, **job: Any) -> list[str]:
@@ -35,8 +39,11 @@ def told(session: Session, **job: Any) -> list[str]:
 
 def test_a_reservation_dearer_than_on_demand_is_not_worth_it(session: Session) -> None:
     job = {"model": "llama-2-13b", "method": "lora", "tokens": 10e9}
-    instead = first_rows(session, Job(**job, max_hours=500))[0]
-    said = [f"Cheaper on demand: {cost_text(instead)}.", safest_on_demand(session, Job(**job, max_hours=500))]
+    (instead,) = cheapest(session, Job(**job, max_hours=500))
+    said = [
+        f"Cheaper on demand: {cost_text(instead)}.{careful_text(instead)}",
+        safest_on_demand(session, Job(**job, max_hours=500)),
+    ]
     assert told(session, **job, kind="reserved", max_hours=500, max_term_days=31) == said
     assert told(session, **job) == []
 
@@ -46,8 +53,9 @@ def test_spot_machines_that_are_taken_too_often_are_not_the_safest(session: Sess
     assert told(session, **job, kind="spot") == [safest_on_demand(session, Job(**job))]
     near = {"source": "nebius", "gpu": "h200"}
     assert told(session, **job | {"tokens": 10e6}, **near, kind="spot") == []
+    (instead,) = cheapest(session, Job(**job | {"tokens": 10e6}))
     assert told(session, **job | {"tokens": 10e6}, kind="flex_start") == [
-        f"Cheaper on demand: {cost_text(first_rows(session, Job(**job | {'tokens': 10e6}))[0])}.",
+        f"Cheaper on demand: {cost_text(instead)}.{careful_text(instead)}",
         safest_on_demand(session, Job(**job | {"tokens": 10e6})),
     ]
 
@@ -57,7 +65,7 @@ def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
     (line,) = told(session, **job, gpus=4)
     (row,) = session.cheapest(Job(**job, gpus=session.most_gpus), 1).dicts()
     assert row["keeps_deadline"]
-    assert line == f"In time with --gpus {row['gpu_count']}: {cost_text(row)}."
+    assert line == f"In time with --gpus {row['gpu_count']}: {cost_text(row)}.{careful_text(row)}"
 
 
 def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
