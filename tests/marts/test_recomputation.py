@@ -328,7 +328,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
             is_unusual = is_unusual or gpu["bf16_dense_tflops"] is None
             is_thin, is_many = plan["evidence"] == "extrapolated", plan["node_count"] > 1
-            doubts = is_thin + is_many + 2 * is_unusual + (not is_likely)
+            doubts = is_thin + is_many + 2 * is_unusual + 2 * (not is_likely)
             doubts += middle.reclaims / inputs.parameter("safest_most_interruptions", offer)
             if offer["tier_class"] in ("community", "marketplace"):
                 doubts += middle.hours / inputs.parameter("private_host_hours", offer)
