@@ -190,7 +190,7 @@ _CAUTIONS = {
     "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints "
     "elsewhere{safest}",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
-    "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f}",
+    "dearer_than_on_demand": "on demand, the same job costs from ${on_demand_usd:,.2f}",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
