@@ -7,7 +7,7 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picks, safety_text
+from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picked, picks, safety_text
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -58,21 +58,13 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     if kind in ("on_demand", "quote", "own"):
         return []
     others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
-    lines = [
-        f"Cheaper on demand: {cost_text(row)}.{careful_text(row)}"
-        for row in others
-        if "cheapest" in (row["pick"] or ()) and row["total_usd"] <= rows[0]["total_usd"]
-    ]
-    found = [
-        row
-        for row in others
-        if "safest" in (row["pick"] or ())
-        and (safest_usd is None or row["total_usd"] <= safest_usd * WORTH_SAFETY)
-    ]
-    return [
-        *lines,
-        *(f"Safest on demand: {cost_text(row)}; {safety_text(row)}.{careful_text(row)}" for row in found),
-    ]
+    lines = []
+    cheapest, safest = picked(others, "cheapest"), picked(others, "safest")
+    if cheapest and cheapest["total_usd"] <= rows[0]["total_usd"]:
+        lines.append(f"Cheaper on demand: {cost_text(cheapest)}.{careful_text(cheapest)}")
+    if safest and (safest_usd is None or safest["total_usd"] <= safest_usd * WORTH_SAFETY):
+        lines.append(f"Safest on demand: {cost_text(safest)}; {safety_text(safest)}.{careful_text(safest)}")
+    return lines
 
 
 def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:

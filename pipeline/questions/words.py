@@ -113,10 +113,10 @@ PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}
 def picks(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the picks of a ranking in a sentence each, with what speaks for them, and whether the order of
     the first answers is within the model's error. ``rows``: the first rows of ``cheapest_for``, by rank."""
-    picked = [row for name in PICKS for row in rows if name in (row["pick"] or ())]
-    found = list({row["rank"]: row for row in picked}.values())
+    each = [row for name in PICKS if (row := picked(rows, name))]
+    found = list({row["rank"]: row for row in each}.values())
     lines = [_pick(row, found[0], rows[0]) for row in found]
-    if found and not any("safest" in row["pick"] for row in found):
+    if found and not picked(rows, "safest"):
         lines.append("Safest: none; no company's own machine is sure to fit, to be there and to be in time.")
     tied = [row["rank"] for row in rows if row["ties_with_first"]]
     if len(tied) > 1:
@@ -150,9 +150,13 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
 
 def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the answer to explain: the cheapest of a ranking by cost, the first of a ranking by time."""
-    return next(
-        (row for row in rows if row["objective"] == "cost" and "cheapest" in (row["pick"] or ())), rows[0]
-    )
+    cheapest = picked(rows, "cheapest") if rows[0]["objective"] == "cost" else None
+    return cheapest or rows[0]
+
+
+def picked(rows: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
+    """Return the row that is picked under a name of PICKS; None if there is none."""
+    return next((row for row in rows if name in (row["pick"] or ())), None)
 
 
 def cost_text(row: Mapping[str, Any]) -> str:

@@ -360,8 +360,8 @@ def kept_to(
 
 
 def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[str, Priced]:
-    """The three picks: the least money, the least money and time together, and the surest. The last two cost
-    at most what the job costs on demand."""
+    """Return the picks: the least money, the least money and time together, and the surest. The last two
+    cost at most what the job costs on demand."""
 
     def default(name: str) -> float:
         return inputs.parameters[name, "default"]
@@ -400,7 +400,7 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
 
 
 def on_demand(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> Decimal:
-    """What a reserved or queued job costs on demand, if it finishes in time; infinity for other jobs."""
+    """Return what a reserved or queued job costs on demand, if it finishes in time; infinity for others."""
     if price_kind not in ("reserved", "flex_start"):
         return Decimal("Infinity")
     ways = [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.hours <= max_hours]

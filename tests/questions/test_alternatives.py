@@ -1,4 +1,4 @@
-"""What would change with another price kind, number of GPUs, method or precision."""
+"""Alternatives to what a job asks for: another price kind, number of GPUs, method or precision."""
 
 from collections.abc import Iterator
 from typing import Any
