@@ -30,7 +30,7 @@ SELECT {columns} FROM main.workloads LIMIT 1
 _RANKED = """
 SELECT
     job, coalesce(ranked_kind, '{any_kind}') AS kind, rank, candidate, total_usd, hours, meets_deadline,
-    keeps_deadline, longer_wait, on_demand_usd, safest_usd, pick
+    max_hours, keeps_deadline, longer_wait, on_demand_usd, safest_usd, has_short_term, pick
 FROM ranked_candidates('{costs}', '{jobs}')
 """
 

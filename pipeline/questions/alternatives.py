@@ -7,7 +7,15 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picked, picks, safety_text
+from pipeline.questions.words import (
+    ROWS_WITH_PICKS,
+    careful_text,
+    cost_text,
+    picked,
+    picks,
+    safety_text,
+    told_first,
+)
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -36,9 +44,7 @@ def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) 
     first = rows[0]
     lines = [*_on_demand(session, job, rows), *_more_gpus(session, job, first)]
     if first["method"] == "qlora":
-        for other in _best(session, job.but(method="lora", quantization=None)):
-            if other["total_usd"] <= first["total_usd"]:
-                lines.append(f"Take LoRA, without quantization: {cost_text(other)}.")
+        lines += _lora(session, job, first)
     if first["method"] == "full" and job["training_precision"] is None and job["optimizer"] is None:
         planned = _planned_precision(session, first)
         if planned == "fp16":  # a card without bf16 has no such choice
@@ -65,6 +71,18 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     if safest and (safest_usd is None or safest["total_usd"] <= safest_usd * WORTH_SAFETY):
         lines.append(f"Safest on demand: {cost_text(safest)}; {safety_text(safest)}.{careful_text(safest)}")
     return lines
+
+
+def _lora(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
+    """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than QLoRA."""
+    rows = list(session.cheapest(job.but(method="lora", quantization=None), ROWS_WITH_PICKS).dicts())
+    if not rows or rows[0]["total_usd"] > first["total_usd"]:
+        return []
+    other, safest = told_first(rows), picked(rows, "safest")
+    text = f"Take LoRA, without quantization: {cost_text(other)}.{careful_text(other)}"
+    if safest and safest is not other:
+        text += f" The safest with LoRA: {cost_text(safest)}.{careful_text(safest)}"
+    return [text]
 
 
 def _more_gpus(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:

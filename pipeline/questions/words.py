@@ -134,8 +134,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     text = f"{text[0].upper()}{text[1:]}"
     more = row["total_usd"] - cheapest["total_usd"]
     if row is cheapest and row["total_usd"] > first["total_usd"]:
-        saved = row["total_usd"] - first["total_usd"]
-        text += f"; rank 1 costs ${saved:,.2f} less and takes {first['hours']:,.1f} hours"
+        text += f"; {_first_by_cost(first, row)}"
     if row is not cheapest:
         saved = round(cheapest["hours"] - row["hours"], 1)
         time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
@@ -146,6 +145,15 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     if "safest" in row["pick"]:
         text += f"; {safety_text(row)}"
     return f"{text}.{careful_text(row)}"
+
+
+def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str:
+    """Return what rank 1 would save, and what speaks against it."""
+    saved = cheapest["total_usd"] - first["total_usd"]
+    known = cautions(cheapest)
+    against = [text for text in cautions(first) if text not in known]
+    text = f"rank 1 costs ${saved:,.2f} less and takes {first['hours']:,.1f} hours"
+    return f"{text}, but {' and '.join(against)}" if against else text
 
 
 def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -193,8 +201,11 @@ _CAUTIONS = {
     "no_eu_adequacy": "personal data from the EU needs contractual safeguards in this country",
     "private_host": "it is a private owner's machine for {hours:,.0f} hours: keep checkpoints "
     "elsewhere{safest}",
+    "resold": "it is a reseller's offer: ask whose machine it is",
+    "too_late": "it takes {hours:,.1f} hours, longer than the {max_hours:,g} allowed",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
-    "dearer_than_on_demand": "on demand, the same job costs from ${on_demand_usd:,.2f}",
+    "short_term": "at the slow end of its band one more term is paid for, ${total_usd_high:,.2f} in all",
+    "dearer_than_on_demand": "on demand, a company's own machine does it for ${on_demand_usd:,.2f} and takes no longer",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",

@@ -15,22 +15,29 @@ WITH _eligible AS (
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
         e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict,
         e.objectives, e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
+        e.usd_per_hour + e.host_usd_per_hour AS hourly_usd,
         CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
         s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
             AS keeps_deadline,
         NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
-        e.has_young_kernels,
+        e.price_kind = 'reserved' AND s.billed_hours > e.billed_hours AS has_short_term,
         -- Another platform and too little memory may stop a job altogether: they count twice.
-        e.is_extrapolated::INTEGER + (e.node_count > 1)::INTEGER + 2 * e.is_other_platform::INTEGER
+        e.is_extrapolated::INTEGER + (e.node_count > 1)::INTEGER + (e.tier_class = 'resold')::INTEGER
+        + e.has_slow_links::INTEGER + 2 * e.is_other_platform::INTEGER
         + 2 * (e.fit_probability < e.parameters['safest_fit_probability'])::INTEGER
         + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
         / e.parameters['private_host_hours']
         + e.interruptions / e.parameters['safest_most_interruptions'] AS doubts,
-        e.is_stock_open, e.interruptions,
+        e.is_stock_open, e.is_other_platform, e.interruptions,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
         AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.is_other_platform
-        AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe
+        AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe,
+        CASE
+            WHEN e.price_kind IN ('reserved', 'flex_start', 'spot')
+                THEN min(e.total_usd) FILTER (e.price_kind = 'on_demand' AND e.tier_class = 'dedicated')
+                    OVER (PARTITION BY e.job ORDER BY e.hours)
+        END AS on_demand_usd
     FROM eligible_costs(costs, jobs) AS e
     JOIN query_table(costs) AS s ON s.candidate = e.candidate AND s.speed = 'low'
 ),
@@ -49,13 +56,6 @@ _rankings AS (
     GROUP BY ALL
 ),
 
-_on_demand AS (
-    SELECT job, arg_min(total_usd, {'late': is_late_when_slow, 'usd': total_usd}) AS on_demand_usd
-    FROM _eligible
-    WHERE price_kind = 'on_demand' AND hours <= max_hours
-    GROUP BY job
-),
-
 _deadlines AS (
     SELECT e.*, k.meets_deadline, k.most_hours
     FROM _eligible AS e
@@ -69,10 +69,11 @@ _late AS (
         min({
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
             'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) FILTER (hours > most_hours) AS longer_wait
+        }) FILTER (hours > most_hours AND hours <= max_hours * parameters['longest_wait_factor']) AS longer_wait
     FROM _deadlines
     GROUP BY ALL
-    HAVING min(total_usd) FILTER (hours > most_hours) < min(total_usd) FILTER (hours <= most_hours)
+    HAVING longer_wait['usd']
+        < min(total_usd * (1 - parameters['equal_cost_share'])) FILTER (hours <= most_hours)
 ),
 
 _worths AS (
@@ -98,17 +99,16 @@ _valued AS (
         ) AND d.doubts <= w.least['doubts'] AS is_as_cheap,
         d.total_usd + d.hours * w.worth AS value_usd,
         value_usd * (1 + d.doubts * d.parameters['best_value_doubt_share']) AS doubted_value_usd,
+        d.is_other_platform::INTEGER * d.parameters['other_platform_hours'] * (d.hourly_usd + w.worth)
+            AS porting_usd,
         value_usd * (1 + d.is_stock_open::INTEGER * d.parameters['unstated_stock_share'])
         + (d.doubts + d.interruptions)
         * greatest(value_usd * d.parameters['safest_doubt_share'], d.parameters['hour_worth_usd'])
             AS safety_value_usd,
-        -- A term and a queue are taken to save money.
-        CASE WHEN d.price_kind IN ('reserved', 'flex_start') THEN o.on_demand_usd END AS on_demand_usd,
-        d.price_kind NOT IN ('reserved', 'flex_start') OR coalesce(d.total_usd <= o.on_demand_usd, TRUE)
-            AS is_worth_it
+        -- Terms, queues and interruptions are taken to save money.
+        coalesce(d.total_usd <= d.on_demand_usd, TRUE) AS is_worth_it
     FROM _deadlines AS d
     JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
-    LEFT JOIN _on_demand AS o ON o.job = d.job
     WHERE d.hours <= d.most_hours
 ),
 
@@ -158,8 +158,8 @@ _picks AS (
             row_number() OVER (
                 PARTITION BY job, ranked_kind
                 ORDER BY
-                    is_late_when_slow, NOT is_worth_it, has_young_kernels, doubted_value_usd, total_usd,
-                    hours, gpu_count, offer
+                    is_late_when_slow, NOT is_worth_it, doubted_value_usd + porting_usd, total_usd, hours,
+                    gpu_count, offer
             ) AS value_place
         FROM _ways
     )
@@ -180,7 +180,7 @@ _ranked AS (
 SELECT
     r.candidate, r.offer, r.job, r.ranked_kind, r.gpu_count, r.total_usd, r.hours, r.max_hours,
     r.meets_deadline, r.keeps_deadline, r.pick, r.objective, r.rank, l.longer_wait,
-    r.on_demand_usd, r.safest_usd
+    r.on_demand_usd, r.safest_usd, r.has_short_term
 FROM _ranked AS r
 LEFT JOIN _late AS l ON l.job = r.job AND l.ranked_kind IS NOT DISTINCT FROM r.ranked_kind
 -- The first answer and the picks are among the rows that a short ranking keeps.
@@ -188,7 +188,7 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters); QLoRA on cards of other vendors than NVIDIA only if there is nothing else. cheapest: the same, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, another platform than NVIDIA with bf16 on an x86 host and a P(fits) below safest_fit_probability (which count twice), each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. A reservation or flex-start that costs more than the same job on demand is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, if waiting for it saves money. on_demand_usd: the lowest cost of the job on demand, for reserved and flex-start answers. safest_usd: the cost of the safest. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters), where another platform than NVIDIA with bf16 on an x86 host counts as other_platform_hours more of the machine. cheapest: the same, without these hours, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, a reseller, several cards of a machine without NVLink or a similar link, another platform than NVIDIA with bf16 on an x86 host and a P(fits) below safest_fit_probability (which count twice), each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. An answer that costs more than on_demand_usd is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, but within longest_wait_factor times the deadline, if waiting for it saves more than equal_cost_share. on_demand_usd: for reserved, flex-start and spot answers, the lowest cost of the job on demand on a company''s own machine that takes no longer. safest_usd: the cost of the safest. has_short_term: true if a reservation ends before the job does at the slow end of the speed band. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([
@@ -196,8 +196,13 @@ CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
         CASE
             WHEN c.tier_class IN ('community', 'marketplace') AND c.hours > parameters['private_host_hours']
                 THEN 'private_host'
+            WHEN c.tier_class = 'resold' THEN 'resold'
         END,
-        CASE WHEN k.meets_deadline AND NOT k.keeps_deadline THEN 'late_when_slow' END,
+        CASE
+            WHEN c.hours > k.max_hours THEN 'too_late'
+            WHEN NOT k.keeps_deadline THEN 'late_when_slow'
+        END,
+        CASE WHEN k.has_short_term THEN 'short_term' END,
         CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
         CASE WHEN c.fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
@@ -282,11 +287,8 @@ COMMENT ON MACRO TABLE answers_of IS
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _compared_jobs AS (
-    -- Reservations and flex-start are compared with the price on demand.
-    SELECT * REPLACE (CASE
-        WHEN list_has_any(price_kinds, ['reserved', 'flex_start']) THEN list_append(price_kinds, 'on_demand')
-        ELSE price_kinds
-    END AS price_kinds)
+    -- Whatever is rented to save money is compared with on demand.
+    SELECT * REPLACE (list_append(price_kinds, 'on_demand') AS price_kinds)
     FROM query_table(jobs)
 ),
 

@@ -62,10 +62,12 @@ class Priced:
     share_used: float
     reclaims: float
     stops: bool
+    hourly_usd: float = 0
     slow_hours: float = 0
     is_late: bool = False
     is_safe: bool = False
-    is_young: bool = False
+    is_unusual: bool = False
+    is_dedicated: bool = False
     doubts: float = 0
     is_stock_open: bool = False
     shown: tuple[Any, ...] = ()
@@ -261,7 +263,7 @@ def priced(inputs: Inputs, workload: Row, plan: Row, offer: Row, speed: float) -
     queued = p("capacity_wait_hours") if offer["price_kind"] == "flex_start" else 0.0
     share = min(1, math.ceil(round(used_hours, 6)) / paid_hours)
     used = share * plan["gpu_count"] / (units * offer["gpu_count"])
-    return Priced(total, hours + queued, used, reclaims, stops)
+    return Priced(total, hours + queued, used, reclaims, stops, rate)
 
 
 @dataclass(frozen=True)
@@ -322,13 +324,14 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             is_safe = offer["tier_class"] in ("dedicated", "serverless") and inputs.notice(offer) is None
             is_likely = plan["fit_probability"] >= inputs.parameter("safest_fit_probability", offer)
             is_sure = is_likely and middle.reclaims <= inputs.parameter("safest_most_interruptions", offer)
-            is_young = plan["method"] == "qlora" and inputs.gpus[offer["gpu_id"]]["vendor"] != "nvidia"
             way = (plan["gpu_count"], offer["gpu_id"], offer["source"])
             gpu = inputs.gpus[offer["gpu_id"]]
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
             is_unusual = is_unusual or gpu["bf16_dense_tflops"] is None
             is_thin, is_many = plan["evidence"] == "extrapolated", plan["node_count"] > 1
-            doubts = is_thin + is_many + 2 * is_unusual + 2 * (not is_likely)
+            has_slow_links = plan["gpu_count"] > plan["node_count"] and gpu["nvlink_gb_s"] is None
+            doubts = is_thin + is_many + has_slow_links + (offer["tier_class"] == "resold")
+            doubts += 2 * is_unusual + 2 * (not is_likely)
             doubts += middle.reclaims / inputs.parameter("safest_most_interruptions", offer)
             if offer["tier_class"] in ("community", "marketplace"):
                 doubts += middle.hours / inputs.parameter("private_host_hours", offer)
@@ -336,7 +339,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
                 replace(
                     middle, slow_hours=slow.hours, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_unusual,
-                    is_young=is_young, doubts=doubts,
+                    is_unusual=is_unusual, is_dedicated=offer["tier_class"] == "dedicated", doubts=doubts,
                     is_stock_open=offer["available"] is None,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
                 )
@@ -345,7 +348,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
 
 
 def kept_to(
-    max_hours: float, factor: float | None, ways: list[Priced]
+    max_hours: float, factor: float | None, ways: list[Priced], inputs: Inputs
 ) -> tuple[list[Priced], bool, tuple[Decimal, float] | None]:
     """The ways that finish in time, whether any does, and the cheaper one of those that do not.
 
@@ -353,15 +356,17 @@ def kept_to(
     """
     fastest = min((way.hours for way in ways), default=math.inf)
     most_hours = max_hours if factor is None or fastest <= max_hours else factor * fastest
-    late = min(((way.usd, way.hours) for way in ways if way.hours > most_hours), default=None)
+    longest = max_hours * inputs.parameters["longest_wait_factor", "default"]
+    late = min(((way.usd, way.hours) for way in ways if most_hours < way.hours <= longest), default=None)
     kept = [way for way in ways if way.hours <= most_hours]
-    saves = late is not None and bool(kept) and late[0] < min(way.usd for way in kept)
+    least_share = 1 - inputs.parameters["equal_cost_share", "default"]
+    saves = late is not None and bool(kept) and float(late[0]) < least_share * float(min(w.usd for w in kept))
     return kept, fastest <= max_hours, late if saves else None
 
 
-def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[str, Priced]:
-    """Return the picks: the least money, the least money and time together, and the surest. The last two
-    cost at most what the job costs on demand."""
+def picked(inputs: Inputs, kept: list[Priced], on_demand: list[Priced]) -> dict[str, Priced]:
+    """Return the picks: the least money, the least money and time together, and the surest. The last two cost
+    no more than any of ``on_demand`` that takes no longer."""
 
     def default(name: str) -> float:
         return inputs.parameters[name, "default"]
@@ -377,6 +382,9 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
         stock = 1 + way.is_stock_open * default("unstated_stock_share")
         return plain(way) * stock + (way.doubts + way.reclaims) * doubt
 
+    def porting(way: Priced) -> float:
+        return way.is_unusual * default("other_platform_hours") * (way.hourly_usd + worth)
+
     first = min(kept, key=lambda way: way.order)
     per_hour = float(first.usd) / first.hours
     worth = max(default("hour_worth_usd"), default("hour_worth_share") * per_hour)
@@ -387,11 +395,13 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
 
     near = [way for way in kept if way.doubts <= first.doubts and float(way.usd) <= most_usd(way.doubts)]
     picks = {"cheapest": min(near, key=lambda way: (way.is_late, value(way), way.order))}
-    worth_it = [way for way in kept if way.usd <= on_demand_usd]
+    worth_it = [
+        way for way in kept if not any(of.usd < way.usd and of.hours <= way.hours for of in on_demand)
+    ]
     if worth_it:
         picks["best_value"] = min(
             worth_it,
-            key=lambda way: (way.is_late, way.is_young, value(way), way.order),
+            key=lambda way: (way.is_late, value(way) + porting(way), way.order),
         )
     safe = [way for way in worth_it if way.is_safe]
     if safe:
@@ -399,12 +409,11 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand_usd: Decimal) -> dict[s
     return picks
 
 
-def on_demand(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> Decimal:
-    """Return what a reserved or queued job costs on demand, if it finishes in time; infinity for others."""
-    if price_kind not in ("reserved", "flex_start"):
-        return Decimal("Infinity")
-    ways = [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.hours <= max_hours]
-    return min(ways, key=lambda way: way.order).usd if ways else Decimal("Infinity")
+def instead_of(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> list[Priced]:
+    """Return the companies' own machines on demand that a price kind must not be dearer than."""
+    if price_kind not in ("reserved", "flex_start", "spot"):
+        return []
+    return [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.is_dedicated]
 
 
 def in_order(kept: list[Priced], picks: dict[str, Priced]) -> list[Priced]:
@@ -434,9 +443,12 @@ def test_random_rankings_agree_to_the_cent(inputs: Inputs, published: duckdb.Duc
         workload, price_kind = picks.choice(inputs.workloads), picks.choice(kinds)
         max_hours, factor = deadline(inputs, workload)
         kept, in_time, longer_wait = kept_to(
-            max_hours, factor, ranking(inputs, workload, price_kind, max_hours)
+            max_hours,
+            factor,
+            ranking(inputs, workload, price_kind, max_hours),
+            inputs,
         )
-        instead = on_demand(inputs, workload, price_kind, max_hours)
+        instead = instead_of(inputs, workload, price_kind, max_hours)
         three = picked(inputs, kept, instead) if kept else {}
         ranks = list(enumerate(in_order(kept, three), start=1))
         actual = published.execute(

@@ -9,7 +9,7 @@ from pipeline.home.paths import Home
 from pipeline.questions.alternatives import alternatives
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, safety_text
+from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picked, safety_text
 from pipeline.warehouse.query import reader
 
 
@@ -71,11 +71,23 @@ def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
 def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
     job = {"model": "llama-3.1-8b", "tokens": 100e6, "source": "lium"}
     (lora,) = session.cheapest(Job(**job, method="lora"), 1).dicts()
-    assert told(session, **job, method="qlora") == [f"Take LoRA, without quantization: {cost_text(lora)}."]
+    line = f"Take LoRA, without quantization: {cost_text(lora)}.{careful_text(lora)}"
+    assert told(session, **job, method="qlora") == [line]
     (small,) = session.cheapest(Job(**job | {"source": "nosana"}, method="qlora"), 1).dicts()
     (large,) = session.cheapest(Job(**job | {"source": "nosana"}, method="lora"), 1).dicts()
     assert small["total_usd"] < large["total_usd"]
     assert told(session, **job | {"source": "nosana"}, method="qlora") == []
+
+
+def test_the_safest_with_lora(session: Session) -> None:
+    job = {"model": "mistral-7b-v0.3", "tokens": 100e6}
+    rows = list(session.cheapest(Job(**job, method="lora"), ROWS_WITH_PICKS).dicts())
+    cheapest, safest = picked(rows, "cheapest"), picked(rows, "safest")
+    assert cheapest and safest and cheapest is not safest
+    assert told(session, **job, method="qlora") == [
+        f"Take LoRA, without quantization: {cost_text(cheapest)}.{careful_text(cheapest)} "
+        f"The safest with LoRA: {cost_text(safest)}.{careful_text(safest)}"
+    ]
 
 
 def test_full_training_in_another_precision(session: Session) -> None:
