@@ -69,7 +69,8 @@ _late AS (
         min({
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
             'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) FILTER (hours > most_hours AND hours <= max_hours * parameters['longest_wait_factor']) AS longer_wait
+        }) FILTER (hours > most_hours AND hours <= max_hours * parameters['longest_wait_factor'])
+            AS longer_wait
     FROM _deadlines
     GROUP BY ALL
     HAVING longer_wait['usd']

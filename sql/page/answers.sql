@@ -13,7 +13,8 @@ WITH _bands AS (
 SELECT
     k.job, k.kind, k.rank, k.pick, c.gpu_id, c.gpu_count, c.node_count, c.offer,
     c.total_usd, c.fit_probability, b.total_usd_low, b.total_usd_high, c.hours, b.hours_high,
-    k.max_hours, k.meets_deadline, k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
+    k.max_hours, k.meets_deadline,
+    k.longer_wait.usd AS longer_wait_usd, k.longer_wait.hours AS longer_wait_hours,
     way_as_json(k.longer_wait) AS longer_wait_way, k.on_demand_usd, k.safest_usd, c.interruptions,
     CASE WHEN k.pick IS NOT NULL THEN cautions_of(k, c, r, d.p) END AS cautions
 FROM report_ranked AS k

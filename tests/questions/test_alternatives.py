@@ -83,7 +83,9 @@ def test_the_safest_with_lora(session: Session) -> None:
     job = {"model": "mistral-7b-v0.3", "tokens": 100e6}
     rows = list(session.cheapest(Job(**job, method="lora"), ROWS_WITH_PICKS).dicts())
     cheapest, safest = picked(rows, "cheapest"), picked(rows, "safest")
-    assert cheapest and safest and cheapest is not safest
+    assert cheapest
+    assert safest
+    assert cheapest is not safest
     assert told(session, **job, method="qlora") == [
         f"Take LoRA, without quantization: {cost_text(cheapest)}.{careful_text(cheapest)} "
         f"The safest with LoRA: {cost_text(safest)}.{careful_text(safest)}"
