@@ -44,7 +44,7 @@ def alternatives(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) 
     first = rows[0]
     lines = [*_on_demand(session, job, rows), *_more_gpus(session, job, first)]
     if first["method"] == "qlora":
-        lines += _lora(session, job, first)
+        lines += _lora(session, job, told_first(rows))
     if first["method"] == "full" and job["training_precision"] is None and job["optimizer"] is None:
         planned = _planned_precision(session, first)
         if planned == "fp16":  # a card without bf16 has no such choice
@@ -73,10 +73,10 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     return lines
 
 
-def _lora(session: Session, job: Job, first: Mapping[str, Any]) -> list[str]:
-    """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than QLoRA."""
+def _lora(session: Session, job: Job, told: Mapping[str, Any]) -> list[str]:
+    """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than the QLoRA told."""
     rows = list(session.cheapest(job.but(method="lora", quantization=None), ROWS_WITH_PICKS).dicts())
-    if not rows or rows[0]["total_usd"] > first["total_usd"]:
+    if not rows or told_first(rows)["total_usd"] > told["total_usd"]:
         return []
     other, safest = told_first(rows), picked(rows, "safest")
     text = f"Take LoRA, without quantization: {cost_text(other)}.{careful_text(other)}"

@@ -136,9 +136,7 @@ def _pick(row: Mapping[str, Any], cheapest: Mapping[str, Any], first: Mapping[st
     if row is cheapest and row["total_usd"] > first["total_usd"]:
         text += f"; {_first_by_cost(first, row)}"
     if row is not cheapest:
-        saved = round(cheapest["hours"] - row["hours"], 1)
-        time = f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
-        text += f"; ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {time}"
+        text += f"; ${abs(more):,.2f} {'more' if more >= 0 else 'less'}, {_time_against(cheapest, row)}"
         doubts, others = (set(each["cautions"] or ()) for each in (row, cheapest))
         if doubts < others:
             text += ", with fewer cautions"
@@ -151,9 +149,16 @@ def _first_by_cost(first: Mapping[str, Any], cheapest: Mapping[str, Any]) -> str
     """Return what rank 1 would save, and what speaks against it."""
     saved = cheapest["total_usd"] - first["total_usd"]
     known = cautions(cheapest)
-    against = [text for text in cautions(first) if text not in known]
-    text = f"rank 1 costs ${saved:,.2f} less and takes {first['hours']:,.1f} hours"
+    # What the safest costs is told beside the pick.
+    against = [text for text in cautions({**first, "safest_usd": None}) if text not in known]
+    text = f"rank 1 costs ${saved:,.2f} less, {_time_against(cheapest, first)}"
     return f"{text}, but {' and '.join(against)}" if against else text
+
+
+def _time_against(other: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return how much less time an answer takes than another, or how much longer."""
+    saved = round(other["hours"] - row["hours"], 1)
+    return f"{abs(saved):,.1f} hours {'less' if saved > 0 else 'longer'}" if saved else "in the same time"
 
 
 def told_first(rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
@@ -204,13 +209,14 @@ _CAUTIONS = {
     "resold": "it is a reseller's offer: ask whose machine it is",
     "too_late": "it takes {hours:,.1f} hours, longer than the {max_hours:,g} allowed",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
-    "short_term": "at the slow end of its band one more term is paid for, ${total_usd_high:,.2f} in all",
-    "dearer_than_on_demand": "on demand, a company's own machine does it for ${on_demand_usd:,.2f} "
+    "short_term": "at the slow end of its band a further term is paid for, ${total_usd_high:,.2f} in all",
+    "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f} on a company's own machine, "
     "and takes no longer",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
     "several_machines": "it is {node_count} machines: ask for the quota, and for the network between them",
+    "slow_links": "no link such as NVLink joins all its cards",
     "other_platform": "it is no NVIDIA card with bf16 on an x86 host: check that your software runs there",
     "young_kernels": "4-bit kernels for this vendor are young: try a few steps first",
     "thin_evidence": "the evidence is thin: no published run is close",

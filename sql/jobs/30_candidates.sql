@@ -140,7 +140,9 @@ SELECT
     -- Wheels, containers and recipes are mostly made for CUDA on x86 with bf16; superchips have ARM hosts.
     g.vendor <> 'nvidia' OR coalesce(g.form_factor = 'superchip', FALSE) OR g.bf16_dense_tflops IS NULL
         AS is_other_platform,
-    p.gpu_count > p.node_count AND g.nvlink_gb_s IS NULL AS has_slow_links,
+    coalesce(p.gpu_count > p.node_count * CASE
+        WHEN g.nvlink_gb_s IS NULL THEN 1 WHEN g.nvlink_topology = 'bridge' THEN 2
+    END, FALSE) AS has_slow_links,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,

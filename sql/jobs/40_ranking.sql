@@ -35,7 +35,7 @@ WITH _eligible AS (
         AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe,
         CASE
             WHEN e.price_kind IN ('reserved', 'flex_start', 'spot')
-                THEN min(e.total_usd) FILTER (e.price_kind = 'on_demand' AND e.tier_class = 'dedicated')
+                THEN min(e.total_usd) FILTER (e.price_kind = 'on_demand' AND is_safe)
                     OVER (PARTITION BY e.job ORDER BY e.hours)
         END AS on_demand_usd
     FROM eligible_costs(costs, jobs) AS e
@@ -69,7 +69,7 @@ _late AS (
         min({
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
             'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) FILTER (hours > most_hours AND hours <= max_hours * parameters['longest_wait_factor'])
+        }) FILTER (hours > most_hours AND hours <= most_hours * parameters['longest_wait_factor'])
             AS longer_wait
     FROM _deadlines
     GROUP BY ALL
@@ -159,7 +159,7 @@ _picks AS (
             row_number() OVER (
                 PARTITION BY job, ranked_kind
                 ORDER BY
-                    is_late_when_slow, NOT is_worth_it, doubted_value_usd + porting_usd, total_usd, hours,
+                    NOT is_worth_it, is_late_when_slow, doubted_value_usd + porting_usd, total_usd, hours,
                     gpu_count, offer
             ) AS value_place
         FROM _ways
@@ -189,7 +189,7 @@ QUALIFY r.most_rows IS NULL OR row_number() OVER (
     PARTITION BY r.job, r.ranked_kind, r.objective ORDER BY r.rank > 1, r.pick IS NULL, r.rank
 ) <= r.most_rows;
 COMMENT ON MACRO TABLE ranked_candidates IS
-    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters), where another platform than NVIDIA with bf16 on an x86 host counts as other_platform_hours more of the machine. cheapest: the same, without these hours, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, a reseller, several cards of a machine without NVLink or a similar link, another platform than NVIDIA with bf16 on an x86 host and a P(fits) below safest_fit_probability (which count twice), each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. An answer that costs more than on_demand_usd is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, but within longest_wait_factor times the deadline, if waiting for it saves more than equal_cost_share. on_demand_usd: for reserved, flex-start and spot answers, the lowest cost of the job on demand on a company''s own machine that takes no longer. safest_usd: the cost of the safest. has_short_term: true if a reservation ends before the job does at the slow end of the speed band. costs: rows of candidate_costs at the speeds low and middle.';
+    'The rankings of candidates, in four steps. Candidates that are no answers (judged_costs) or that miss the job''s deadline are dropped. The best offer of each combination of price kind, GPU, number of GPUs, source, tier and term is kept, and the safest answer. Of these, three are picked. best_value: the lowest total_usd + hours x the worth of an hour (see hour_worth_share in cost_parameters), where an answer on another platform than NVIDIA with bf16 on an x86 host counts as if its machine were rented for other_platform_hours more. cheapest: the same, without these hours, of those that cost at most equal_cost_share more than the first by cost, and with a doubt fewer also best_value_doubt_share more, and leave no more doubts. safest: the same, of those on a company''s own machine, in stock if the source states its stock, in no country with a renter_notice as far as the country is stated, with a P(fits) of at least safest_fit_probability, at most safest_most_interruptions expected, on an NVIDIA card with bf16 and an x86 host, and in time at the slow end of the speed band; spot and flex-start only if there is no other. Doubts make an answer count as dearer, each by best_value_doubt_share of its value or, for the safest, by safest_doubt_share and at least hour_worth_usd: extrapolated evidence, several machines, a reseller, more cards of a machine than NVLink or a similar link joins, another platform than NVIDIA with bf16 on an x86 host and a P(fits) below safest_fit_probability (which count twice), each private_host_hours on a private owner''s machine, each safest_most_interruptions expected and, for the safest, each expected interruption; stock that the source does not state costs the safest unstated_stock_share. An answer that costs more than on_demand_usd is never the best value or the safest. The kept candidates are ranked; those that miss the deadline at the slow end come last (deadline_at_slow_end). A ranking of most_rows rows keeps the first, then the picks. longer_wait: the cheapest of the candidates that finish too late, but within longest_wait_factor times the hours that the ranking allows, if waiting for it saves more than equal_cost_share. on_demand_usd: for reserved, flex-start and spot answers, the lowest cost of the job on demand that takes no longer and may be picked as the safest. safest_usd: the cost of the safest. has_short_term: true if a reservation needs a further term at the slow end of the speed band. costs: rows of candidate_costs at the speeds low and middle.';
 
 CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([
@@ -209,6 +209,7 @@ CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
         CASE WHEN c.interruptions > parameters['safest_most_interruptions'] THEN 'often_interrupted' END,
         CASE WHEN c.node_count > 1 THEN 'several_machines' END,
+        CASE WHEN c.has_slow_links THEN 'slow_links' END,
         CASE
             WHEN c.has_young_kernels THEN 'young_kernels'
             WHEN c.is_other_platform THEN 'other_platform'
@@ -289,7 +290,11 @@ COMMENT ON MACRO TABLE answers_of IS
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _compared_jobs AS (
     -- Whatever is rented to save money is compared with on demand.
-    SELECT * REPLACE (list_append(price_kinds, 'on_demand') AS price_kinds)
+    SELECT * REPLACE (CASE
+        WHEN list_has_any(price_kinds, ['reserved', 'flex_start', 'spot'])
+            THEN list_append(price_kinds, 'on_demand')
+        ELSE price_kinds
+    END AS price_kinds)
     FROM query_table(jobs)
 ),
 

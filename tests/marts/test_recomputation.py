@@ -67,7 +67,6 @@ class Priced:
     is_late: bool = False
     is_safe: bool = False
     is_unusual: bool = False
-    is_dedicated: bool = False
     doubts: float = 0
     is_stock_open: bool = False
     shown: tuple[Any, ...] = ()
@@ -329,7 +328,8 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
             is_unusual = gpu["vendor"] != "nvidia" or gpu["form_factor"] == "superchip"
             is_unusual = is_unusual or gpu["bf16_dense_tflops"] is None
             is_thin, is_many = plan["evidence"] == "extrapolated", plan["node_count"] > 1
-            has_slow_links = plan["gpu_count"] > plan["node_count"] and gpu["nvlink_gb_s"] is None
+            joined = {None: 1, "bridge": 2}.get(gpu["nvlink_topology"], math.inf)
+            has_slow_links = plan["gpu_count"] > plan["node_count"] * joined
             doubts = is_thin + is_many + has_slow_links + (offer["tier_class"] == "resold")
             doubts += 2 * is_unusual + 2 * (not is_likely)
             doubts += middle.reclaims / inputs.parameter("safest_most_interruptions", offer)
@@ -339,7 +339,7 @@ def ranking(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) ->
                 replace(
                     middle, slow_hours=slow.hours, is_late=is_late,
                     is_safe=is_safe and is_sure and not is_late and not is_unusual,
-                    is_unusual=is_unusual, is_dedicated=offer["tier_class"] == "dedicated", doubts=doubts,
+                    is_unusual=is_unusual, doubts=doubts,
                     is_stock_open=offer["available"] is None,
                     shown=(*way, plan["node_count"], offer["tier"] or "", offer["term_days"] or 0),
                 )
@@ -356,7 +356,7 @@ def kept_to(
     """
     fastest = min((way.hours for way in ways), default=math.inf)
     most_hours = max_hours if factor is None or fastest <= max_hours else factor * fastest
-    longest = max_hours * inputs.parameters["longest_wait_factor", "default"]
+    longest = most_hours * inputs.parameters["longest_wait_factor", "default"]
     late = min(((way.usd, way.hours) for way in ways if most_hours < way.hours <= longest), default=None)
     kept = [way for way in ways if way.hours <= most_hours]
     least_share = 1 - inputs.parameters["equal_cost_share", "default"]
@@ -410,10 +410,10 @@ def picked(inputs: Inputs, kept: list[Priced], on_demand: list[Priced]) -> dict[
 
 
 def instead_of(inputs: Inputs, workload: Row, price_kind: str, max_hours: float) -> list[Priced]:
-    """Return the companies' own machines on demand that a price kind must not be dearer than."""
+    """Return the safe ways on demand that ways of another price kind must not be dearer than."""
     if price_kind not in ("reserved", "flex_start", "spot"):
         return []
-    return [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.is_dedicated]
+    return [way for way in ranking(inputs, workload, "on_demand", max_hours) if way.is_safe]
 
 
 def in_order(kept: list[Priced], picks: dict[str, Priced]) -> list[Priced]:
