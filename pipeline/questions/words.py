@@ -210,8 +210,8 @@ _CAUTIONS = {
     "too_late": "it takes {hours:,.1f} hours, longer than the {max_hours:,g} allowed",
     "late_when_slow": "at the slow end of its band it takes {hours_high:,.1f} hours, which is too long",
     "short_term": "at the slow end of its band a further term is paid for, ${total_usd_high:,.2f} in all",
-    "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f} on a company's own machine, "
-    "and takes no longer",
+    "dearer_than_on_demand": "on demand, the same job costs ${on_demand_usd:,.2f} on a company's own "
+    "machine, and takes no longer",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
