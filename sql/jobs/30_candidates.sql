@@ -227,7 +227,7 @@ COMMENT ON MACRO TABLE candidate_costs IS
 CREATE OR REPLACE MACRO judged_costs(costs, jobs) AS TABLE
 SELECT
     c.*, j.max_hours, j.deadline_is_strict, j.objectives, j.most_rows, j.ranks_each_kind, j.hour_worth,
-    c.offer < 0 OR list_contains(j.price_kinds, c.price_kind) AS is_asked_kind, d.p AS parameters,
+    c.offer < 0 OR list_contains(j.price_kinds, c.price_kind) AS is_asked_kind,
     CASE
         WHEN coalesce(j.opened, '') <> 'all' AND c.total_usd > j.max_usd THEN 'too_expensive'
         WHEN c.hours - c.wait_hours > c.max_run_hours THEN 'stops_before_the_end'

@@ -14,32 +14,28 @@ WITH _eligible AS (
     SELECT
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
         e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict,
-        e.objectives, e.most_rows, e.hour_worth, e.is_asked_kind, e.parameters,
+        e.objectives, e.most_rows, e.hour_worth, e.is_asked_kind,
         e.usd_per_hour + e.host_usd_per_hour AS hourly_usd,
         CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
         s.hours <= e.max_hours AND coalesce(s.hours - s.wait_hours <= s.max_run_hours, TRUE)
             AS keeps_deadline,
-        NOT keeps_deadline AND e.parameters['deadline_at_slow_end'] = 1 AS is_late_when_slow,
+        NOT keeps_deadline AND d.p['deadline_at_slow_end'] = 1 AS is_late_when_slow,
         e.price_kind = 'reserved' AND s.billed_hours > e.billed_hours AS has_short_term,
         -- Another platform and too little memory may stop a job altogether: they count twice.
         e.is_extrapolated::INTEGER + (e.node_count > 1)::INTEGER + (e.tier_class = 'resold')::INTEGER
         + e.has_slow_links::INTEGER + 2 * e.is_other_platform::INTEGER
-        + 2 * (e.fit_probability < e.parameters['safest_fit_probability'])::INTEGER
+        + 2 * (e.fit_probability < d.p['safest_fit_probability'])::INTEGER
         + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
-        / e.parameters['private_host_hours']
-        + e.interruptions / e.parameters['safest_most_interruptions'] AS doubts,
+        / d.p['private_host_hours']
+        + e.interruptions / d.p['safest_most_interruptions'] AS doubts,
         e.is_stock_open, e.is_other_platform, e.interruptions,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
         e.offer >= 0 AND e.tier_class IN ('dedicated', 'serverless') AND e.renter_notice IS NULL AND e.is_sure
-        AND e.fit_probability >= e.parameters['safest_fit_probability'] AND NOT e.is_other_platform
-        AND e.interruptions <= e.parameters['safest_most_interruptions'] AND keeps_deadline AS is_safe,
-        CASE
-            WHEN e.price_kind IN ('reserved', 'flex_start', 'spot')
-                THEN min(e.total_usd) FILTER (e.price_kind = 'on_demand' AND is_safe)
-                    OVER (PARTITION BY e.job ORDER BY e.hours)
-        END AS on_demand_usd
+        AND e.fit_probability >= d.p['safest_fit_probability'] AND NOT e.is_other_platform
+        AND e.interruptions <= d.p['safest_most_interruptions'] AND keeps_deadline AS is_safe
     FROM eligible_costs(costs, jobs) AS e
     JOIN query_table(costs) AS s ON s.candidate = e.candidate AND s.speed = 'low'
+    CROSS JOIN default_parameters() AS d
 ),
 
 _rankings AS (
@@ -49,11 +45,26 @@ _rankings AS (
         -- If no answer finishes in time, the fastest and those that take only a little longer are kept.
         CASE
             WHEN meets_deadline OR any_value(deadline_is_strict) THEN any_value(max_hours)
-            ELSE any_value(parameters['missed_deadline_factor']) * min(hours)
+            ELSE any_value(d.p['missed_deadline_factor']) * min(hours)
         END AS most_hours
     FROM _eligible
+    CROSS JOIN default_parameters() AS d
     WHERE is_asked_kind
     GROUP BY ALL
+),
+
+_on_demand AS (
+    SELECT job, hours, min(total_usd) OVER (PARTITION BY job ORDER BY hours) AS on_demand_usd
+    FROM _eligible
+    WHERE price_kind = 'on_demand' AND is_safe
+),
+
+-- Terms, queues and interruptions are taken to save money.
+_instead AS (
+    SELECT e.candidate, o.on_demand_usd
+    FROM _eligible AS e
+    ASOF JOIN _on_demand AS o ON o.job = e.job AND o.hours <= e.hours
+    WHERE e.price_kind IN ('reserved', 'flex_start', 'spot')
 ),
 
 _deadlines AS (
@@ -69,12 +80,13 @@ _late AS (
         min({
             'usd': total_usd, 'hours': hours, 'gpu_count': gpu_count, 'gpu_id': gpu_id, 'offer': offer,
             'gpu': gpu, 'provider': provider, 'price_kind': price_kind
-        }) FILTER (hours > most_hours AND hours <= most_hours * parameters['longest_wait_factor'])
+        }) FILTER (hours > most_hours AND hours <= most_hours * d.p['longest_wait_factor'])
             AS longer_wait
     FROM _deadlines
+    CROSS JOIN default_parameters() AS d
     GROUP BY ALL
     HAVING longer_wait['usd']
-        < min(total_usd * (1 - parameters['equal_cost_share'])) FILTER (hours <= most_hours)
+        < min(total_usd * (1 - d.p['equal_cost_share'])) FILTER (hours <= most_hours)
 ),
 
 _worths AS (
@@ -82,35 +94,38 @@ _worths AS (
         job, ranked_kind,
         min({'late': is_late_when_slow, 'usd': total_usd, 'hours': hours, 'doubts': doubts}) AS least,
         coalesce(any_value(hour_worth), greatest(
-            any_value(parameters['hour_worth_usd']),
-            any_value(parameters['hour_worth_share']) * least['usd'] / least['hours']
+            any_value(d.p['hour_worth_usd']),
+            any_value(d.p['hour_worth_share']) * least['usd'] / least['hours']
         )) AS worth
     FROM _deadlines
+    CROSS JOIN default_parameters() AS d
     WHERE hours <= most_hours
     GROUP BY ALL
 ),
 
 _valued AS (
     SELECT
-        d.* EXCLUDE (parameters),
+        e.*,
         -- A doubt fewer is worth its share of the cost.
-        d.total_usd <= w.least['usd'] * (
-            1 + d.parameters['equal_cost_share']
-            + d.parameters['best_value_doubt_share'] * least(1, w.least['doubts'] - d.doubts)
-        ) AND d.doubts <= w.least['doubts'] AS is_as_cheap,
-        d.total_usd + d.hours * w.worth AS value_usd,
-        value_usd * (1 + d.doubts * d.parameters['best_value_doubt_share']) AS doubted_value_usd,
-        d.is_other_platform::INTEGER * d.parameters['other_platform_hours'] * (d.hourly_usd + w.worth)
+        e.total_usd <= w.least['usd'] * (
+            1 + d.p['equal_cost_share']
+            + d.p['best_value_doubt_share'] * least(1, w.least['doubts'] - e.doubts)
+        ) AND e.doubts <= w.least['doubts'] AS is_as_cheap,
+        e.total_usd + e.hours * w.worth AS value_usd,
+        value_usd * (1 + e.doubts * d.p['best_value_doubt_share']) AS doubted_value_usd,
+        e.is_other_platform::INTEGER * d.p['other_platform_hours'] * (e.hourly_usd + w.worth)
             AS porting_usd,
-        value_usd * (1 + d.is_stock_open::INTEGER * d.parameters['unstated_stock_share'])
-        + (d.doubts + d.interruptions)
-        * greatest(value_usd * d.parameters['safest_doubt_share'], d.parameters['hour_worth_usd'])
+        value_usd * (1 + e.is_stock_open::INTEGER * d.p['unstated_stock_share'])
+        + (e.doubts + e.interruptions)
+        * greatest(value_usd * d.p['safest_doubt_share'], d.p['hour_worth_usd'])
             AS safety_value_usd,
-        -- Terms, queues and interruptions are taken to save money.
-        coalesce(d.total_usd <= d.on_demand_usd, TRUE) AS is_worth_it
-    FROM _deadlines AS d
-    JOIN _worths AS w ON w.job = d.job AND w.ranked_kind IS NOT DISTINCT FROM d.ranked_kind
-    WHERE d.hours <= d.most_hours
+        i.on_demand_usd,
+        coalesce(e.total_usd <= i.on_demand_usd, TRUE) AS is_worth_it
+    FROM _deadlines AS e
+    JOIN _worths AS w ON w.job = e.job AND w.ranked_kind IS NOT DISTINCT FROM e.ranked_kind
+    LEFT JOIN _instead AS i USING (candidate)
+    CROSS JOIN default_parameters() AS d
+    WHERE e.hours <= e.most_hours
 ),
 
 -- Of safe answers, those come first that nobody can take away and that start when asked.
