@@ -21,7 +21,7 @@ from pipeline.questions.own_runs import own_runs_note
 from pipeline.questions.prices import prices_of
 from pipeline.questions.session import Session
 from pipeline.questions.why import Explanation
-from pipeline.questions.words import ROWS_WITH_PICKS, assumptions, machine_lines, nothing_fits
+from pipeline.questions.words import assumptions, machine_lines, nothing_fits
 from pipeline.warehouse.query import Result, age_note
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Prices:
         if limit is not None:
             limit = whole("limit", limit, least=1)
         session, asked = self._asked(config, job)
-        found = session.cheapest(asked, None if limit is None else max(limit, ROWS_WITH_PICKS))
+        found = session.cheapest(asked) if limit is None else session.with_picks(asked, limit)
         result = found if limit is None else found.first(limit)
         notes = [*machine_lines(asked, session, limit), *self._notes(session)]
         if not result.rows:

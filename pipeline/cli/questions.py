@@ -76,16 +76,10 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
     from pipeline.questions.alternatives import advice
     from pipeline.questions.own_runs import own_runs_note
     from pipeline.questions.sources_behind import not_asked_note, replayed_sources
-    from pipeline.questions.words import (
-        ROWS_WITH_PICKS,
-        explained,
-        machine_lines,
-        nothing_fits,
-        told_first,
-    )
+    from pipeline.questions.words import explained, machine_lines, nothing_fits, told_first
 
     with question(settings, day.date() if day else None) as (job, session):
-        found = session.cheapest(job, max(limit, ROWS_WITH_PICKS))
+        found = session.with_picks(job, limit)
         result = found.first(limit)
         machines = machine_lines(job, session, limit)
         if not result.rows:
@@ -96,9 +90,8 @@ def cheapest(day: datetime | None, limit: int, form: str, **settings: Any) -> No
             tell()
             rows = list(found.dicts())
             replayed = replayed_sources(session.connection)
-            found_advice = advice(session, job, rows)
             first = explained(told_first(rows), replayed, after_picks=True)
-            for line in (*found_advice, *first, *machines):
+            for line in (*advice(session, job, rows), *first, *machines):
                 tell(line)
             say(None if day else not_asked_note(session.connection, paths.home(), os.environ))
             say(own_runs_note(paths.home(), result.dicts()))

@@ -7,15 +7,7 @@ from typing import Any
 
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import (
-    ROWS_WITH_PICKS,
-    careful_text,
-    cost_text,
-    picked,
-    picks,
-    safety_text,
-    told_first,
-)
+from pipeline.questions.words import careful_text, cost_text, picked, picks, safety_text, told_first
 
 _PURE, _MASTERS = (
     ("bf16", "pure bf16, without fp32 masters"),
@@ -63,7 +55,7 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
     kind, safest_usd = rows[0]["price_kind"], rows[0]["safest_usd"]
     if kind in ("on_demand", "quote", "own"):
         return []
-    others = list(session.cheapest(job.but(kind="on_demand", max_term_days=None), ROWS_WITH_PICKS).dicts())
+    others = list(session.with_picks(job.but(kind="on_demand", max_term_days=None)).dicts())
     lines = []
     cheapest, safest = picked(others, "cheapest"), picked(others, "safest")
     if cheapest and cheapest["total_usd"] <= rows[0]["total_usd"]:
@@ -75,10 +67,10 @@ def _on_demand(session: Session, job: Job, rows: Sequence[Mapping[str, Any]]) ->
 
 def _lora(session: Session, job: Job, told: Mapping[str, Any]) -> list[str]:
     """Return what the job costs with LoRA, and the safest way, if LoRA costs no more than the QLoRA told."""
-    rows = list(session.cheapest(job.but(method="lora", quantization=None), ROWS_WITH_PICKS).dicts())
-    if not rows or told_first(rows)["total_usd"] > told["total_usd"]:
+    rows = list(session.with_picks(job.but(method="lora", quantization=None)).dicts())
+    other, safest = told_first(rows) if rows else None, picked(rows, "safest")
+    if other is None or other["total_usd"] > told["total_usd"]:
         return []
-    other, safest = told_first(rows), picked(rows, "safest")
     text = f"Take LoRA, without quantization: {cost_text(other)}.{careful_text(other)}"
     if safest and safest is not other:
         text += f" The safest with LoRA: {cost_text(safest)}.{careful_text(safest)}"

@@ -46,6 +46,9 @@ FROM job_plans('gpufare_to_plan')
 _UNKNOWN_MODEL = "; or give its config.json, or add it with gpufare model add and refresh"
 _RANKED = "FROM ranked_jobs('{jobs}', '{plans}')"
 
+ROWS_WITH_PICKS = 4
+"""A ranking of at least this many rows has the first answer and all picks."""
+
 
 class Session:
     """Answers questions on one open database. Plans are kept in temporary tables: a job that differs only in
@@ -157,6 +160,11 @@ class Session:
         ``cheapest_for``. Raises JobError."""
         self.complete(job, limit)
         return self.ask(f"{_RANKED.format(jobs=JOBS, plans=self.plans())} ORDER BY rank")
+
+    def with_picks(self, job: Job, limit: int = 0) -> Result:
+        """Return the first ``limit`` ranked ways to run the job, and in any case the first and all picks.
+        Raises JobError."""
+        return self.cheapest(job, max(limit, ROWS_WITH_PICKS))
 
     def rank(self, job: Job) -> Result:
         """Return the whole ranking of the job and keep it in ``RANKED``. Raises JobError."""

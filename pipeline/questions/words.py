@@ -103,9 +103,6 @@ def _country_names() -> dict[str, str]:
     return {row.values["country"]: row.values["name"] for row in rows}
 
 
-ROWS_WITH_PICKS = 4
-"""A ranking of at least this many rows has the first answer and all picks."""
-
 PICKS = {"cheapest": "cheapest", "best_value": "best value", "safest": "safest"}
 """The picks of a ranking, in the order in which they are told."""
 

@@ -5,6 +5,10 @@ CREATE OR REPLACE MACRO price_kinds() AS ['on_demand', 'flex_start', 'spot', 're
 COMMENT ON FUNCTION price_kinds IS
     'All price kinds: on_demand, flex_start (the machine starts once there is capacity, is not interrupted, and runs for a limited time), spot (the machine may be interrupted), reserved (rented for a fixed term) and serverless (billed per second).';
 
+CREATE OR REPLACE MACRO saving_kinds() AS ['reserved', 'flex_start', 'spot'];
+COMMENT ON FUNCTION saving_kinds IS
+    'The price kinds whose terms, queues and interruptions are taken to save money, so that their answers are compared with on demand.';
+
 CREATE OR REPLACE MACRO tier_classes() AS ['dedicated', 'resold', 'community', 'marketplace', 'serverless'];
 COMMENT ON FUNCTION tier_classes IS
     'All tier classes: dedicated (the provider''s own machines), resold (machines of other companies), community (private owners'' machines at the provider''s price), marketplace (machines whose owners set their own prices) and serverless.';

@@ -145,6 +145,7 @@ SELECT
     END, FALSE) AS has_slow_links,
     gpu_name(g.model, g.form_factor, g.memory_gb) AS gpu,
     r.offer, r.provider, r.source, r.tier, coalesce(r.tier_class, 'dedicated') AS tier_class,
+    coalesce(r.tier_class IN ('community', 'marketplace'), FALSE) AS is_private_host,
     r.renter_notice, coalesce(r.available, TRUE) AND coalesce(r.size_evidence, '') <> 'assumed' AS is_sure,
     r.available IS NULL AS is_stock_open,
     r.price_kind, r.term_days, r.gpus_billed,

@@ -25,8 +25,7 @@ WITH _eligible AS (
         e.is_extrapolated::INTEGER + (e.node_count > 1)::INTEGER + (e.tier_class = 'resold')::INTEGER
         + e.has_slow_links::INTEGER + 2 * e.is_other_platform::INTEGER
         + 2 * (e.fit_probability < d.p['safest_fit_probability'])::INTEGER
-        + CASE WHEN e.tier_class IN ('community', 'marketplace') THEN e.hours ELSE 0 END
-        / d.p['private_host_hours']
+        + e.is_private_host::INTEGER * e.hours / d.p['private_host_hours']
         + e.interruptions / d.p['safest_most_interruptions'] AS doubts,
         e.is_stock_open, e.is_other_platform, e.interruptions,
         -- Rented from a company, in no country with a notice, and sure to fit, to be there and to be in time.
@@ -59,12 +58,11 @@ _on_demand AS (
     WHERE price_kind = 'on_demand' AND is_safe
 ),
 
--- Terms, queues and interruptions are taken to save money.
 _instead AS (
     SELECT e.candidate, o.on_demand_usd
     FROM _eligible AS e
     ASOF JOIN _on_demand AS o ON o.job = e.job AND o.hours <= e.hours
-    WHERE e.price_kind IN ('reserved', 'flex_start', 'spot')
+    WHERE list_contains(saving_kinds(), e.price_kind)
 ),
 
 _deadlines AS (
@@ -210,8 +208,7 @@ CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
     nullif(list_filter([
         r.renter_notice,
         CASE
-            WHEN c.tier_class IN ('community', 'marketplace') AND c.hours > parameters['private_host_hours']
-                THEN 'private_host'
+            WHEN c.is_private_host AND c.hours > parameters['private_host_hours'] THEN 'private_host'
             WHEN c.tier_class = 'resold' THEN 'resold'
         END,
         CASE
@@ -304,10 +301,8 @@ COMMENT ON MACRO TABLE answers_of IS
 
 CREATE OR REPLACE MACRO ranked_jobs(jobs, plans) AS TABLE
 WITH _compared_jobs AS (
-    -- Whatever is rented to save money is compared with on demand.
     SELECT * REPLACE (CASE
-        WHEN list_has_any(price_kinds, ['reserved', 'flex_start', 'spot'])
-            THEN list_append(price_kinds, 'on_demand')
+        WHEN list_has_any(price_kinds, saving_kinds()) THEN list_append(price_kinds, 'on_demand')
         ELSE price_kinds
     END AS price_kinds)
     FROM query_table(jobs)

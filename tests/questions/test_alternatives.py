@@ -1,6 +1,6 @@
 """Alternatives to what a job asks for: another price kind, number of GPUs, method or precision."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +9,7 @@ from pipeline.home.paths import Home
 from pipeline.questions.alternatives import alternatives
 from pipeline.questions.job import Job
 from pipeline.questions.session import Session
-from pipeline.questions.words import ROWS_WITH_PICKS, careful_text, cost_text, picked, safety_text
+from pipeline.questions.words import careful_text, cost_text, picked, safety_text
 from pipeline.warehouse.query import reader
 
 
@@ -20,15 +20,17 @@ def session(sample_home: Home) -> Iterator[Session]:
 
 
 def first_rows(session: Session, job: Job) -> list[dict[str, Any]]:
-    return list(session.cheapest(job, ROWS_WITH_PICKS).dicts())
+    return list(session.with_picks(job).dicts())
 
 
-def cheapest(session: Session, job: Job) -> list[dict[str, Any]]:
-    return [row for row in first_rows(session, job) if "cheapest" in (row["pick"] or ())]
+def pick(session: Session, name: str, job: Job) -> Mapping[str, Any]:
+    row = picked(first_rows(session, job), name)
+    assert row
+    return row
 
 
 def safest_on_demand(session: Session, job: Job) -> str:
-    (row,) = (row for row in first_rows(session, job) if "safest" in (row["pick"] or ()))
+    row = pick(session, "safest", job)
     return f"Safest on demand: {cost_text(row)}; {safety_text(row)}.{careful_text(row)}"
 
 
@@ -39,7 +41,7 @@ def told(session: Session, **job: Any) -> list[str]:
 
 def test_a_reservation_dearer_than_on_demand_is_not_worth_it(session: Session) -> None:
     job = {"model": "llama-2-13b", "method": "lora", "tokens": 10e9}
-    (instead,) = cheapest(session, Job(**job, max_hours=500))
+    instead = pick(session, "cheapest", Job(**job, max_hours=500))
     said = [
         f"Cheaper on demand: {cost_text(instead)}.{careful_text(instead)}",
         safest_on_demand(session, Job(**job, max_hours=500)),
@@ -53,7 +55,7 @@ def test_spot_machines_that_are_taken_too_often_are_not_the_safest(session: Sess
     assert told(session, **job, kind="spot") == [safest_on_demand(session, Job(**job))]
     near = {"source": "nebius", "gpu": "h200"}
     assert told(session, **job | {"tokens": 10e6}, **near, kind="spot") == []
-    (instead,) = cheapest(session, Job(**job | {"tokens": 10e6}))
+    instead = pick(session, "cheapest", Job(**job | {"tokens": 10e6}))
     assert told(session, **job | {"tokens": 10e6}, kind="flex_start") == [
         f"Cheaper on demand: {cost_text(instead)}.{careful_text(instead)}",
         safest_on_demand(session, Job(**job | {"tokens": 10e6})),
@@ -70,7 +72,7 @@ def test_more_gpus_where_nothing_is_in_time(session: Session) -> None:
 
 def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
     job = {"model": "llama-3.1-8b", "tokens": 100e6, "source": "lium"}
-    (lora,) = session.cheapest(Job(**job, method="lora"), 1).dicts()
+    lora = pick(session, "cheapest", Job(**job, method="lora"))
     line = f"Take LoRA, without quantization: {cost_text(lora)}.{careful_text(lora)}"
     assert told(session, **job, method="qlora") == [line]
     (small,) = session.cheapest(Job(**job | {"source": "nosana"}, method="qlora"), 1).dicts()
@@ -81,11 +83,8 @@ def test_lora_that_costs_no_more_than_qlora(session: Session) -> None:
 
 def test_the_safest_with_lora(session: Session) -> None:
     job = {"model": "mistral-7b-v0.3", "tokens": 100e6}
-    rows = list(session.cheapest(Job(**job, method="lora"), ROWS_WITH_PICKS).dicts())
-    cheapest, safest = picked(rows, "cheapest"), picked(rows, "safest")
-    assert cheapest
-    assert safest
-    assert cheapest is not safest
+    cheapest, safest = (pick(session, name, Job(**job, method="lora")) for name in ("cheapest", "safest"))
+    assert cheapest["rank"] != safest["rank"]
     assert told(session, **job, method="qlora") == [
         f"Take LoRA, without quantization: {cost_text(cheapest)}.{careful_text(cheapest)} "
         f"The safest with LoRA: {cost_text(safest)}.{careful_text(safest)}"
