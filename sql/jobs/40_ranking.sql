@@ -13,7 +13,7 @@ CREATE OR REPLACE MACRO ranked_candidates(costs, jobs) AS TABLE
 WITH _eligible AS (
     SELECT
         e.candidate, e.offer, e.job, e.gpu_id, e.gpu, e.gpu_count, e.node_count, e.provider, e.source, e.tier,
-        e.tier_class, e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict,
+        e.price_kind, e.term_days, e.total_usd, e.hours, e.max_hours, e.deadline_is_strict,
         e.objectives, e.most_rows, e.hour_worth, e.is_asked_kind,
         e.usd_per_hour + e.host_usd_per_hour AS hourly_usd,
         CASE WHEN e.ranks_each_kind THEN e.price_kind END AS ranked_kind,
@@ -65,7 +65,7 @@ _instead AS (
     WHERE list_contains(saving_kinds(), e.price_kind)
 ),
 
-_deadlines AS (
+_deadlines AS NOT MATERIALIZED (
     SELECT e.*, k.meets_deadline, k.most_hours
     FROM _eligible AS e
     JOIN _rankings AS k ON k.job = e.job AND k.ranked_kind IS NOT DISTINCT FROM e.ranked_kind
