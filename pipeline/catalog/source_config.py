@@ -182,7 +182,7 @@ class Expectations(_Facts):
     and with more than ``flood_factor`` times as many the source fails. Offers outside ``usd_per_gpu_hour`` or
     with more than ``max_gpu_count`` GPUs are rejected; if ``known_sizes`` is True, so are prices per GPU
     where neither the answer nor catalog/machine_sizes.csv gives the machine's size. A price that moves by
-    more than ``max_day_change`` is held."""
+    more than ``max_day_change`` is held. A page that says it is more than ``max_page_age_days`` old fails."""
 
     rows_min: int = Field(default=1, ge=1)
     rows_max: int | None = Field(default=None, ge=1)
@@ -191,6 +191,7 @@ class Expectations(_Facts):
     max_gpu_count: int | None = Field(default=None, gt=0)
     known_sizes: bool = False
     max_day_change: Decimal | None = Field(default=None, gt=0)
+    max_page_age_days: int | None = Field(default=None, gt=0)
     fill_min: Mapping[str, float] = Field(default_factory=dict)
 
 
@@ -199,34 +200,6 @@ class LabelLookup(_Facts):
 
     means: str
     why: str
-
-
-class ReviewedPrice(_Facts):
-    """A price that a person has checked against the page, so no gate holds it. ``offer`` gives the columns
-    that identify the offer: ``raw_label`` and, if needed, other columns in ``REVIEWABLE``."""
-
-    offer: Mapping[str, str | int | float]
-    price: Decimal = Field(gt=0)
-    currency: str = Field(default="USD", pattern="^[A-Z]{3}$")
-    by: str = Field(min_length=1)
-    on: date
-    why: str = Field(min_length=1)
-
-    @model_validator(mode="after")
-    def _check_offer(self) -> "ReviewedPrice":
-        unknown = sorted(self.offer.keys() - REVIEWABLE)
-        if unknown or "raw_label" not in self.offer:
-            raise ValueError(
-                f"offer needs raw_label and may have {', '.join(sorted(REVIEWABLE - {'raw_label'}))}"
-                + (f"; it has {', '.join(unknown)}" if unknown else "")
-            )
-        return self
-
-
-REVIEWABLE = frozenset(
-    {"raw_label", "instance_type", "gpu_count", "price_kind", "term_days", "region", "tier"}
-)
-"""Columns of an offer that a reviewed price may specify."""
 
 
 class SourceConfig(_Facts):
@@ -271,7 +244,6 @@ class SourceConfig(_Facts):
     lookups: Mapping[str, LabelLookup] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)
     expect: Expectations = Expectations()
-    reviewed_prices: tuple[ReviewedPrice, ...] = ()
     stale_after_days: int = Field(default=7, gt=0)
     notes: str = ""
 

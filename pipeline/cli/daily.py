@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +18,9 @@ from pipeline.contracts.errors import GpufareError
 from pipeline.home import paths
 from pipeline.home.paths import Home
 from pipeline.parsing.printable import printable, short_addresses
+
+if TYPE_CHECKING:
+    from pipeline.gates.reviews import Verdict
 
 AHEAD_SECONDS = 60.0
 """Time, in seconds, after which a refresh computes no further plans for the next publication."""
@@ -254,6 +258,39 @@ def _show_sources(form: str) -> None:
         note = f"note: {problem}"
     say(note)
     say(read_choices(paths.home()).problem)
+
+
+_LABEL = click.option("--label", help="Only prices whose label contains this text.")
+_WHY = click.option("--why", default="", help="A note kept with the verdict, such as where you checked it.")
+
+
+@click.command()
+@click.argument("source")
+@_LABEL
+@_WHY
+def confirm(source: str, label: str | None, why: str) -> None:
+    """Believe the prices of SOURCE that are held, after comparing them with its page.
+
+    The verdict counts for these prices of these offers, from the newest reading on. If that reading was
+    refused as a whole, it is accepted, unless nothing could be read.
+    """
+    _review(source, "believed", label, why)
+
+
+@click.command()
+@click.argument("source")
+@_LABEL
+@_WHY
+def refuse(source: str, label: str | None, why: str) -> None:
+    """Never believe the prices of SOURCE that are held now; the last good ones stay until they are stale."""
+    _review(source, "refused", label, why)
+
+
+def _review(source: str, verdict: "Verdict", label: str | None, why: str) -> None:
+    from pipeline.refresh.reviewing import review
+
+    for line in review(paths.home(), source, verdict, label, why):
+        tell(printable(line))
 
 
 @click.command()

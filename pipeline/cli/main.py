@@ -145,6 +145,8 @@ for command in (
     daily.refresh,
     daily.demo,
     daily.sources,
+    daily.confirm,
+    daily.refuse,
     daily.digest,
     daily.doctor,
     files.read_command,

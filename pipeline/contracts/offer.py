@@ -84,6 +84,9 @@ class Offer(BaseModel):
     fx_date: date | None = None
     effective_from: date | None = None
     flag_reason: str | None = None
+    believed_because: str | None = None
+    doubt: str | None = None
+    believed_on: date | None = None
     observed_at: datetime
     source_url: str
     capture_sha256: str

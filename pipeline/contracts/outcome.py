@@ -108,7 +108,8 @@ class Outcome:
     capture_outcomes.
 
     ``attempt`` is the capture's id, the UTC time at which the capture began. ``code`` is the code of the
-    deciding failed request, if there is one. ``regions`` counts the distinct regions of the offers.
+    deciding failed request, if there is one. ``lost`` says
+    what the reading lacks of the source's usual list. ``regions`` counts the distinct regions of the offers.
     ``replayed`` is True if the answers were replayed from saved pages.
     """
 
@@ -120,6 +121,7 @@ class Outcome:
     accepted: bool
     reason: str | None
     warnings: tuple[str, ...] = ()
+    lost: str | None = None
     requests: int = 0
     failed_requests: int = 0
     bytes: int = 0

@@ -9,11 +9,13 @@ from enum import StrEnum, auto
 from pipeline.contracts.codes import CodeWithSentence
 
 _HELD = True
+_BY_TIME = True
 
 
 class RejectReason(CodeWithSentence):
-    """The problem with a row. ``held`` is True if the price was readable and may be released by later
-    readings, the market or a person's review."""
+    """The problem with a row. ``held`` is True if the price was readable and may be released later;
+    ``by_time`` is True if reading it again on another day is enough to release it, since the change does not
+    have the shape of a misread."""
 
     # The row cannot be read.
     UNREADABLE_ANSWER = auto(), "The whole answer is not in a format that the reader knows."
@@ -33,7 +35,8 @@ class RejectReason(CodeWithSentence):
         "The price looks like a placeholder that the source shows where it has none.",
     )
     PRICE_OUT_OF_BOUNDS = auto(), "The price is outside of the source's plausible range."
-    PRICE_JUMP = auto(), "The price moved too far at once.", _HELD
+    PRICE_JUMP = auto(), "The price moved far at once.", _HELD, _BY_TIME
+    PRICE_TOO_FAR = auto(), "The price moved further at once than list prices do.", _HELD
     PRICE_OUT_OF_LINE = (
         auto(),
         "The source did not have this card or price kind before, and the price is far from what was seen.",
@@ -44,11 +47,25 @@ class RejectReason(CodeWithSentence):
         "The price is now what another offer of the source cost before: two were probably mixed up.",
         _HELD,
     )
-    MOST_PRICES_MOVED = (
+    PRICES_EXCHANGED = auto(), "Two prices changed places: labels or columns were probably mixed up.", _HELD
+    COLUMN_OF_ANOTHER_KIND = (
         auto(),
-        "Most prices of the source moved at once: a unit, a currency or an old page was probably read.",
+        "The prices are now what the same cards cost before as another kind, term, tier or region.",
         _HELD,
     )
+    DIGITS_LOST = auto(), "The price is the earlier one without some of its digits.", _HELD
+    MOVED_BY_A_CURRENCY = auto(), "Prices moved by one factor, which is an exchange rate.", _HELD
+    MOVED_BY_A_TAX = auto(), "Prices moved by one factor, which is a rate of value added tax.", _HELD
+    MOVED_BY_A_UNIT = auto(), "The price moved by a factor between units, such as 2 GPUs or 24 hours.", _HELD
+    MOVED_BY_A_DISCOUNT = auto(), "Prices moved by one factor, which is a common discount.", _HELD
+    LIST_MOVED = auto(), "Most prices of the source moved at once, all by one factor.", _HELD, _BY_TIME
+    MOST_PRICES_MOVED = (
+        auto(),
+        "Most prices of the source moved far at once: another page was probably read.",
+        _HELD,
+    )
+    EARLIER_PAGE = auto(), "The prices that moved are those of an earlier day: an old page was read.", _HELD
+    REFUSED_BY_A_PERSON = auto(), "A person has refused this price.", _HELD
     CURRENCY_CHANGED = auto(), "The price is in another currency than it was before.", _HELD
     INCOMPLETE_PRICE = (
         auto(),
@@ -88,8 +105,20 @@ class RejectReason(CodeWithSentence):
     NOT_LINUX = auto(), "The price includes an operating system other than Linux."
     SOFTWARE_INCLUDED = auto(), "The price includes a licence for other software."
 
-    def __init__(self, code: str, sentence: str, held: bool = False) -> None:
+    def __init__(self, code: str, sentence: str, held: bool = False, by_time: bool = False) -> None:
         self.held = held
+        self.by_time = by_time
+
+
+class Evidence(CodeWithSentence):
+    """Why a price that was in doubt is believed: the values of ``believed_because``."""
+
+    HISTORY = auto(), "the same offer had this price before"
+    SAME_AMOUNT = auto(), "it is the same amount in another currency, at the day's exchange rate"
+    STATED_DATE = auto(), "the source states a date since which the new price applies"
+    MARKET = auto(), "other sources' prices for the card moved alike"
+    PERSON = auto(), "a person confirmed it"
+    TIME = auto(), "it was read again on another day, and does not have the shape of a misread"
 
 
 class FlagReason(StrEnum):

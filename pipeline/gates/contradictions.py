@@ -13,13 +13,12 @@ from itertools import permutations, product
 from statistics import median
 from typing import Any
 
-from pipeline.catalog.source_config import SourceConfig
 from pipeline.catalog.tables import catalog_rows
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason
-from pipeline.gates.held import is_reviewed
 from pipeline.gates.price_bounds import prices_seen_at
 from pipeline.gates.prices import price_key, usd_of
+from pipeline.gates.reviews import Reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus.catalogue import card_by_id
 from pipeline.parsing.prices import spot_flag
@@ -27,16 +26,16 @@ from pipeline.parsing.prices import spot_flag
 Found = Iterator[tuple[Offer, FlagReason]]
 
 
-def flag_contradictions(offers: Sequence[Offer], config: SourceConfig) -> list[Offer]:
+def flag_contradictions(offers: Sequence[Offer], reviews: Reviews) -> list[Offer]:
     """Return a source's offers, with a reason on each offer that contradicts another; earlier reasons remain.
 
-    A price that a person has confirmed (``reviewed_prices``) is neither flagged nor compared with others.
+    A price that a person has confirmed is neither flagged nor compared with others.
     Raises CatalogError.
     """
     compared = [
         offer
         for offer in offers
-        if not offer.is_marketplace and not offer.flag_reason and not is_reviewed(offer, config)
+        if not offer.is_marketplace and not offer.flag_reason and reviews.of_price(offer) != "believed"
     ]
     conflicting = [offer for offer in offers if offer.flag_reason == FlagReason.CONFLICTING_PRICES]
     flags: dict[int, FlagReason] = {}
@@ -181,8 +180,15 @@ def succeeds(successor: str, older: str) -> bool:
     return one.form_factor != "SXM" or other.form_factor in ("SXM", "")
 
 
+def are_successive(one: str | None, other: str | None) -> bool:
+    """True if either of two cards is the successor of the other one's model."""
+    models = [card.model if (card := card_by_id().get(each or "")) else "" for each in (one, other)]
+    return (models[0], models[1]) in _order() or (models[1], models[0]) in _order()
+
+
 def _was_seen(offer: Offer) -> bool:
-    seen = prices_seen_at(offer.source, offer.gpu_id or "", offer.price_kind)
+    day = offer.observed_at.date()
+    seen = prices_seen_at(offer.source, offer.gpu_id or "", offer.price_kind, day)
     return seen is not None and seen.contains(usd_of(offer))
 
 

@@ -1,8 +1,8 @@
-"""Held prices: the doubt about a price, the reject that stores the price, and its release.
+"""Held prices: the doubt about a price, the reject that stores it, and the evidence that releases it.
 
-A defect in a reader repeats every day, so reading a price again does not confirm it. A held price is released
-when the market moves with it, after held_days, or when a person adds it to ``reviewed_prices`` in the
-source's yaml.
+A defect in a reader repeats every day, so reading a price again confirms it only if the change does not have
+the shape of a misread (``RejectReason.by_time``). Any held price is released by other evidence: see
+``Evidence``.
 """
 
 import math
@@ -12,12 +12,9 @@ from datetime import date
 from decimal import Decimal
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer, RejectedRow
-from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.prices import is_same_figure, is_same_price, price_key
+from pipeline.contracts.reject_reasons import Evidence, RejectReason
+from pipeline.gates.prices import is_same_price, price_key, relative_change
 from pipeline.gates.thresholds import THRESHOLDS
 
 Moves = Callable[[str, str, date], Iterable[float]]
@@ -36,16 +33,13 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class HeldPrice:
-    """A price held by earlier readings: how often, since when, and the price accepted before it."""
+    """A price held by earlier readings, and the first of the consecutive days on which it was held."""
 
     reason: RejectReason
     native_price: Decimal
     since: date
-    readings: int
-    before: Before | None = None
 
 
-_BEFORE = TypeAdapter(Before | None)
 HELD_REASONS = {reason.value: reason for reason in RejectReason if reason.held}
 
 
@@ -60,20 +54,14 @@ class Doubt:
 
 def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
     """Return the reject that stores a held price."""
-    is_jump = doubt.reason == RejectReason.PRICE_JUMP and doubt.before is not None
-    until_the_market = "until the market moves with it, " if is_jump else ""
+    again = "it is read again on another day, " if doubt.reason.by_time else ""
     return RejectedRow(
         source=offer.source,
         reason=doubt.reason,
-        detail=f"{doubt.detail}; held {until_the_market}until it has been read for "
-        f"{THRESHOLDS.held_days} days, or until a person confirms it under reviewed_prices in "
-        f"catalog/sources/{offer.source}.yaml",
-        raw={
-            "price_key": list(price_key(offer)),
-            "native_price": str(offer.native_price),
-            "native_currency": offer.native_currency,
-            "before": _BEFORE.dump_python(doubt.before, mode="json"),
-        },
+        detail=f"{doubt.detail}; held until {again}other sources' prices for the card move alike, or you "
+        f"confirm it with `gpufare confirm {offer.source}`",
+        raw={"price_key": list(price_key(offer)), "native_price": str(offer.native_price)}
+        | {"native_currency": offer.native_currency},
         observed_at=offer.observed_at,
         source_url=offer.source_url,
         capture_sha256=offer.capture_sha256,
@@ -83,49 +71,44 @@ def held_reject(offer: Offer, doubt: Doubt) -> RejectedRow:
 def held_again(row: Mapping[str, Any], day: date, earlier: HeldPrice | None) -> HeldPrice:
     """Return the held price in a reject on ``day``, given the ``earlier`` held price of the same offer."""
     reason, price = HELD_REASONS[row["reason"]], Decimal(row["raw"]["native_price"])
-    before = _BEFORE.validate_python(row["raw"]["before"]) or (earlier.before if earlier else None)
-    if earlier and is_same_price(earlier.native_price, price):
-        return HeldPrice(reason, price, earlier.since, earlier.readings + 1, before)
-    return HeldPrice(reason, price, day, 1, before)
+    if earlier is None or not is_same_price(earlier.native_price, price):
+        return HeldPrice(reason, price, day)
+    # A shape of a misread remains one, even if what showed it is gone.
+    return HeldPrice(reason if earlier.reason.by_time else earlier.reason, price, earlier.since)
 
 
-def is_released(
-    offer: Offer,
-    doubt: Doubt,
-    held: HeldPrice | None,
-    config: SourceConfig,
-    day: date,
-    moves_elsewhere: Moves,
-) -> bool:
-    """True if a price in doubt is believed because a person confirmed it, it was ``held`` for long enough, or
-    the market moved with it."""
-    if is_reviewed(offer, config) or (held and _was_held_long_enough(offer, held, day)):
-        return True
-    return doubt.reason == RejectReason.PRICE_JUMP and _market_moved(offer, doubt.before, moves_elsewhere)
+def evidence_for(
+    offer: Offer, doubt: Doubt, held: HeldPrice | None, day: date, moves_elsewhere: Moves
+) -> Evidence | None:
+    """Return the evidence that releases a price in doubt, or None. ``held`` is the same offer's price as held
+    by earlier readings."""
+    if doubt.reason == RejectReason.CURRENCY_CHANGED:
+        return Evidence.SAME_AMOUNT if _is_same_amount(offer, doubt.before) else None
+    if doubt.before and offer.effective_from and doubt.before.day < offer.effective_from <= day:
+        return Evidence.STATED_DATE
+    if doubt.before and _market_moved(offer, doubt.before, moves_elsewhere):
+        return Evidence.MARKET
+    if doubt.reason.by_time and held and _was_read_before(offer, held, day):
+        return Evidence.TIME
+    return None
 
 
-def is_reviewed(offer: Offer, config: SourceConfig) -> bool:
-    """True if a person has confirmed this price of this offer in the source's yaml."""
-    return any(
-        all(getattr(offer, name) == value for name, value in reviewed.offer.items())
-        and reviewed.currency == offer.native_currency
-        and is_same_figure(reviewed.price, offer.native_price)
-        for reviewed in config.reviewed_prices
-    )
+def _is_same_amount(offer: Offer, before: Before | None) -> bool:
+    """True if an offer costs as many dollars as before, in another currency."""
+    usd, earlier = offer.usd_per_gpu_hour, before and before.usd_per_gpu_hour
+    return bool(usd and earlier and relative_change(earlier, usd) <= THRESHOLDS.same_amount_tolerance)
 
 
-def _was_held_long_enough(offer: Offer, held: HeldPrice, day: date) -> bool:
-    return (
-        is_same_price(held.native_price, offer.native_price)
-        and (day - held.since).days >= THRESHOLDS.held_days
-        and held.readings >= THRESHOLDS.min_held_readings
-    )
+def _was_read_before(offer: Offer, held: HeldPrice, day: date) -> bool:
+    is_same = is_same_price(held.native_price, offer.native_price)
+    return held.reason.by_time and is_same and (day - held.since).days >= THRESHOLDS.held_days
 
 
-def _market_moved(offer: Offer, before: Before | None, moves_elsewhere: Moves) -> bool:
-    if before is None or offer.gpu_id is None:
+def _market_moved(offer: Offer, before: Before, moves_elsewhere: Moves) -> bool:
+    """True if the card's price moved as far in the same direction at enough other sources."""
+    if offer.gpu_id is None:
         return False
-    own = math.log(offer.native_price / before.native_price)
-    most = THRESHOLDS.max_move_ratio
-    moves = moves_elsewhere(offer.gpu_id, offer.price_kind, before.day)
-    return any(1 / most <= move / own <= most for move in moves)
+    own, most = math.log(offer.native_price / before.native_price), THRESHOLDS.max_move_ratio
+    moves = moves_elsewhere(offer.gpu_id, offer.price_kind, before.day) if own else ()
+    alike = sum(1 / most <= move / own <= most for move in moves)
+    return alike >= THRESHOLDS.min_alike_sources

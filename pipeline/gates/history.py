@@ -1,44 +1,69 @@
-"""The record before a reading: the source's last accepted offers, the prices held since, and price moves at
-other sources."""
+"""The record before a reading: the source's last accepted offers, its earlier prices, the prices held since,
+and price moves at other sources."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import partial
 from statistics import median
 
 from pipeline.catalog.source_config import asked_configs
 from pipeline.contracts.offer import Offer
+from pipeline.contracts.rates import Rate
 from pipeline.gates.held import HELD_REASONS, HeldPrice, held_again
 from pipeline.gates.prices import PriceKey, price_key
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.damage import RecordError
 from pipeline.record.records import Records
 
+DaysOfPrice = Mapping[PriceKey, Sequence[date]]
+"""The days on which an offer had a price, by ``dated_price``."""
+
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The last accepted reading of a source, and the prices that earlier readings held."""
+    """The last accepted reading of a source, the prices held since, the dollars per unit of each currency,
+    and, read only if it is needed, the prices of the readings before the last one."""
 
     last: Sequence[Offer] = ()
     last_day: date | None = None
     held: Mapping[PriceKey, HeldPrice] = field(default_factory=dict)
+    rates: Mapping[str, Rate] = field(default_factory=dict)
+    earlier: Callable[[], DaysOfPrice] = dict
 
 
 def read_history(records: Records, source: str, day: date) -> History:
     """Return a source's history before ``day``. Raises RecordError."""
-    last_day, offers = records.last_accepted(source, before=day) or (None, [])
-    accepted = {price_key(offer) for offer in offers}
+    days = [each for each in records.accepted_days(source) if each < day]
+    last_day, offers = (days[-1], records.offers(source, days[-1])) if days else (None, [])
+    accepted = {price_key(offer) for offer in offers if not offer.doubt}
     held: dict[PriceKey, HeldPrice] = {}
-    earlier = [each for each in records.rejected_days(source) if each < day]
-    for each in earlier[-THRESHOLDS.history_readings :]:
+    rejected = [each for each in records.rejected_days(source) if each < day]
+    for each in rejected[-THRESHOLDS.history_readings :]:
         for row in records.rejects(source, each):
             if row["reason"] in HELD_REASONS:
                 key = tuple(row["raw"]["price_key"])
                 # If a key is held and accepted on the same day, two offers share it.
                 if key not in accepted or (last_day and each >= last_day):
                     held[key] = held_again(row, each, held.get(key))
-    return History(offers, last_day, held)
+    before_last = days[-1 - THRESHOLDS.history_readings : -1]
+    earlier = partial(_days_of_price, records, source, before_last)
+    return History(offers, last_day, held, records.usd_rates(day), earlier)
+
+
+def _days_of_price(records: Records, source: str, days: Sequence[date]) -> DaysOfPrice:
+    found: dict[PriceKey, list[date]] = defaultdict(list)
+    for day in days:
+        for offer in records.offers(source, day):
+            found[dated_price(offer)].append(day)
+    return found
+
+
+def dated_price(offer: Offer) -> PriceKey:
+    """Return the key of an offer at its present price."""
+    return (*price_key(offer), offer.native_currency, offer.native_price)
 
 
 def accepted_counts(records: Records, source: str, day: date) -> list[int]:
@@ -50,6 +75,14 @@ def accepted_counts(records: Records, source: str, day: date) -> list[int]:
         for each in days[-THRESHOLDS.growth_days :]
     )
     return [max(rows) for rows in counts if rows]
+
+
+def refused_counts(records: Records, source: str, day: date) -> list[int]:
+    """Return the number of offers in each attempt that was refused on a day after the last accepted day and
+    before ``day``. Raises RecordError."""
+    last = max((each for each in records.accepted_days(source) if each < day), default=date.min)
+    days = [each for each in records.outcome_days(source) if last < each < day]
+    return [row["rows"] for each in days for row in records.outcomes(source, each) if not row["accepted"]]
 
 
 def moves_at_other_sources(

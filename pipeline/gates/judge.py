@@ -1,42 +1,62 @@
-"""All gates for a reading, in order; the reading is refused as a whole, or accepted without the held prices.
+"""All gates for a reading, in order; the reading is refused as a whole, or accepted, with the last believed
+price in place of each price that is held.
 
 Contradictions within a reading were flagged earlier, when its offers were built (``contradictions``).
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from decimal import Decimal
 from functools import partial
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Built, Offer, RejectedRow
-from pipeline.contracts.reject_reasons import FlagReason, RejectReason
-from pipeline.gates.held import Doubt, Moves, held_reject, is_released
-from pipeline.gates.history import History, accepted_counts, moves_at_other_sources, read_history
+from pipeline.contracts.reject_reasons import Evidence, FlagReason, RejectReason
+from pipeline.gates.held import Doubt, Moves, evidence_for, held_reject
+from pipeline.gates.history import (
+    History,
+    accepted_counts,
+    dated_price,
+    moves_at_other_sources,
+    read_history,
+    refused_counts,
+)
+from pipeline.gates.losses import losses, read_usual
+from pipeline.gates.page_dates import page_days, why_out_of_date
 from pipeline.gates.price_bounds import OtherPrices, doubt_first_price
-from pipeline.gates.price_moves import EarlierPrices, doubt_most_moved, doubt_move, doubt_new_offer
-from pipeline.gates.prices import price_key
+from pipeline.gates.price_moves import EarlierPrices, NowPrices, doubt_move, doubt_new_offer
+from pipeline.gates.prices import PriceKey, in_unexpected_currency, price_key
 from pipeline.gates.reading import (
     Acceptance,
     check_reading,
     missing_cards,
+    why_contradictory,
     why_grown,
     why_in_another_currency,
-    why_shrunk,
 )
+from pipeline.gates.reviews import NO_REVIEWS, Reviews
+from pipeline.gates.shapes import doubt_lists
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.record.records import Records
 
 
 @dataclass(frozen=True)
 class Screened:
-    """A reading's believed offers, with held prices as rejects; ``failure`` is set if too many are held."""
+    """A reading's believed offers; for each held price, a reject and, if there is one, the last believed
+    offer, which ``stays``; ``failure`` is set if too many prices are held."""
 
-    offers: list[Offer]
+    believed: list[Offer]
+    stays: list[Offer]
     rejects: list[RejectedRow]
     failure: str | None = None
+
+    @property
+    def offers(self) -> list[Offer]:
+        """The offers to publish."""
+        return self.believed + self.stays
 
 
 def judge(
@@ -46,37 +66,47 @@ def judge(
     day: date,
     records: Records,
     *,
+    reviews: Reviews = NO_REVIEWS,
     lacks_answers: bool = False,
 ) -> tuple[Built, Acceptance]:
     """Return the reading with its held prices moved to the rejects, and whether it is accepted.
 
-    With ``lacks_answers``, the reading's size is compared with the last reading's size only for held_days:
-    the missing answers may never come back. Imported prices, which are never ranked, are neither held nor
-    compared with earlier prices. Raises RecordError and CatalogError.
+    With ``lacks_answers``, a reading that has lost offers is refused only for unanswered_days: the missing
+    answers may never come back. A person's word in ``reviews`` outweighs every gate. Imported prices, which
+    are never ranked, are neither held nor compared with earlier prices. Raises RecordError and CatalogError.
     """
-    is_imported = config.kind == "imported"
-    history = History() if is_imported else read_history(records, config.name, day)
-    last_rows = len(history.last) if history.last_day else None
-    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.held_days
-    acceptance = check_reading(built.offers, config, None if is_lasting else last_rows, built.rejects)
+    acceptance = check_reading(built.offers, config, built.rejects)
     warnings = (*acceptance.warnings, *built.warnings)
-    if is_lasting and (shrunk := why_shrunk(len(built.offers), last_rows)):
-        warnings += (f"{shrunk}, on {history.last_day}: not all requests are answered",)
-    reason = acceptance.reason
-    if is_imported:
-        return _flagged_as_imported(built), Acceptance(reason is None, reason, warnings)
-    earlier = accepted_counts(records, config.name, day)
-    reason = reason or why_in_another_currency(answers, config)
-    reason = reason or why_grown(len(built.offers), earlier, history.last_day, day)
+    if config.kind == "imported":
+        return _flagged_as_imported(built), replace(acceptance, warnings=warnings)
+    history = read_history(records, config.name, day)
+    lost = losses(built.offers, built.rejects, read_usual(records, config.name, day))
+    is_lasting = lacks_answers and (day - (history.last_day or day)).days >= THRESHOLDS.unanswered_days
+    believed, foreign = _split_by_currency(built.offers, config, history)
+    reason = (
+        (None if is_lasting else lost.refusal)
+        or why_in_another_currency(answers, config, {offer.native_currency for offer in believed})
+        or why_out_of_date(answers, config, day)
+        or why_grown(
+            len(built.offers),
+            accepted_counts(records, config.name, day),
+            refused_counts(records, config.name, day),
+        )
+        or (None if history.last_day else why_contradictory(built.offers))
+    )
+    verdict = reviews.of_reading(day)
+    if verdict == "refused":
+        reason = "a person refused this reading"
+    reason = acceptance.reason or (None if verdict == "believed" else reason)
     if reason:
-        return built, Acceptance(False, reason, warnings)
+        return built, Acceptance(False, reason, warnings, lost.texts)
     moves_elsewhere = partial(moves_at_other_sources, records, config.name, day)
-    screened = screen(built.offers, history, config, day, moves_elsewhere)
-    built = replace(built, offers=screened.offers, rejects=built.rejects + screened.rejects)
-    if missing := missing_cards(built.offers, config):
+    screened = screen(believed, history, config, day, reviews, moves_elsewhere, page_days(answers))
+    if missing := missing_cards(screened.believed, config):
         # These cards were read, so the page is as usual and its other prices are not in doubt.
         warnings += (f"held, though this source always has it: {', '.join(missing)}",)
-    return built, Acceptance(screened.failure is None, screened.failure, warnings)
+    built = replace(built, offers=screened.offers, rejects=built.rejects + foreign + screened.rejects)
+    return built, Acceptance(screened.failure is None, screened.failure, warnings, lost.texts)
 
 
 def _flagged_as_imported(built: Built) -> Built:
@@ -88,35 +118,124 @@ def _flagged_as_imported(built: Built) -> Built:
     return replace(built, offers=offers)
 
 
+def _split_by_currency(
+    offers: Sequence[Offer], config: SourceConfig, history: History
+) -> tuple[list[Offer], list[RejectedRow]]:
+    """Return the offers in a currency that the source is known to ask, and rejects for the others. An offer
+    that had a price in another currency before is left to ``screen``, which compares the amounts."""
+    earlier = EarlierPrices(history)
+    known: list[Offer] = []
+    foreign: list[RejectedRow] = []
+    for offer in offers:
+        expected = config.currencies_of(offer.source_url)
+        if offer.native_currency in expected or earlier.price(offer):
+            known.append(offer)
+        else:
+            foreign.append(_in_unexpected_currency(offer, expected))
+    return known, foreign
+
+
+def _in_unexpected_currency(offer: Offer, expected: Iterable[str]) -> RejectedRow:
+    return RejectedRow(
+        source=offer.source,
+        reason=RejectReason.UNEXPECTED_CURRENCY,
+        detail=in_unexpected_currency(offer.raw_label, offer.native_currency, offer.source, expected),
+        raw={"raw_label": offer.raw_label, "native_price": str(offer.native_price)}
+        | {"native_currency": offer.native_currency},
+        observed_at=offer.observed_at,
+        source_url=offer.source_url,
+        capture_sha256=offer.capture_sha256,
+    )
+
+
 def screen(
     offers: Sequence[Offer],
     history: History,
     config: SourceConfig,
     day: date,
+    reviews: Reviews = NO_REVIEWS,
     moves_elsewhere: Moves = lambda *_: (),
+    page_days: Mapping[str, date] | None = None,
 ) -> Screened:
     """Split a day's offers into offers whose prices are believed, and rejects that hold the other prices.
 
-    ``moves_elsewhere`` gives the changes in a card's price at other sources since a given day.
+    ``moves_elsewhere`` gives the changes in a card's price at other sources since a given day, and
+    ``page_days`` the day that an answer states of itself, by its hash.
     """
     earlier, beside = EarlierPrices(history), OtherPrices(offers)
-    most_moved = doubt_most_moved(offers, earlier)
+    now = _now_prices(offers)
+    of_lists = doubt_lists(offers, earlier, history, page_days or {})
     believed, held, compared = list[Offer](), list[tuple[Offer, Doubt]](), 0
     for place, offer in enumerate(offers):
-        is_compared, doubt = _judge_price(offer, earlier, beside, config)
+        is_compared, of_price = _judge_price(offer, earlier, beside, now, config, day)
         compared += is_compared
-        doubt = doubt or most_moved.get(place)
-        before = history.held.get(price_key(offer))
-        if doubt is None or is_released(offer, doubt, before, config, day, moves_elsewhere):
+        doubt = _lasting(of_lists.get(place) or of_price, offer, earlier)
+        verdict = reviews.of_price(offer)
+        if verdict == "refused":
+            held.append((offer, _refused_by_a_person(offer)))
+        elif doubt is None:
             believed.append(offer)
+        elif evidence := (
+            Evidence.PERSON
+            if verdict == "believed"
+            else (None if place in of_lists else _had_before(offer, doubt, history))
+            or evidence_for(offer, doubt, history.held.get(price_key(offer)), day, moves_elsewhere)
+        ):
+            believed.append(offer.model_copy(update={"believed_because": evidence.value}))
         else:
             held.append((offer, doubt))
     failure = _why_too_many([doubt.reason for _, doubt in held], compared)
-    return Screened(believed, [held_reject(offer, doubt) for offer, doubt in held], failure)
+    rejects = [held_reject(offer, doubt) for offer, doubt in held]
+    return Screened(believed, list(_staying(held, history)), rejects, failure)
+
+
+def _now_prices(offers: Iterable[Offer]) -> NowPrices:
+    prices: dict[PriceKey, list[Decimal]] = defaultdict(list)
+    for offer in offers:
+        if offer.usd_per_gpu_hour is not None:
+            prices[price_key(offer)].append(offer.usd_per_gpu_hour)
+    return prices
+
+
+def _lasting(doubt: Doubt | None, offer: Offer, earlier: EarlierPrices) -> Doubt | None:
+    """Return the doubt, or an earlier one about the same price that had the shape of a misread: what showed
+    that may be gone by now."""
+    if doubt and doubt.reason.by_time and (still := earlier.still_held(offer)) and not still.reason.by_time:
+        return still
+    return doubt
+
+
+def _refused_by_a_person(offer: Offer) -> Doubt:
+    detail = f"{offer.raw_label!r} at {offer.native_price} {offer.native_currency} was refused"
+    return Doubt(RejectReason.REFUSED_BY_A_PERSON, detail)
+
+
+def _had_before(offer: Offer, doubt: Doubt, history: History) -> Evidence | None:
+    """Return HISTORY if an offer had its price on an earlier accepted day."""
+    is_there = doubt.before and dated_price(offer) in history.earlier()
+    return Evidence.HISTORY if is_there else None
+
+
+def _staying(held: Sequence[tuple[Offer, Doubt]], history: History) -> Iterable[Offer]:
+    """Yield the last believed offer in place of each held one, marked with the doubt about the newer price
+    and with the day on which its own price was last read and believed."""
+    left: dict[PriceKey, list[Offer]] = defaultdict(list)
+    for last in history.last:
+        left[price_key(last)].append(last)
+    for offer, doubt in held:
+        if same := left[price_key(offer)]:
+            last = same.pop(0)
+            marks = {"doubt": doubt.reason.value, "believed_on": last.believed_on or history.last_day}
+            yield last.model_copy(update=marks | {"believed_because": None})
 
 
 def _judge_price(
-    offer: Offer, earlier: EarlierPrices, beside: OtherPrices, config: SourceConfig
+    offer: Offer,
+    earlier: EarlierPrices,
+    beside: OtherPrices,
+    now: NowPrices,
+    config: SourceConfig,
+    day: date,
 ) -> tuple[bool, Doubt | None]:
     """Return whether the price could be compared with anything, and the doubt about it, if any.
 
@@ -125,20 +244,20 @@ def _judge_price(
     """
     before = earlier.price(offer)
     if before is not None:
-        return True, doubt_move(offer, before, earlier, config)
+        return True, doubt_move(offer, before, earlier, now, config)
     if offer.is_marketplace:
         return False, None
     if doubt := earlier.still_held(offer):
         return True, doubt
     if offer.gpu_id is None:
         return False, None
-    if doubt := earlier.mixed_up(offer, now=beside.keys):
+    if doubt := earlier.taken_from_a_missing_one(offer, beside.keys):
         return True, doubt
     if offer.usd_per_gpu_hour is None or offer.flag_reason:
         return False, None
-    if near := earlier.range_of_card(offer):
+    if near := earlier.range_of_machine(offer, beside.keys) or earlier.range_of_card(offer):
         return True, doubt_new_offer(offer, near, config)
-    return doubt_first_price(offer, beside)
+    return doubt_first_price(offer, beside, day)
 
 
 def _why_too_many(held: Sequence[RejectReason], compared: int) -> str | None:

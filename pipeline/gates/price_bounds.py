@@ -1,15 +1,16 @@
 """Checks that compare a source's first prices for a card and price kind with dated prices from public files.
 
-catalog/gpu_price_bounds.csv gives the lowest and the highest price for each card and price kind: at one
-source (``source``), and over all sources with list prices (``source`` empty).
+catalog/gpu_price_bounds.csv gives the lowest and the highest price of a month for each card and price kind:
+at one source (``source``), and over all sources with list prices (``source`` empty). A price is compared only
+with prices at least min_fact_age_days older.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import Field
@@ -44,15 +45,31 @@ class Seen:
     price_kind: str
     low_usd_per_gpu_hour: Annotated[Decimal, Field(gt=0)]
     high_usd_per_gpu_hour: Decimal
-    sources: int
+    sources: str
     first_day: date
     last_day: date
     source: str = ""
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The sources that asked these prices."""
+        return frozenset(self.sources.split(" | "))
+
+    def __or__(self, other: "Seen") -> "Seen":
+        """Return the prices of both periods."""
+        return replace(
+            self,
+            low_usd_per_gpu_hour=min(self.low_usd_per_gpu_hour, other.low_usd_per_gpu_hour),
+            high_usd_per_gpu_hour=max(self.high_usd_per_gpu_hour, other.high_usd_per_gpu_hour),
+            sources=" | ".join(sorted(self.names | other.names)),
+            first_day=min(self.first_day, other.first_day),
+            last_day=max(self.last_day, other.last_day),
+        )
+
     def widened(self, margin: Decimal, discount: Decimal = Decimal(1)) -> PriceBounds:
         """Return the range, widened by ``margin`` at both ends and also by ``discount`` at the low end."""
         low, high = self.low_usd_per_gpu_hour, self.high_usd_per_gpu_hour
-        who = self.source or f"{self.sources} sources"
+        who = self.source or f"{len(self.names)} sources"
         basis = (
             f"{who} asked {low:f} to {high:f} USD per GPU-hour ({self.price_kind}) from {self.first_day} to "
             f"{self.last_day}"
@@ -60,10 +77,16 @@ class Seen:
         return PriceBounds(low / margin / discount, high * margin, basis)
 
 
-@cache
-def _seen() -> Mapping[tuple[str, str, str], Seen]:
-    rows = catalog_table("gpu_price_bounds.csv", Seen)
-    return {(row.source, row.gpu_id, row.price_kind): row for row in rows}
+@lru_cache(maxsize=4)
+def _seen(day: date) -> Mapping[tuple[str, str, str], Seen]:
+    """Return the prices that count on a day, by source, card and price kind."""
+    newest = day - timedelta(days=THRESHOLDS.min_fact_age_days)
+    found: dict[tuple[str, str, str], Seen] = {}
+    for row in catalog_table("gpu_price_bounds.csv", Seen):
+        if row.last_day <= newest:
+            key = (row.source, row.gpu_id, row.price_kind)
+            found[key] = found[key] | row if key in found else row
+    return found
 
 
 class OtherPrices:
@@ -98,44 +121,45 @@ class OtherPrices:
         return not any(is_same_figure(price, usd_of(beside)) for price in prices)
 
 
-def doubt_first_price(offer: Offer, beside: OtherPrices) -> tuple[bool, Doubt | None]:
-    """Return whether a first price could be compared with prices seen before, and the doubt about the first
-    price, if any. Raises CatalogError."""
+def doubt_first_price(offer: Offer, beside: OtherPrices, day: date) -> tuple[bool, Doubt | None]:
+    """Return whether a first price could be compared with prices seen before ``day``, and the doubt about the
+    first price, if any. Raises CatalogError."""
     if offer.gpu_count < 1:
         return False, None
-    plausible = plausible_prices(offer.source, offer.gpu_id or "", offer.price_kind)
+    plausible = plausible_prices(offer.source, offer.gpu_id or "", offer.price_kind, day)
     if plausible is None or plausible.contains(usd_of(offer)):
-        return plausible is not None, _figure_of_another(offer, beside)
+        return plausible is not None, _figure_of_another(offer, beside, day)
     detail = f"{_is_new(offer)}; {plausible.basis}"
     return True, Doubt(RejectReason.PRICE_OUT_OF_LINE, detail)
 
 
-def plausible_prices(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the plausible range of a card's price at a source, based on prices seen at that source, or else
-    at several sources; None if too few prices were seen. Raises CatalogError."""
+def plausible_prices(source: str, gpu_id: str, price_kind: str, day: date) -> PriceBounds | None:
+    """Return the plausible range of a card's price at a source on a day, based on prices seen at that source,
+    or else at several sources; None if too few prices were seen. Raises CatalogError."""
     kinds = (price_kind,) if price_kind == "serverless" else (price_kind, "on_demand")
     for kind in kinds:
         discount = Decimal(1) if kind == price_kind else THRESHOLDS.discount
         spot_margin = THRESHOLDS.spot_margin if kind == "spot" else None
-        if own := _seen().get((source, gpu_id, kind)):
+        if own := _seen(day).get((source, gpu_id, kind)):
             return own.widened(spot_margin or THRESHOLDS.own_margin, discount)
-        market = _seen().get(("", gpu_id, kind))
+        market = _seen(day).get(("", gpu_id, kind))
         if market and kind != "serverless" and _is_market(market):
             return market.widened(spot_margin or THRESHOLDS.market_margin, discount)
     return None
 
 
 def _is_market(seen: Seen) -> bool:
-    return seen.sources >= THRESHOLDS.min_sources and seen.first_day < seen.last_day
+    return len(seen.names) >= THRESHOLDS.min_sources and seen.first_day < seen.last_day
 
 
-def prices_seen_at(source: str, gpu_id: str, price_kind: str) -> PriceBounds | None:
-    """Return the range of prices seen for a card at a source; None if none were seen. Raises CatalogError."""
-    own = _seen().get((source, gpu_id, price_kind))
+def prices_seen_at(source: str, gpu_id: str, price_kind: str, day: date) -> PriceBounds | None:
+    """Return the range of prices seen for a card at a source before a day; None if none were seen. Raises
+    CatalogError."""
+    own = _seen(day).get((source, gpu_id, price_kind))
     return own.widened(THRESHOLDS.seen_margin) if own else None
 
 
-def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
+def _figure_of_another(offer: Offer, beside: OtherPrices, day: date) -> Doubt | None:
     """Return a doubt about a price that was seen at the source, but for something else: for another price
     kind of the card, or for another card if this card's own price is known.
 
@@ -143,10 +167,10 @@ def _figure_of_another(offer: Offer, beside: OtherPrices) -> Doubt | None:
     the right one.
     """
     usd, kind = usd_of(offer), offer.price_kind
-    seen = prices_seen_at(offer.source, offer.gpu_id or "", kind)
+    seen = prices_seen_at(offer.source, offer.gpu_id or "", kind, day)
     if kind == "serverless" or (seen and seen.contains(usd)):
         return None
-    for other in _seen().values():
+    for other in _seen(day).values():
         if other.source != offer.source or other.price_kind == "serverless":
             continue
         is_kind, is_card = other.price_kind == kind, other.gpu_id == offer.gpu_id

@@ -1,9 +1,8 @@
-"""Checks a price against its source's earlier prices: the same offer's last accepted price, its card's
-price, and other offers' prices."""
+"""Checks one price against its source's earlier prices: the same offer's last accepted price, its card's
+prices, and other offers' prices."""
 
-import math
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from datetime import date
 from decimal import Decimal
@@ -11,6 +10,8 @@ from decimal import Decimal
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import FlagReason, RejectReason
+from pipeline.gates.contradictions import are_successive
+from pipeline.gates.factors import is_unit
 from pipeline.gates.held import Before, Doubt
 from pipeline.gates.history import History
 from pipeline.gates.prices import (
@@ -23,11 +24,14 @@ from pipeline.gates.prices import (
     usd_text,
 )
 from pipeline.gates.thresholds import THRESHOLDS
+from pipeline.gpus.catalogue import card_by_id
+
+NowPrices = Mapping[PriceKey, Sequence[Decimal]]
+"""A reading's prices in USD per GPU-hour by offer."""
 
 
 class EarlierPrices:
-    """The prices of the last accepted reading, except conflicting prices, and the prices accepted before the
-    prices that are now held."""
+    """The prices of the last accepted reading, except conflicting prices."""
 
     def __init__(self, history: History) -> None:
         self._held = history.held
@@ -35,13 +39,21 @@ class EarlierPrices:
         self._by_card: dict[PriceKey, list[Decimal]] = defaultdict(list)
         last = [each for each in history.last if each.flag_reason != FlagReason.CONFLICTING_PRICES]
         for offer in last:
-            usd, day = offer.usd_per_gpu_hour, history.last_day or date.min
+            usd, day = offer.usd_per_gpu_hour, offer.believed_on or history.last_day or date.min
             before = Before(offer.native_price, offer.native_currency, usd, day)
             self._prices[price_key(offer)].append(before)
         listed = [each for each in last if each.gpu_id and each.usd_per_gpu_hour]
         self._listed = sorted((each for each in listed if not each.is_marketplace), key=usd_of)
+        self._by_machine: dict[PriceKey, list[Offer]] = defaultdict(list)
         for offer in self._listed:
             self._by_card[_card(offer)].append(usd_of(offer))
+            self._by_machine[_machine(offer)].append(offer)
+        columns: dict[PriceKey, int] = Counter()
+        self._places: dict[PriceKey, int] = {}
+        for offer in last:
+            column = (offer.price_kind, offer.term_days, offer.tier, offer.region)
+            columns[column] += 1
+            self._places[price_key(offer)] = columns[column]
 
     def price(self, offer: Offer) -> Before | None:
         """Return the accepted price of the same offer: the nearest price in the same currency, or else in
@@ -50,15 +62,22 @@ class EarlierPrices:
         same = [each for each in found if each.native_currency == offer.native_currency]
         if offer.is_marketplace:
             return same[0] if len(found) == 1 and same else None
-        if not found:
-            held = self._held.get(price_key(offer))
-            return held.before if held else None
-        return min(same or found, key=lambda each: relative_change(each.native_price, offer.native_price))
+        return min(
+            same or found,
+            key=lambda each: relative_change(each.native_price, offer.native_price),
+            default=None,
+        )
 
     def range_of_card(self, offer: Offer) -> tuple[Decimal, Decimal] | None:
         """Return the lowest and highest USD per GPU-hour for the offer's card, price kind and term."""
         found = self._by_card.get(_card(offer))
         return (found[0], found[-1]) if found else None
+
+    def range_of_machine(self, offer: Offer, now: Container[PriceKey]) -> tuple[Decimal, Decimal] | None:
+        """Return the lowest and highest USD per GPU-hour of the machines that differ from a new offer only in
+        their names or the unit of their price, and are missing from the reading, whose keys are ``now``."""
+        found = [usd_of(each) for each in self._by_machine[_machine(offer)] if price_key(each) not in now]
+        return (min(found), max(found)) if found else None
 
     def still_held(self, offer: Offer) -> Doubt | None:
         """Return an earlier reading's doubt about the same price: the prices with which it was compared may
@@ -68,34 +87,79 @@ class EarlierPrices:
             return None
         if not is_same_price(held.native_price, offer.native_price):
             return None
-        if held.before and is_same_figure(held.before.native_price, offer.native_price):
-            return None
         detail = (
             f"{offer.raw_label!r} at {offer.native_price} {offer.native_currency} is held since {held.since}"
         )
-        return Doubt(held.reason, detail, held.before)
+        return Doubt(held.reason, detail, self.price(offer))
 
-    def mixed_up(
-        self, offer: Offer, before: Before | None = None, now: Container[PriceKey] = ()
-    ) -> Doubt | None:
-        """Return a doubt if this offer now has the earlier price of another card, kind or term. If ``now``
-        gives the reading's keys, other offers count only if they are missing from the reading."""
-        usd, factor = offer.usd_per_gpu_hour, 1 + THRESHOLDS.same_figure_tolerance
-        if usd is None:
+    def taken_from_another(self, offer: Offer, before: Before, now: NowPrices) -> Doubt | None:
+        """Return a doubt if a price that moved is now the earlier price of the same machine in another tier
+        or region, or of another card, kind or term. A price that another size of the card had is none, nor is
+        the price of an unrelated card that still has it or that moved by the same factor."""
+        usd = offer.usd_per_gpu_hour
+        if usd is None or before.usd_per_gpu_hour is None:
             return None
+        others = [other for other in self._at(usd) if price_key(other) != price_key(offer)]
+        own = [other for other in others if _card(other) == _card(offer)]
+        if column := next((other for other in own if _is_other_column(other, offer)), None):
+            return _price_of(column, RejectReason.COLUMN_OF_ANOTHER_KIND, offer, before)
+        taken = None
+        for other in () if own else others:
+            prices = now.get(price_key(other), ())
+            factor = usd / before.usd_per_gpu_hour
+            if any(relative_change(price, usd * factor) <= THRESHOLDS.same_factor for price in prices):
+                continue
+            if any(is_same_figure(before.usd_per_gpu_hour, price) for price in prices):
+                return _price_of(other, RejectReason.PRICES_EXCHANGED, offer, before)
+            is_there = any(is_same_figure(usd, price) for price in prices)
+            if not is_there or self._are_related(other, offer):
+                taken = taken or _price_of(other, RejectReason.PRICE_OF_ANOTHER_OFFER, offer, before)
+        return taken
+
+    def taken_from_a_missing_one(self, offer: Offer, now: Container[PriceKey]) -> Doubt | None:
+        """Return a doubt if a new offer has the earlier price of another card, kind or term that is missing
+        from the reading, whose keys are ``now``, and its own card had no such price."""
+        alike = [] if offer.usd_per_gpu_hour is None else self._at(offer.usd_per_gpu_hour)
+        if any(_card(other) == _card(offer) for other in alike):
+            return None
+        missing = (other for other in alike if price_key(other) not in now)
+        return next((_price_of(other, RejectReason.PRICE_OF_ANOTHER_OFFER, offer) for other in missing), None)
+
+    def _at(self, usd: Decimal) -> Sequence[Offer]:
+        """Return the offers that cost so much before."""
+        factor = 1 + THRESHOLDS.same_figure_tolerance
         first = bisect_left(self._listed, usd / factor, key=usd_of)
-        after = bisect_right(self._listed, usd * factor, key=usd_of)
-        for other in self._listed[first:after]:
-            if _card(other) != _card(offer) and price_key(other) not in now:
-                detail = (
-                    f"{offer.raw_label!r} ({offer.price_kind}) is at {offer.native_price} "
-                    f"{offer.native_currency}, before the price of {other.raw_label!r} ({other.price_kind})"
-                )
-                return Doubt(RejectReason.PRICE_OF_ANOTHER_OFFER, detail, before)
-        return None
+        return self._listed[first : bisect_right(self._listed, usd * factor, key=usd_of)]
+
+    def _are_related(self, one: Offer, other: Offer) -> bool:
+        """True if two prices are easily mistaken for each other: of one card, or, if they are of one kind, of
+        a model or its successor, of a label that contains the other, or in neighbouring rows."""
+        cards = [card_by_id().get(each.gpu_id or "") for each in (one, other)]
+        is_model = all(cards) and len({card.model for card in cards if card}) == 1
+        labels = sorted((one.raw_label.casefold(), other.raw_label.casefold()), key=len)
+        places = [self._places.get(price_key(each)) for each in (one, other)]
+        is_next = None not in places and abs((places[0] or 0) - (places[1] or 0)) == 1
+        is_like = is_model or are_successive(one.gpu_id, other.gpu_id) or labels[0] in labels[1] or is_next
+        return one.gpu_id == other.gpu_id or (is_like and one.price_kind == other.price_kind)
 
 
-def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: SourceConfig) -> Doubt | None:
+def _price_of(other: Offer, reason: RejectReason, offer: Offer, before: Before | None = None) -> Doubt:
+    where = " ".join(part for part in (other.price_kind, other.tier, other.region) if part)
+    detail = (
+        f"{offer.raw_label!r} ({offer.price_kind}) is at {offer.native_price} {offer.native_currency}, "
+        f"before the price of {other.raw_label!r} ({where})"
+    )
+    return Doubt(reason, detail, before)
+
+
+def _is_other_column(other: Offer, offer: Offer) -> bool:
+    """True if two offers of a card differ in their tier, or in their region alone."""
+    return other.tier != offer.tier or (other.gpu_count == offer.gpu_count and other.region != offer.region)
+
+
+def doubt_move(
+    offer: Offer, before: Before, earlier: EarlierPrices, now: NowPrices, config: SourceConfig
+) -> Doubt | None:
     """Return the doubt about a price, if any, after comparing it with the same offer's earlier price."""
     if before.native_currency != offer.native_currency:
         detail = (
@@ -104,71 +168,63 @@ def doubt_move(offer: Offer, before: Before, earlier: EarlierPrices, config: Sou
             f"{usd_text(offer.usd_per_gpu_hour)} per GPU-hour"
         )
         return Doubt(RejectReason.CURRENCY_CHANGED, detail, before)
-    if _is_jump(before.native_price, offer.native_price, config):
-        return Doubt(RejectReason.PRICE_JUMP, _from_to(offer, before), before)
-    if offer.is_marketplace:
-        return None
     is_same = is_same_price(before.native_price, offer.native_price)
-    return (None if is_same else earlier.mixed_up(offer, before)) or earlier.still_held(offer)
+    if not is_same and not offer.is_marketplace and (doubt := earlier.taken_from_another(offer, before, now)):
+        return doubt
+    if not is_same and not offer.is_marketplace and _lacks_digits(before.native_price, offer.native_price):
+        return Doubt(RejectReason.DIGITS_LOST, from_to(offer, before), before)
+    is_list_price = offer.price_kind != "spot" and not offer.is_marketplace
+    most = THRESHOLDS.max_list_change if is_list_price else THRESHOLDS.max_day_change
+    if reason := _jump(before.native_price, offer, offer.native_price, most, config):
+        return Doubt(reason, from_to(offer, before), before)
+    return None if offer.is_marketplace else earlier.still_held(offer)
 
 
 def doubt_new_offer(offer: Offer, near: tuple[Decimal, Decimal], config: SourceConfig) -> Doubt | None:
     """Return the doubt about a new offer's price, if any, after comparing it with the range of the card's
     earlier prices, in USD per GPU-hour."""
     (low, high), usd = near, usd_of(offer)
-    if not _is_jump(min(max(usd, low), high), usd, config):
+    nearest, most = min(max(usd, low), high), THRESHOLDS.max_day_change
+    if not (reason := _jump(nearest, offer, usd, most, config)):
         return None
     detail = (
         f"{offer.raw_label!r} is new at {usd_text(usd)} per GPU-hour; before, that card cost "
         f"{low.normalize():f} to {high.normalize():f}"
     )
-    return Doubt(RejectReason.PRICE_JUMP, detail)
-
-
-def doubt_most_moved(offers: Sequence[Offer], earlier: EarlierPrices) -> dict[int, Doubt]:
-    """Return doubts about all prices that moved, keyed by index in ``offers``, if most prices moved.
-
-    Spot prices follow demand: they are suspicious only if most prices moved by the same factor.
-    """
-    befores: dict[int, Before] = {}
-    changes: dict[int, float] = {}
-    for place, offer in enumerate(offers):
-        before = None if offer.is_marketplace else earlier.price(offer)
-        if before and before.native_currency == offer.native_currency:
-            befores[place] = before
-            changes[place] = math.log(offer.native_price / before.native_price)
-    listed = {place: each for place, each in changes.items() if offers[place].price_kind != "spot"}
-    most = _if_most(listed, THRESHOLDS.moved_apart)
-    together = _if_most(changes, THRESHOLDS.moved_together)
-    if together and max(together.values()) - min(together.values()) <= THRESHOLDS.same_factor:
-        most = together
-    return {
-        place: Doubt(
-            RejectReason.MOST_PRICES_MOVED,
-            f"{_from_to(offers[place], befores[place])} on a day when {len(most)} of {len(changes)} "
-            "prices moved",
-            befores[place],
-        )
-        for place in most
-    }
-
-
-def _if_most(changes: Mapping[int, float], share: Decimal) -> dict[int, float]:
-    """Return the changes of at least ``share`` of the price if most are that large; otherwise, none."""
-    least = math.log1p(float(share))
-    moved = {place: change for place, change in changes.items() if abs(change) >= least}
-    fewest = max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * len(changes))
-    return moved if len(moved) >= fewest else {}
+    return Doubt(reason, detail)
 
 
 def _card(offer: Offer) -> PriceKey:
     return (offer.gpu_id, offer.price_kind, offer.term_days)
 
 
-def _is_jump(before: Decimal, now: Decimal, config: SourceConfig) -> bool:
-    return relative_change(before, now) > (config.expect.max_day_change or THRESHOLDS.max_day_change)
+def _machine(offer: Offer) -> PriceKey:
+    return (*_card(offer), offer.gpu_count, offer.region, offer.tier)
 
 
-def _from_to(offer: Offer, before: Before) -> str:
+def _jump(
+    before: Decimal, offer: Offer, now: Decimal, most: Decimal, config: SourceConfig
+) -> RejectReason | None:
+    """Return the doubt about a price that moved from ``before`` to ``now``, if it moved further than
+    ``most``, or than the yaml allows."""
+    change, most = relative_change(before, now), config.expect.max_day_change or most
+    if change <= most:
+        return None
+    # Spot prices follow demand: they double and halve.
+    if is_unit(before, now) and offer.price_kind != "spot" and not offer.is_marketplace:
+        return RejectReason.MOVED_BY_A_UNIT
+    is_far = change > max(most, THRESHOLDS.max_timed_change)
+    return RejectReason.PRICE_TOO_FAR if is_far else RejectReason.PRICE_JUMP
+
+
+def _lacks_digits(before: Decimal, now: Decimal) -> bool:
+    """True if a price is the earlier one without its last decimals, or without the zero after the point."""
+    old, new = f"{before.normalize():f}", f"{now.normalize():f}"
+    cut = old.startswith(new) and "." in old[len(new.partition(".")[0]) :]
+    return new != old and (cut or old.replace(".0", ".", 1) == new)
+
+
+def from_to(offer: Offer, before: Before) -> str:
+    """Return a price's move in words."""
     prices = f"{before.native_price} to {offer.native_price} {offer.native_currency}"
     return f"{offer.raw_label!r} went from {prices}"

@@ -1,5 +1,6 @@
 """Offers' prices as the gates compare them: keys across days, dollars, and how far apart two prices are."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -20,6 +21,7 @@ def price_key(offer: Offer) -> PriceKey:
     owner = () if source is None or source.provider == offer.provider else (offer.provider,)
     return (
         offer.raw_label,
+        offer.gpu_id,
         offer.instance_type,
         offer.gpu_count,
         offer.price_kind,
@@ -30,6 +32,11 @@ def price_key(offer: Offer) -> PriceKey:
         offer.effective_from and offer.effective_from.isoformat(),
         *owner,
     )
+
+
+def in_unexpected_currency(label: str, currency: str, source: str, expected: Iterable[str]) -> str:
+    """Return the detail of a reject in a currency that a source is not known to ask."""
+    return f"{label!r} is in {currency}; {source} is expected to ask {' or '.join(sorted(expected))}"
 
 
 def bounds_of(config: SourceConfig) -> tuple[Decimal, Decimal]:

@@ -6,15 +6,14 @@ offers, which are never replaced by a stored price list.
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import date
 from statistics import median
 
 from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.listing import Answer
 from pipeline.contracts.offer import Offer, RejectedRow
-from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.contracts.reject_reasons import FlagReason, RejectReason
 from pipeline.gates.prices import bounds_of
 from pipeline.gates.thresholds import THRESHOLDS
 
@@ -25,6 +24,8 @@ _SIGNS = {
     "INR": "₹",
     "JPY": r"¥\s?\d",
 }
+_OF_COLUMNS = (FlagReason.OLDER_GPU_DEARER, FlagReason.ONE_PRICE_FOR_ALL)
+
 _MARKS = {
     code: re.compile(rf'{sign}|"{code}"|\({code}\)|\b{code}\s?\d|\d\s?{code}\b'.encode())
     for code, sign in _SIGNS.items()
@@ -45,17 +46,16 @@ class Acceptance:
     accepted: bool
     reason: str | None = None
     warnings: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    """The parts of the source's usual list that the reading lacks, in words."""
     changed: bool = False
     """True if no price was read at all, not even a price in doubt."""
 
 
 def check_reading(
-    offers: Sequence[Offer],
-    config: SourceConfig,
-    last_accepted_rows: int | None,
-    rejects: Sequence[RejectedRow] = (),
+    offers: Sequence[Offer], config: SourceConfig, rejects: Sequence[RejectedRow] = ()
 ) -> Acceptance:
-    """Compare a reading with the expectations in the source's yaml and with the last accepted reading's size.
+    """Compare a reading with the expectations in the source's yaml.
 
     Every bound is inclusive: ``rows_min`` offers and the least share of filled values pass, and ``rows_max``
     offers cause no warning.
@@ -64,7 +64,6 @@ def check_reading(
     reason = (
         _why_out_of_bounds(len(offers), rejects, config)
         or _why_too_few(len(offers), rejects, expect.rows_min)
-        or why_shrunk(len(offers), last_accepted_rows)
         or _why_incomplete(offers, config)
     )
     if reason:
@@ -96,13 +95,6 @@ def _why_too_few(rows: int, rejects: Sequence[RejectedRow], rows_min: int) -> st
     return f"no offers were read; rejects: {len(rejects)}, {reason.value}: {count}, for example: {example}"
 
 
-def why_shrunk(rows: int, last_rows: int | None) -> str | None:
-    """Return why a reading has too few offers compared with the last accepted reading, or None."""
-    if last_rows and rows < THRESHOLDS.min_share_of_last_rows * last_rows:
-        return f"{rows} offers, while the last accepted reading had {last_rows}"
-    return None
-
-
 def _why_incomplete(offers: Sequence[Offer], config: SourceConfig) -> str | None:
     if missing := missing_cards(offers, config):
         return f"missing cards that this source always has: {', '.join(missing)}"
@@ -118,11 +110,25 @@ def missing_cards(offers: Sequence[Offer], config: SourceConfig) -> list[str]:
     return sorted(set(config.expect.must_have) - {offer.gpu_id for offer in offers})
 
 
-def why_in_another_currency(answers: Sequence[Answer], config: SourceConfig) -> str | None:
+def why_contradictory(offers: Sequence[Offer]) -> str | None:
+    """Return why a source's first reading is refused, or None. A card that is dearer than its successor, or
+    one price for all cards, shows that a column was misread; without earlier prices, nothing tells which of
+    the others are right."""
+    found = Counter(offer.flag_reason for offer in offers if offer.flag_reason in _OF_COLUMNS)
+    if not found:
+        return None
+    ((flag, count),) = found.most_common(1)
+    return f"the first reading contradicts itself ({count} {flag}): a column was probably misread"
+
+
+def why_in_another_currency(
+    answers: Sequence[Answer], config: SourceConfig, read: Collection[str] = ()
+) -> str | None:
     """Return why a page seems to be in a currency other than the yaml's, judging by the marks in its text;
-    None if it does not. A reader that ignores currency marks would read such a page without noticing."""
+    None if it does not. A reader that ignores currency marks would read such a page without noticing;
+    ``read`` are the currencies in which prices were read and believed."""
     for answer in answers:
-        own = config.currencies_of(answer.url)
+        own = config.currencies_of(answer.url) | set(read)
         foreign, count = max(
             ((currency, _marks(answer.body, currency)) for currency in _MARKS if currency not in own),
             key=lambda pair: pair[1],
@@ -144,12 +150,16 @@ def _marks(body: bytes, currency: str) -> int:
     return len(_MARKS[currency].findall(body)) if hinted else 0
 
 
-def why_grown(rows: int, earlier: Sequence[int], last_day: date | None, day: date) -> str | None:
-    """Return why a reading has too many offers compared with the last accepted days (``earlier``), or None.
-    If the source has been refused for held_days, its list is assumed to have grown; None is returned."""
-    if not earlier or last_day is None or (day - last_day).days >= THRESHOLDS.held_days:
+def why_grown(rows: int, accepted: Sequence[int], refused: Sequence[int]) -> str | None:
+    """Return why a reading has too many offers compared with the last accepted readings, or None. A list that
+    was as long on an earlier day, on which it was ``refused``, has grown."""
+    if not accepted or any(_is_as_long(rows, each) for each in refused):
         return None
-    usual = median(earlier)
+    usual = median(accepted)
     if rows <= THRESHOLDS.max_growth * usual or rows <= usual + THRESHOLDS.min_growth:
         return None
-    return f"{rows} offers where the last {len(earlier)} accepted readings had {usual:g}"
+    return f"{rows} offers where the last {len(accepted)} accepted readings had {usual:g}"
+
+
+def _is_as_long(rows: int, earlier: int) -> bool:
+    return abs(rows - earlier) <= THRESHOLDS.same_length * rows

@@ -19,9 +19,12 @@ class Thresholds(BaseModel):
 
     rows_max: int
     flood_factor: int
-    min_share_of_last_rows: float
+    warned_loss: float
+    refused_loss: float
+    min_table_rows: int
     max_growth: int
     min_growth: int
+    same_length: float
     growth_days: int
     max_gpu_count: int
     min_usd_per_gpu_hour: Decimal
@@ -29,21 +32,33 @@ class Thresholds(BaseModel):
     max_out_of_bounds_rows: int
     max_out_of_bounds_share: float
     min_foreign_marks: int
+    max_page_age_days: int
+    max_page_lag_days: int
     max_rate_change: Decimal
     max_day_change: Decimal
+    max_list_change: Decimal
+    max_timed_change: Decimal
     same_price_tolerance: Decimal
     same_figure_tolerance: Decimal
+    same_amount_tolerance: Decimal
+    factor_tolerance: Decimal
+    rate_tolerance: Decimal
+    rounding: Decimal
     min_moved_prices: int
     min_moved_share: float
     moved_together: Decimal
     moved_apart: Decimal
-    same_factor: float
+    same_factor: Decimal
+    nearly_all: float
+    min_column_prices: int
     min_compared_prices: int
     max_held_share: float
     held_days: int
-    min_held_readings: int
+    unanswered_days: int
     history_readings: int
-    max_move_ratio: int
+    max_move_ratio: float
+    min_alike_sources: int
+    min_fact_age_days: int
     own_margin: Decimal
     market_margin: Decimal
     spot_margin: Decimal

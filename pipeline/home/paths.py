@@ -56,6 +56,8 @@ class Home:
     """The user's own GPUs, with the columns of catalog/gpus.csv."""
     workloads = _Place("workloads.csv")
     """The user's own workloads; see pipeline/catalog/own.py."""
+    reviews = _Place("reviews.json")
+    """The user's word on held prices and refused readings; see pipeline/gates/reviews.py."""
     permissions = _Place("permissions.json")
     """The sources that the user enabled or disabled; see pipeline/capture/permissions.py."""
     permissions_lock = _Place("permissions.lock")

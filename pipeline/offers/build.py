@@ -5,7 +5,7 @@ is not certain becomes an offer without ``gpu_id``, which is counted but kept ou
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
@@ -29,7 +29,8 @@ from pipeline.contracts.offer import Built, Offer, RejectedRow, SizeEvidence
 from pipeline.contracts.rates import ONE_DOLLAR, Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
-from pipeline.gates.prices import bounds_of
+from pipeline.gates.prices import bounds_of, in_unexpected_currency
+from pipeline.gates.reviews import NO_REVIEWS, Reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.gpus import Identity, identify
 from pipeline.gpus.catalogue import card_by_id
@@ -55,19 +56,29 @@ _PRICES = {"native_price", "usd_per_hour", "usd_per_gpu_hour"}
 USD_DIGITS = Decimal("1e-8")
 
 
-def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, Rate] | None = None) -> Built:
+def build_offers(
+    rows: Iterable[Row],
+    config: SourceConfig,
+    rates: Mapping[str, Rate] | None = None,
+    reviews: Reviews = NO_REVIEWS,
+    *,
+    any_currency: bool = False,
+) -> Built:
     """Return a reader's rows as offers, rejects and warnings.
 
     ``rates`` gives dollars per unit of a foreign currency; if a currency has no rate, ``usd_*`` is None and
-    ``native_price`` is kept. Errors raised by the reader are not caught. Raises SourceChangedError, and stops
-    reading, if there are many more offers than expected.
+    ``native_price`` is kept. ``reviews`` are a person's verdicts on contradictory prices.
+    Prices in a currency that the source is not known to ask are rejected, except with ``any_currency``: then
+    the gates compare the amounts. Errors raised by the reader are not caught. Raises SourceChangedError, and
+    stops reading, if there are many more offers than expected.
     """
     built, unkept = Built(), 0
     rates = {**(rates or {}), "USD": ONE_DOLLAR}
+    expects = None if any_currency else config.currencies_of
     seen: set[tuple[Any, ...]] = set()
     limit = THRESHOLDS.flood_factor * (config.expect.rows_max or THRESHOLDS.rows_max)
     for row in rows:
-        found = _offer_or_reject(row, config, rates, seen) if isinstance(row, Listing) else row
+        found = _offer_or_reject(row, config, rates, seen, expects) if isinstance(row, Listing) else row
         if isinstance(found, Offer):
             built.offers.append(found)
         elif isinstance(found, ReaderWarning):
@@ -85,16 +96,23 @@ def build_offers(rows: Iterable[Row], config: SourceConfig, rates: Mapping[str, 
     if unkept:
         built.warnings.append(f"{unkept} rejects more than the {MAX_REJECTS} that are kept")
     offers = flag_conflicting_prices(built.offers, {*_PROVENANCE, *_PRICES, "available"})
-    built.offers = flag_contradictions(offers, config)
+    built.offers = flag_contradictions(offers, reviews)
     return built
 
 
 def _offer_or_reject(
-    row: Listing, config: SourceConfig, rates: Mapping[str, Rate], seen: set[tuple[Any, ...]]
+    row: Listing,
+    config: SourceConfig,
+    rates: Mapping[str, Rate],
+    seen: set[tuple[Any, ...]],
+    expects: Callable[[str], frozenset[str]] | None,
 ) -> Offer | Reject:
     """Return the offer or reject of a row; a machine repeated at the same price is a reject, except on a
     marketplace."""
     try:
+        if expects and row.native_currency not in (expected := expects(row.answer.url)):
+            detail = in_unexpected_currency(row.raw_label, row.native_currency, config.name, expected)
+            raise RowError(RejectReason.UNEXPECTED_CURRENCY, detail)
         offer = _offer(_with_printable_text(row), config, rates)
         key = tuple(offer.model_dump(exclude=_PROVENANCE).values())
         if key in seen and not offer.is_marketplace:
@@ -140,7 +158,6 @@ def _offer(row: Listing, config: SourceConfig, rates: Mapping[str, Rate]) -> Off
             f"{row.raw_label!r} has {gpu_count:g} GPUs; {config.name} is expected to have at most "
             f"{most_gpus}",
         )
-    _check_currency(row, config)
     rate = rates.get(row.native_currency)
     try:
         if row.native_price <= 0:
@@ -256,16 +273,6 @@ def _identify_imported(row: Listing) -> Identity:
         candidates = tuple(str(gpu_id) for gpu_id in matched)
         return replace(found[0], status="ambiguous", gpu_id=None, confidence="none", candidates=candidates)
     return next(iter(matched.values()), found[0])
-
-
-def _check_currency(row: Listing, config: SourceConfig) -> None:
-    expected = config.currencies_of(row.answer.url)
-    if row.native_currency not in expected:
-        raise RowError(
-            RejectReason.UNEXPECTED_CURRENCY,
-            f"{row.raw_label!r} is in {row.native_currency}; {config.name} is expected to ask "
-            f"{' or '.join(sorted(expected))}",
-        )
 
 
 def _check_bounds(usd_per_gpu_hour: Decimal | None, row: Listing, config: SourceConfig) -> None:

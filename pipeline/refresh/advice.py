@@ -167,8 +167,8 @@ _BY_CODE: Mapping[OutcomeCode, _Advice] = {
 
 _BY_RESULT: Mapping[SourceResult, str] = {
     SourceResult.PARTIAL: "refresh again later today; if it stays so, " + _REPORT,
-    SourceResult.DOUBTED: "compare with {c.homepage}; where the page says what was refused, confirm it in "
-    "catalog/sources/{c.name}.yaml (reviewed_prices, or expect)",
+    SourceResult.DOUBTED: "compare with {c.homepage}; if the page says what was refused: gpufare confirm "
+    "{c.name}",
     SourceResult.CHANGED: "its reader has to be adapted: " + _REPORT,
     SourceResult.REFUSED_BY_HOST: _REPORT,
     SourceResult.REFUSED_BY_US: _REPORT,

@@ -23,6 +23,7 @@ from pipeline.contracts.rates import Rate
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
+from pipeline.gates.reviews import NO_REVIEWS, Reviews, read_reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.disk import UnwritableError
 from pipeline.home.paths import Home
@@ -41,15 +42,21 @@ MAX_WARNING_CHARACTERS = 300
 
 
 def read_answers(
-    answers: Sequence[Answer], config: SourceConfig, rates: Mapping[str, Rate] | None = None
+    answers: Sequence[Answer],
+    config: SourceConfig,
+    rates: Mapping[str, Rate] | None = None,
+    reviews: Reviews = NO_REVIEWS,
+    *,
+    any_currency: bool = False,
 ) -> Built:
-    """Return one source's answers as offers and rejects.
+    """Return one source's answers as offers and rejects; see ``build_offers``.
 
     Raises SourceChangedError for every error in the reader: an answer may contain anything, and one source
     never stops the others.
     """
     try:
-        return build_offers(source_module(config.name).read(answers, config), config, rates)
+        rows = source_module(config.name).read(answers, config)
+        return build_offers(rows, config, rates, reviews, any_currency=any_currency)
     except SourceChangedError as changed:
         raise SourceChangedError(printable(str(changed))) from changed
     except Exception as error:
@@ -183,7 +190,7 @@ def _read(config: SourceConfig, capture: Capture, home: Home) -> tuple[Outcome, 
         refused = Acceptance(False, error or capture.status)
         return _outcome(capture, refused, error, failed_here=capture.damaged), None
     records, is_rates = Records(home), config.kind == "exchange_rates"
-    read = _read_rates if is_rates else _read_offers
+    read = _read_rates if is_rates else partial(_read_offers, read_reviews(home, config.name))
     try:
         acceptance, counts, write = read(config, capture, answers, records)
     except RecordError:
@@ -281,6 +288,7 @@ def _outcome(
         accepted=acceptance.accepted,
         reason=_printable(acceptance.reason),
         warnings=bounded_warnings([*acceptance.warnings, *capture.warnings]),
+        lost="; ".join(bounded_warnings(acceptance.lost)) or None,
         requests=capture.requests,
         failed_requests=capture.failed_requests,
         bytes=capture.bytes,
@@ -342,12 +350,18 @@ def _read_rates(config: SourceConfig, capture: Capture, answers: Sequence[Answer
 
 
 def _read_offers(
-    config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
+    reviews: Reviews, config: SourceConfig, capture: Capture, answers: Sequence[Answer], records: Records
 ) -> _Read:
     """Read prices and judge them. Raises SourceChangedError and RecordError."""
-    built = read_answers(answers, config, records.usd_rates(capture.day))
+    built = read_answers(answers, config, records.usd_rates(capture.day), reviews, any_currency=True)
     built, acceptance = judge(
-        built, answers, config, capture.day, records, lacks_answers=capture.lacks_answers
+        built,
+        answers,
+        config,
+        capture.day,
+        records,
+        reviews=reviews,
+        lacks_answers=capture.lacks_answers,
     )
     doubted = {reason for reason in RejectReason if reason.held} | {RejectReason.PRICE_OUT_OF_BOUNDS}
     was_read = built.offers or any(reject.reason in doubted for reject in built.rejects)

@@ -35,7 +35,7 @@ _aged AS (
             FALSE
         ) AS impossible_machine,
         o.tier_class = 'marketplace' AS marketplace,
-        getvariable('as_of_day')::DATE - o.day > s.stale_after_days AS stale
+        getvariable('as_of_day')::DATE - coalesce(o.believed_on, o.day) > s.stale_after_days AS stale
     FROM _newest AS o
     JOIN main.sources AS s USING (source)
     JOIN cost_parameters_by_source() AS p USING (source, price_kind)

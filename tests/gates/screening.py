@@ -1,17 +1,19 @@
 """Screening of a made-up source's prices, for the tests of the gates."""
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from pipeline.catalog.source_config import ReviewedPrice, SourceConfig
+from pipeline.catalog.source_config import SourceConfig
 from pipeline.contracts.offer import Offer
+from pipeline.contracts.rates import Rate
 from pipeline.gates.held import HeldPrice, Moves
-from pipeline.gates.history import History
+from pipeline.gates.history import History, dated_price
 from pipeline.gates.judge import Screened, screen
-from pipeline.gates.prices import PriceKey
+from pipeline.gates.prices import PriceKey, price_key
+from pipeline.gates.reviews import NO_REVIEWS, Review, Reviews, Verdict
 from tests.offers.builders import config, offer
 
 DAY = date(2026, 8, 22)
@@ -28,10 +30,18 @@ def screened(
     expect: SourceConfig | None = None,
     held: Mapping[PriceKey, HeldPrice] | None = None,
     moves: Moves = lambda *_: (),
+    reviews: Reviews = NO_REVIEWS,
+    earlier: Mapping[date, Sequence[Offer]] | None = None,
+    rates: Mapping[str, Rate] | None = None,
+    page_days: Mapping[str, date] | None = None,
 ) -> Screened:
     """Screen a day's prices, beside steady ones, after those of the day before."""
-    history = History([*STEADY, *before], YESTERDAY, held or {})
-    return screen([*STEADY, *now], history, expect or config(), DAY, moves)
+    days: dict[PriceKey, list[date]] = {}
+    for day, offers in (earlier or {}).items():
+        for each in offers:
+            days.setdefault(dated_price(each), []).append(day)
+    history = History([*STEADY, *before], YESTERDAY, held or {}, rates or {}, lambda: days)
+    return screen([*STEADY, *now], history, expect or config(), DAY, reviews, moves, page_days)
 
 
 def doubts(result: Screened) -> list[tuple[str, str]]:
@@ -66,13 +76,8 @@ def _offer(price: str, *changes: str) -> Offer:
     return offer(price, **facts)
 
 
-def reviewed(**changes: Any) -> ReviewedPrice:
-    """Return a price of 8 dollars that a person confirmed."""
-    facts: dict[str, Any] = {
-        "offer": {"raw_label": "H100 SXM", "price_kind": "on_demand"},
-        "price": "8.00",
-        "by": "A. Person",
-        "on": "2026-08-22",
-        "why": "the page announces the price",
-    }
-    return ReviewedPrice.model_validate(facts | changes)
+def reviewed(about: Offer, verdict: Verdict = "believed", **changes: Any) -> Review:
+    """Return a person's verdict on an offer's price."""
+    facts: dict[str, Any] = {"source": about.source, "day": DAY, "verdict": verdict}
+    facts |= {"price_key": price_key(about), "price": about.native_price, "currency": about.native_currency}
+    return Review.model_validate(facts | changes)

@@ -1,15 +1,14 @@
 """Prices of one source that contradict each other are flagged: contradictions.csv."""
 
-from pipeline.catalog.source_config import ReviewedPrice, source_config
 from pipeline.contracts.offer import Offer
 from pipeline.gates.contradictions import flag_conflicting_prices, flag_contradictions
+from pipeline.gates.reviews import Review, Reviews
 from tests.gates.screening import offers_in, reviewed, rows
 
 
-def flags(offers: list[Offer], *reviewed: ReviewedPrice) -> str:
+def flags(offers: list[Offer], *reviews: Review) -> str:
     """Return the flag of each offer, a dash for none."""
-    config = source_config("runpod").model_copy(update={"reviewed_prices": reviewed})
-    found = flag_contradictions(offers, config)
+    found = flag_contradictions(offers, Reviews(reviews))
     for one, other in zip(found, offers, strict=True):
         assert one == other.model_copy(update={"flag_reason": one.flag_reason})
     return " | ".join(each.flag_reason or "-" for each in found)
@@ -23,9 +22,9 @@ def test_offers_have_the_flags_of_the_table() -> None:
 
 def test_a_price_that_a_person_confirmed_is_in_no_contradiction() -> None:
     pair = offers_in("2.00 | 2.01 price_kind=reserved term_days=365")
-    confirmed = reviewed(offer={"raw_label": "H100 SXM", "price_kind": "reserved"}, price="2.01")
-    assert flags(pair, confirmed) == "- | -"
-    assert flags(pair, reviewed()) == "reserved_not_below_on_demand | reserved_not_below_on_demand"
+    assert flags(pair, reviewed(pair[1])) == "- | -"
+    for other in (reviewed(pair[1], price="2.10"), reviewed(pair[1], "refused")):
+        assert flags(pair, other) == "reserved_not_below_on_demand | reserved_not_below_on_demand"
 
 
 def test_offers_that_differ_only_in_their_price_conflict() -> None:

@@ -25,9 +25,9 @@ def seen(name: str) -> Mapping[tuple[str, str, str], Seen]:
 def test_the_range_of_plausible_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source's own range comes first, then that of at least three sources over several days; it is wider
     for spot prices, and five times lower where only on-demand prices were seen."""
-    monkeypatch.setattr(price_bounds, "_seen", lambda: seen("seen.csv"))
+    monkeypatch.setattr(price_bounds, "_seen", lambda day: seen("seen.csv"))
     table = {(row["source"], row["gpu_id"], row["price_kind"]): row["range"] for row in rows("ranges.csv")}
-    ranges = {key: plausible_prices(*key) for key in table}
+    ranges = {key: plausible_prices(*key, DAY) for key in table}
     assert {
         key: f"{each.low:.2f} to {each.high:.2f}" if each else "" for key, each in ranges.items()
     } == table
@@ -53,14 +53,16 @@ def held(cell: str) -> str:
 
 
 def test_first_prices_are_held_as_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(price_bounds, "_seen", lambda: SEEN)
+    monkeypatch.setattr(price_bounds, "_seen", lambda day: SEEN)
     table = rows("first_prices.csv")
     assert [(row, found) for row in table if (found := held(row["offers"])) != row["held"]] == []
 
 
 def test_whether_a_first_price_could_be_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only compared prices count when a source with too many held prices is refused."""
-    monkeypatch.setattr(price_bounds, "_seen", lambda: SEEN)
+    monkeypatch.setattr(price_bounds, "_seen", lambda day: SEEN)
     compared = {"4.00": True, "9.00": True, "900 gpu=k80": False, "4.00 gpu_count=0.5": False}
     offers = {cell: offers_in(f"{cell} source=lambda")[0] for cell in compared}
-    assert {cell: doubt_first_price(each, OtherPrices([]))[0] for cell, each in offers.items()} == compared
+    assert {
+        cell: doubt_first_price(each, OtherPrices([]), DAY)[0] for cell, each in offers.items()
+    } == compared

@@ -15,10 +15,11 @@ from pipeline.contracts.reject_reasons import FlagReason
 from pipeline.gates.history import accepted_counts
 from pipeline.gates.judge import judge
 from pipeline.gates.reading import Acceptance
+from pipeline.gates.reviews import Review, Reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
-from tests.gates.screening import DAY, H100, YESTERDAY
+from tests.gates.screening import DAY, H100, YESTERDAY, offers_in
 from tests.gates.test_reading import outside_bounds
 from tests.offers.builders import CAPTURED, config, offer
 from tests.record.builders import outcome
@@ -47,16 +48,20 @@ def judged(
 def test_a_required_card_that_is_held_is_named_and_the_rest_is_accepted(records: Records) -> None:
     """Refusing the source would take away good prices for one that is in doubt."""
     expect = config(must_have=(H100,), rows_max=3)
-    records.write_accepted(YESTERDAY, "acme", [offer("2.00"), *OTHERS])
+    before = offer("2.00")
+    records.write_accepted(YESTERDAY, "acme", [before, *OTHERS])
     built, acceptance = judged(records, [offer("9.00"), *OTHERS], expect)
     held = f"held, though this source always has it: {H100}"
     warnings = ("4 offers, more than the 3 expected", "a warning of the reader", held)
     assert acceptance == Acceptance(True, warnings=warnings)
-    assert built.offers == OTHERS
-    assert [row.reason for row in built.rejects] == ["price_out_of_bounds", "price_jump"]
+    stays = before.model_copy(update={"doubt": "price_too_far", "believed_on": YESTERDAY})
+    assert built.offers == [*OTHERS, stays]
+    assert [row.reason for row in built.rejects] == ["price_out_of_bounds", "price_too_far"]
     built, acceptance = judged(records, OTHERS, expect)
     missing = f"missing cards that this source always has: {H100}"
-    assert acceptance == Acceptance(False, missing, ("a warning of the reader",))
+    assert acceptance == Acceptance(
+        False, missing, ("a warning of the reader",), ("3 offers where the last 1 accepted readings had 4",)
+    )
     assert (built.offers, len(built.rejects)) == (OTHERS, 1)
 
 
@@ -75,7 +80,7 @@ def test_why_a_reading_is_refused(records: Records) -> None:
         "too few": judged(records, many[:8], config(rows_min=9))[1].reason,
     }
     assert reasons == {
-        "small": "1 offers, while the last accepted reading had 4",
+        "small": "1 offers where the last 1 accepted readings had 4",
         "foreign": "https://acme.example/prices shows 3 amounts in EUR and 0 in USD, the currency of acme",
         "grown": "55 offers where the last 1 accepted readings had 4",
         "usual": None,
@@ -84,31 +89,71 @@ def test_why_a_reading_is_refused(records: Records) -> None:
     }
     built, acceptance = judged(records, [offer("9.00", region=f"{n}") for n in range(4)])
     assert not acceptance.accepted
-    assert (acceptance.reason or "").startswith("4 of 4 compared prices are not believed (price_jump)")
-    assert (built.offers, len(built.rejects)) == ([], 5)
+    assert (acceptance.reason or "").startswith("4 of 4 compared prices are not believed (most_prices_moved)")
+    assert ({each.doubt for each in built.offers}, len(built.rejects)) == ({"most_prices_moved"}, 5)
 
 
-def test_a_reading_that_lacks_answers_is_compared_for_some_days(records: Records) -> None:
+def test_a_reading_that_lacks_answers_is_refused_for_some_days(records: Records) -> None:
     """The missing answers may never come back."""
-    last = DAY - timedelta(days=THRESHOLDS.held_days)
+    last = DAY - timedelta(days=THRESHOLDS.unanswered_days)
     records.write_accepted(last, "acme", OTHERS)
     few = OTHERS[:1]
-    refused = "1 offers, while the last accepted reading had 3"
+    lost = "1 offers where the last 1 accepted readings had 3"
     _, accepted = judged(records, few, lacks_answers=True)
-    assert accepted == Acceptance(
-        True, warnings=("a warning of the reader", f"{refused}, on 2026-08-17: not all requests are answered")
-    )
-    assert judged(records, few)[1].reason == refused
-    assert judged(records, few, day=DAY - timedelta(days=1), lacks_answers=True)[1].reason == refused
-    assert judged(records, OTHERS, lacks_answers=True)[1].warnings == ("a warning of the reader",)
+    assert accepted == Acceptance(True, warnings=("a warning of the reader",), lost=(lost,))
+    assert judged(records, few)[1].reason == lost
+    assert judged(records, few, day=DAY - timedelta(days=1), lacks_answers=True)[1].reason == lost
+    assert judged(records, OTHERS, lacks_answers=True)[1].lost == ()
 
 
-def test_the_market_releases_a_jump(records: Records) -> None:
-    for day, price in ((YESTERDAY, "2.00"), (DAY, "8.00")):
-        records.write_accepted(day, "lambda", [offer(price, source="lambda")])
+def test_a_first_reading_that_contradicts_itself_is_refused(records: Records) -> None:
+    """Later readings are compared with it price by price."""
+    flagged = [*OTHERS, offer("2.00", flag_reason=FlagReason.OLDER_GPU_DEARER)]
+    why = "the first reading contradicts itself (1 older_gpu_dearer): a column was probably misread"
+    assert judged(records, flagged)[1].reason == why
+    assert judged(records, [*OTHERS, offer(flag_reason=FlagReason.UNEVEN_PRICES)])[1].accepted
+    records.write_accepted(YESTERDAY, "acme", OTHERS)
+    assert judged(records, flagged)[1].accepted
+
+
+def test_a_persons_word_on_a_reading(records: Records) -> None:
+    records.write_accepted(YESTERDAY, "acme", OTHERS)
+
+    def verdict(*reviews: tuple[str, date]) -> str | None:
+        found = [Review(source="acme", day=day, verdict=word) for word, day in reviews]
+        return judged(records, OTHERS[:1], reviews=Reviews(found))[1].reason
+
+    lost = "1 offers where the last 1 accepted readings had 3"
+    assert verdict(("believed", DAY)) is None
+    assert verdict(("believed", YESTERDAY)) == lost
+    assert verdict(("believed", DAY), ("refused", DAY)) == "a person refused this reading"
+    nothing = judged(records, [], reviews=Reviews([Review(source="acme", day=DAY, verdict="believed")]))
+    assert (nothing[1].reason or "").startswith("no offers were read")
+
+
+def test_other_sources_that_moved_alike_release_a_price(records: Records) -> None:
+    for source in ("lambda", "crusoe"):
+        for day, price in ((YESTERDAY, "2.00"), (DAY, "8.00")):
+            records.write_accepted(day, source, [offer(price, source=source)])
     records.write_accepted(YESTERDAY, "acme", [offer("2.00"), *OTHERS])
     built, _ = judged(records, [offer("8.00"), *OTHERS])
-    assert built.offers == [offer("8.00"), *OTHERS]
+    assert built.offers == [offer("8.00", believed_because="market"), *OTHERS]
+
+
+def test_a_currency_that_the_source_is_not_known_to_ask(records: Records) -> None:
+    """A first price is rejected; a price that cost as much in dollars before is believed, also on a page
+    whose amounts are all in that currency."""
+    page = [replace(CAPTURED, body=b"\xe2\x82\xac2 \xe2\x82\xac3 \xe2\x82\xac4")]
+    euros = offers_in("1.71 native_currency=EUR usd=2.00 | 1.71 native_currency=EUR usd=2.00 region=eu")
+    records.write_accepted(YESTERDAY, "acme", [offer("2.00")])
+    built, acceptance = judged(records, euros, answers=page)
+    assert acceptance.accepted
+    assert built.offers == [euros[0].model_copy(update={"believed_because": "same_amount"})]
+    (rejected,) = built.rejects[1:]
+    assert (rejected.reason, rejected.detail) == (
+        "unexpected_currency",
+        "'H100 SXM' is in EUR; acme is expected to ask USD",
+    )
 
 
 def test_imported_prices_are_flagged_and_compared_with_nothing(records: Records) -> None:

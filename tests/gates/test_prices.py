@@ -8,7 +8,7 @@ import pytest
 
 from pipeline.gates import prices
 from pipeline.gates.prices import price_key, relative_change, usd_of, usd_text
-from tests.gates.screening import offers_in
+from tests.gates.screening import H100, offers_in
 from tests.offers.builders import config, offer
 
 
@@ -24,10 +24,11 @@ def test_the_parts_of_the_key_that_tells_offers_apart() -> None:
         "native_unit": "instance_hour",
         "effective_from": date(2026, 9, 1),
     }
-    assert price_key(offer(**changes)) == (*list(changes.values())[:-1], "2026-09-01")
-    same = ("H100 SXM", None, 1, "on_demand", None, None, None, "gpu_hour", None)
-    others = offers_in("3 | 2 gpu_id=- | 2 flag_reason=coming_soon | 2 native_currency=EUR usd=-")
-    assert {price_key(each) for each in others} == {same}
+    label, *others = list(changes.values())[:-1]
+    assert price_key(offer(**changes)) == (label, H100, *others, "2026-09-01")
+    same = ("H100 SXM", H100, None, 1, "on_demand", None, None, None, "gpu_hour", None)
+    alike = offers_in("3 | 2 flag_reason=coming_soon | 2 native_currency=EUR usd=-")
+    assert {price_key(each) for each in alike} == {same}
     owned = [offer(source="lambda", provider=name) for name in ("Lambda", "Another")]
     assert [price_key(each) for each in owned] == [same, (*same, "Another")]
 

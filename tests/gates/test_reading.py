@@ -1,7 +1,6 @@
 """Acceptance of a day's reading as a whole: every bound on both sides and exactly on it."""
 
 from dataclasses import replace
-from datetime import date, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -9,7 +8,6 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.offer import Offer, RejectedRow
 from pipeline.contracts.reject_reasons import RejectReason
 from pipeline.gates.reading import Acceptance, check_reading, why_grown, why_in_another_currency
-from pipeline.gates.thresholds import THRESHOLDS
 from tests.gates.screening import rows
 from tests.offers.builders import CAPTURED, config, offer
 from tests.record.builders import reject
@@ -23,9 +21,9 @@ def outside_bounds(count: int, reason: str = "price_out_of_bounds", detail: str 
     return [reject(reason=RejectReason(reason), detail=detail, raw={})] * count
 
 
-def why(read: list[Offer], last_rows: int | None = None, **expect: Any) -> str | None:
+def why(read: list[Offer], **expect: Any) -> str | None:
     """Return why a reading is refused; None if it is accepted without a warning."""
-    acceptance = check_reading(read, config(**expect), last_rows)
+    acceptance = check_reading(read, config(**expect))
     assert acceptance == Acceptance(acceptance.reason is None, acceptance.reason)
     return acceptance.reason
 
@@ -34,11 +32,9 @@ def test_the_size_of_a_reading() -> None:
     assert why(offers(5), rows_min=5) is why(offers(6), rows_min=5) is None
     assert why(offers(4), rows_min=5) == "4 offers, fewer than the 5 expected"
     assert why([]) == "no offers were read"
-    assert [why(offers(4), last) for last in (None, 0, 7, 8)] == [None] * 4
-    assert why(offers(4), 9) == "4 offers, while the last accepted reading had 9"
-    assert check_reading(offers(5), config(rows_max=5), None) == Acceptance(True)
+    assert check_reading(offers(5), config(rows_max=5)) == Acceptance(True)
     too_many = ("6 offers, more than the 5 expected",)
-    assert check_reading(offers(6), config(rows_max=5), None) == Acceptance(True, warnings=too_many)
+    assert check_reading(offers(6), config(rows_max=5)) == Acceptance(True, warnings=too_many)
 
 
 def test_the_completeness_of_a_reading() -> None:
@@ -51,7 +47,7 @@ def test_the_completeness_of_a_reading() -> None:
 
 def test_a_reading_without_offers_names_the_commonest_reject() -> None:
     rejects = [*outside_bounds(1, detail="too dear"), *outside_bounds(2, "missing_field", "without a price")]
-    assert check_reading([], config(), None, rejects) == Acceptance(
+    assert check_reading([], config(), rejects) == Acceptance(
         False, "no offers were read; rejects: 3, missing_field: 2, for example: without a price"
     )
 
@@ -60,14 +56,14 @@ def test_a_fifth_of_the_prices_may_be_out_of_bounds() -> None:
     """One price alone is a misprint, however large its share. Other rejects do not count."""
     accepted = {(1, 1): True, (8, 2): True, (7, 2): False, (12, 3): True, (11, 3): False}
     for (read, outside), is_accepted in accepted.items():
-        verdict = check_reading(offers(read), config(), None, outside_bounds(outside))
+        verdict = check_reading(offers(read), config(), outside_bounds(outside))
         assert verdict.accepted == is_accepted, (read, outside)
     bounds = (Decimal("0.5"), Decimal(8))
-    verdict = check_reading(offers(7), config(usd_per_gpu_hour=bounds), None, outside_bounds(2))
+    verdict = check_reading(offers(7), config(usd_per_gpu_hour=bounds), outside_bounds(2))
     assert verdict.reason == (
         "2 of 9 prices are not between 0.5 and 8 USD per GPU-hour, as expected of this source"
     )
-    assert check_reading(offers(1), config(), None, outside_bounds(9, "not_offered")).accepted
+    assert check_reading(offers(1), config(), outside_bounds(9, "not_offered")).accepted
 
 
 def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
@@ -92,7 +88,6 @@ def test_a_page_in_another_currency_than_the_yamls_is_refused() -> None:
 
 
 def test_a_source_that_grows_at_once_is_refused_until_that_lasts() -> None:
-    last, today = date(2026, 8, 21), date(2026, 8, 22)
     grown: dict[tuple[int, tuple[int, ...]], str | None] = {
         (300, (100,) * 5): None,  # exactly three times
         (301, (100,) * 5): "301 offers where the last 5 accepted readings had 100",
@@ -103,7 +98,7 @@ def test_a_source_that_grows_at_once_is_refused_until_that_lasts() -> None:
         (61, (10,) * 5): "61 offers where the last 5 accepted readings had 10",
         (301, ()): None,
     }
-    assert {case: why_grown(*case, last, today) for case in grown} == grown
-    assert why_grown(301, [100], None, today) is None
-    days = [last + timedelta(days=THRESHOLDS.held_days - n) for n in (1, 0)]
-    assert [why_grown(301, [100], last, day) is None for day in days] == [False, True]
+    assert {case: why_grown(*case, ()) for case in grown} == grown
+    # The list was refused for its length before, up to a tenth.
+    lasting = {(270,): False, (271,): True, (331,): True, (332,): False, (90, 301): True}
+    assert {each: why_grown(301, [100], each) is None for each in lasting} == lasting

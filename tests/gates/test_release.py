@@ -1,4 +1,5 @@
-"""Held prices are believed after days, with the market, or by a person's word; and what the record keeps."""
+"""Held prices are believed by evidence: time, the market, the source's own history, a stated date, the same
+amount, or a person's word; and what the record keeps of them."""
 
 import math
 from collections.abc import Sequence
@@ -8,48 +9,63 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
+from pipeline.contracts.offer import Offer
 from pipeline.contracts.reject_reasons import RejectReason
-from pipeline.gates.held import Before, HeldPrice
-from pipeline.gates.history import History, moves_at_other_sources, read_history
-from pipeline.gates.judge import screen
+from pipeline.gates.held import HeldPrice
+from pipeline.gates.history import dated_price, moves_at_other_sources, read_history
+from pipeline.gates.judge import Screened, screen
 from pipeline.gates.prices import price_key
+from pipeline.gates.reviews import Review, Reviews, ReviewsError, add_reviews, read_reviews
 from pipeline.gates.thresholds import THRESHOLDS
 from pipeline.home.paths import Home
 from pipeline.record.records import Records
 from tests.gates.screening import DAY, H100, STEADY, YESTERDAY, offers_in, reasons, reviewed, screened
 from tests.offers.builders import config, offer
 
-DAYS, READINGS = THRESHOLDS.held_days, THRESHOLDS.min_held_readings
-TWO = Before(Decimal("2.00"), "USD", Decimal("2.00"), DAY - timedelta(days=9))
+JUMP, TOO_FAR = RejectReason.PRICE_JUMP, RejectReason.PRICE_TOO_FAR
 
 
-def after(days: int, readings: int, held: str = "8.00", now: str = "8.00") -> list[str]:
-    """Return why a price is held that was held ``days`` ago, after a price of two dollars."""
-    price = HeldPrice(RejectReason.PRICE_JUMP, Decimal(held), DAY - timedelta(days=days), readings, TWO)
-    return reasons([offer(now)], held={price_key(offer()): price})
+def because(result: Screened) -> list[str | None]:
+    """Return the evidence for each price of the day, apart from the steady ones."""
+    return [each.believed_because for each in result.offers[len(STEADY) :]]
 
 
-def test_a_jump_is_believed_after_the_stated_days_and_not_for_being_repeated() -> None:
-    jump = [RejectReason.PRICE_JUMP]
-    assert after(1, 1) == after(DAYS - 1, DAYS) == after(DAYS, READINGS - 1) == jump
-    assert after(DAYS, READINGS) == []
-    assert after(DAYS, DAYS, held="8.40") == []  # the same, up to a twentieth
-    assert after(DAYS, DAYS, held="8.41") == jump
+def after(days: int, reason: RejectReason = JUMP, held: str = "3.80", now: str = "3.80") -> Screened:
+    """Screen a price that was held ``days`` ago, after a price of two dollars."""
+    price = HeldPrice(reason, Decimal(held), DAY - timedelta(days=days))
+    return screened([offer(now)], [offer("2.00")], held={price_key(offer()): price})
 
 
-def test_a_price_that_returns_to_its_old_value_is_believed_at_once() -> None:
-    assert after(1, 1, now="2.00") == []
-    moved = HeldPrice(RejectReason.MOST_PRICES_MOVED, Decimal("2.05"), YESTERDAY, 1, TWO)
-    held = {price: reasons([offer(price)], held={price_key(offer()): moved}) for price in ("2.00", "2.002")}
-    assert held == {"2.00": [], "2.002": []}
-    assert reasons([offer("2.003")], held={price_key(offer()): moved}) == ["most_prices_moved"]
+def test_time_releases_only_what_does_not_have_the_shape_of_a_misread() -> None:
+    days = THRESHOLDS.held_days
+    assert because(after(days)) == because(after(days + 9)) == ["time"]
+    assert after(days - 1).rejects != []
+    assert because(after(days, held="3.99")) == ["time"]  # the same, up to a twentieth
+    assert after(days, held="4.00").rejects != []
+    for far in ("8.00", "8.50"):
+        assert after(300, held=far, now=far).rejects != []
+    assert after(300, reason=RejectReason.PRICE_OF_ANOTHER_OFFER).rejects != []
 
 
-def test_a_jump_is_believed_when_another_source_moves_with_it() -> None:
-    """From 2 to 8; the other from 2 to between 4 and 32: half to twice as far in logarithms."""
-    held = {"2.00": True, "3.99": True, "4.00": False, "32.00": False, "32.10": True, "0.50": True}
+def test_a_price_that_returns_to_its_last_value_is_believed_at_once() -> None:
+    assert because(after(1, now="2.00")) == [None]
+    assert because(after(1, TOO_FAR, held="8.50", now="2.00")) == [None]
+
+
+def test_an_earlier_price_of_this_very_offer_returns() -> None:
+    long_ago = DAY - timedelta(days=9)
+    earlier = {long_ago: [offer("8.50"), offer("9.50", region="eu"), offer("7.50", native_currency="EUR")]}
+    found = {
+        price: because(screened([offer(price)], [offer("2.00")], earlier=earlier)) for price in ("8.50",)
+    }
+    assert found == {"8.50": ["history"]}
+    for price in ("8.51", "9.50", "7.50"):
+        assert screened([offer(price)], [offer("2.00")], earlier=earlier).rejects != []
+
+
+def test_a_price_is_believed_when_other_sources_moved_alike() -> None:
+    """From 2 to 8.50; the others from 2: two of them at least two thirds to one and a half times as far."""
     asked: list[tuple[Any, ...]] = []
 
     def moves(*to: str) -> Any:
@@ -59,15 +75,47 @@ def test_a_jump_is_believed_when_another_source_moves_with_it() -> None:
 
         return moves_since
 
-    now, before, with_it = [offer("8.00")], [offer("2.00")], moves("8.00")
-    assert {to: bool(reasons(now, before, moves=moves(to))) for to in held} == held
-    assert reasons(now, before, moves=moves("2.00", "8.00")) == []
+    now, before = [offer("8.50")], [offer("2.00")]
+    believed = {
+        ("5.30", "17.40"): True,
+        ("5.20", "8.50"): False,
+        ("8.50", "17.60"): False,
+        ("8.50",): False,
+        ("8.50", "2.00", "8.40"): True,
+        ("0.50", "0.50"): False,
+    }
+    found = {to: because(screened(now, before, moves=moves(*to))) == ["market"] for to in believed}
+    assert found == believed
     assert set(asked) == {(H100, "on_demand", YESTERDAY)}
-    # The market says nothing of other doubts, of unknown cards and of names without an earlier price.
-    assert reasons(offers_in("8 native_currency=EUR usd=2"), before, moves=with_it) == ["currency_changed"]
-    unknown = [offer(price, gpu_id=None) for price in ("2.00", "8.00")]
-    assert reasons(unknown[1:], unknown[:1], moves=with_it) == ["price_jump"]
-    assert reasons([offer("8.00", raw_label="new")], before, moves=with_it) == ["price_jump"]
+    # The market says nothing of other currencies, of unknown cards and of names without an earlier price.
+    with_it = moves("8.50", "8.50")
+    euros = offers_in("8 native_currency=EUR usd=3")
+    assert reasons(euros, before, moves=with_it) == ["currency_changed"]
+    unknown = [offer(price, gpu_id=None) for price in ("2.00", "8.50")]
+    assert reasons(unknown[1:], unknown[:1], moves=with_it) == ["price_too_far"]
+    assert reasons([offer("8.50", raw_label="new")], before, moves=with_it) == ["price_too_far"]
+
+
+def test_a_date_that_the_source_states_releases_its_prices() -> None:
+    stated = {
+        YESTERDAY: False,  # when the last price was read
+        DAY: True,
+        DAY + timedelta(days=1): False,
+    }
+    for day, is_believed in stated.items():
+        dated = [offer(price, effective_from=day) for price in ("8.50", "2.00")]
+        result = screened(dated[:1], dated[1:])
+        assert because(result) == (["stated_date"] if is_believed else [None])
+        assert bool(result.rejects) is not is_believed
+
+
+def test_the_same_amount_in_another_currency_is_believed() -> None:
+    before = [offer("2.00")]
+    believed = {"2.00": True, "2.06": True, "2.07": False, "1.95": True, "1.94": False, "-": False}
+    for usd, is_believed in believed.items():
+        result = screened(offers_in(f"1.71 native_currency=EUR usd={usd}"), before)
+        assert bool(result.rejects) is not is_believed, usd
+        assert because(result) == (["same_amount"] if is_believed else [None])
 
 
 def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> None:
@@ -97,26 +145,43 @@ def test_moves_of_other_sources_are_read_from_their_records(tmp_path: Path) -> N
     assert moves("reserved", YESTERDAY) == moves("on_demand", DAY) == []
 
 
-def test_a_persons_line_in_the_yaml_releases_its_price_only() -> None:
-    held: list[tuple[dict[str, Any], bool]] = [
-        ({}, False),
-        ({"price": "8.008"}, False),  # the same figure
-        ({"price": "8.009"}, True),
-        ({"currency": "EUR"}, True),
-        ({"offer": {"raw_label": "H100 PCIe"}}, True),
-        ({"offer": {"raw_label": "H100 SXM", "gpu_count": 8}}, True),
+def test_a_persons_word_counts_for_its_price_only() -> None:
+    now = offer("8.50")
+    held: list[tuple[Review, bool]] = [
+        (reviewed(now), False),
+        (reviewed(now, price="8.508"), False),  # the same figure
+        (reviewed(now, price="8.509"), True),
+        (reviewed(now, currency="EUR"), True),
+        (reviewed(offer("8.50", region="eu")), True),
+        (reviewed(now, "refused"), True),
     ]
-    for change, is_held in held:
-        by_a_person = config().model_copy(update={"reviewed_prices": (reviewed(**change),)})
-        result = screened([offer("8.00")], [offer("2.00")], by_a_person)
-        assert bool(result.rejects) is is_held, change
+    for review, is_held in held:
+        result = screened([now], [offer("2.00")], reviews=Reviews([review]))
+        assert bool(result.rejects) is is_held, review
+        assert because(result) == ([None] if is_held else ["person"])
+    refused = [reviewed(offer("2.00"), "refused")]
+    assert reasons([offer("2.00")], [offer("2.00")], reviews=Reviews(refused)) == ["refused_by_a_person"]
+    again = Reviews([*refused, reviewed(offer("2.00"))])
+    assert screened([offer("2.00")], [offer("2.00")], reviews=again).rejects == []  # the newest counts
 
 
-def test_reviewed_price_names_its_offer_reviewer_and_reason() -> None:
-    offers = ({"price_kind": "spot"}, {"raw_label": "x", "gpu": 1})
-    for change in (*({"offer": each} for each in offers), {"by": ""}, {"why": ""}, {"price": 0}):
-        with pytest.raises(ValidationError):
-            reviewed(**change)
+def test_reviews_are_kept_in_the_home(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    assert read_reviews(home) == Reviews()
+    of_price = reviewed(offer("8.50", effective_from=DAY), why="on the page")
+    of_reading = Review(source="other", day=DAY, verdict="refused")
+    add_reviews(home, [of_price])
+    add_reviews(home, [of_reading])
+    assert read_reviews(home).found == (of_price, of_reading)
+    assert read_reviews(home, "acme").of_price(offer("8.50", effective_from=DAY)) == "believed"
+    assert read_reviews(home, "acme").of_reading(DAY) is None
+    assert read_reviews(home, "other").of_reading(DAY) == "refused"
+    assert read_reviews(home, "other").of_reading(YESTERDAY) is None
+    home.reviews.write_text("[{]")
+    with pytest.raises(
+        ReviewsError, match=r"reviews.json cannot be used \(it is damaged\): mend it, or delete"
+    ):
+        read_reviews(home)
 
 
 @pytest.fixture
@@ -124,50 +189,62 @@ def records(tmp_path: Path) -> Records:
     return Records(Home(tmp_path))
 
 
-def read_on(records: Records, day: date, price: str) -> list[RejectReason]:
+def read_on(records: Records, day: date, *offers: Offer) -> list[RejectReason]:
     """Record a day's reading as a refresh does."""
-    result = screen([*STEADY, offer(price)], read_history(records, "acme", day), config(), day)
+    result = screen([*STEADY, *offers], read_history(records, "acme", day), config(), day)
     records.write_accepted(day, "acme", result.offers)
     records.write_rejects(day, "acme", result.rejects)
     return [row.reason for row in result.rejects]
 
 
-@pytest.mark.parametrize(("days_between", "readings"), [(1, DAYS), (40, READINGS)])
-def test_a_jump_stays_held_over_the_days_of_the_record(
-    records: Records, days_between: int, readings: int
+@pytest.mark.parametrize("days_between", [1, 40])
+def test_a_jump_is_held_for_a_day_of_the_record_and_what_is_too_far_for_good(
+    records: Records, days_between: int
 ) -> None:
-    """Also of a source that is seldom read."""
-    days = [DAY + timedelta(days=days_between * n) for n in range(readings + 2)]
-    found = [read_on(records, day, "8.00" if day > DAY else "2.00") for day in days]
-    assert found == [[], *[[RejectReason.PRICE_JUMP]] * readings, []]
+    """Also at a source that is seldom read."""
+    days = [DAY + timedelta(days=days_between * n) for n in range(6)]
+    prices = {day: ("3.80", "8.50") if day > DAY else ("2.00", "2.00") for day in days}
+    found = [
+        read_on(records, day, offer(near), offer(far, region="eu")) for day, (near, far) in prices.items()
+    ]
+    assert found == [[], [JUMP, TOO_FAR], *[[TOO_FAR]] * 4]
 
 
-def test_held_prices_are_read_back_with_the_price_before_them(records: Records) -> None:
-    key, before = price_key(offer()), Before(Decimal("2.00"), "USD", Decimal("2.00"), DAY)
+def test_what_the_record_says_of_held_prices(records: Records) -> None:
+    key = price_key(offer())
     days = [DAY + timedelta(days=n) for n in range(6)]
-    assert read_on(records, DAY, "2.00") == []
-    assert read_history(records, "acme", DAY) == History([], None, {})
-    for number, (price, since, readings) in enumerate(
-        (("8.00", 1, 1), ("8.40", 1, 2), ("9.00", 3, 1)), start=1
-    ):
-        read_on(records, days[number], price)
-        held = HeldPrice(RejectReason.PRICE_JUMP, Decimal(price), days[since], readings, before)
-        assert read_history(records, "acme", days[number + 1]).held == {key: held}
+    read_on(records, DAY, offer("2.00"))
+    assert read_history(records, "acme", DAY).last_day is None
+    for number, (price, since) in enumerate((("8.50", 1), ("8.70", 1), ("9.50", 3)), start=1):
+        read_on(records, days[number], offer(price))
+        held = HeldPrice(TOO_FAR, Decimal(price), days[since])
+        history = read_history(records, "acme", days[number + 1])
+        assert history.held == {key: held}
+        (stays,) = (each for each in history.last if each.doubt)
+        assert (stays.native_price, stays.believed_on) == (Decimal("2.00"), DAY)
     assert read_history(records, "acme", days[1]).held == {}
-    read_on(records, days[4], "2.10")  # accepted, so that nothing is held any more
+    read_on(records, days[4], offer("2.10"))  # accepted, so that nothing is held any more
     last = read_history(records, "acme", days[5])
     assert (last.held, last.last_day, len(last.last)) == ({}, days[4], 4)
+    assert last.earlier()[dated_price(offer("2.00"))] == days[:4]
+
+
+def test_a_shape_remains_one_when_what_showed_it_is_gone(records: Records) -> None:
+    """On the second day, the price would be only a jump."""
+    read_on(records, DAY, offer("2.00"), offer("3.80", price_kind="spot"))
+    held = [read_on(records, DAY + timedelta(days=n), offer("3.80")) for n in range(1, 5)]
+    assert held == [[RejectReason.PRICE_OF_ANOTHER_OFFER]] * 4
 
 
 def test_a_price_held_beside_an_accepted_one_with_its_key_stays_held(records: Records) -> None:
-    result = screened([offer("8.00"), offer("2.00")], [offer("2.00")])
+    result = screened([offer("8.50"), offer("2.00")], [offer("2.00")])
     records.write_accepted(YESTERDAY, "acme", result.offers)
     records.write_rejects(YESTERDAY, "acme", result.rejects)
     assert price_key(offer()) in read_history(records, "acme", DAY).held
 
 
 def test_held_prices_are_looked_up_in_the_latest_readings_only(records: Records) -> None:
-    jump = screened([offer("8.00")], [offer("2.00")]).rejects
+    jump = screened([offer("8.50")], [offer("2.00")]).rejects
     for age in range(1, THRESHOLDS.history_readings + 1):
         records.write_rejects(DAY - timedelta(days=age), "acme", jump if age == 30 else [])
         records.write_rejects(DAY - timedelta(days=age), "other", [])

@@ -137,20 +137,21 @@ def _gpu_id(label: str, source: str, count: float) -> str | None:
 
 
 def bounds(facts: Iterable[Fact]) -> list[dict[str, str]]:
-    """The range of the prices of each card and kind: at each source of ours, and over all list prices."""
-    groups: dict[tuple[str, str, str], list[Fact]] = defaultdict(list)
+    """The range of the prices of each card and kind in each month: at each source of ours, and over all list
+    prices."""
+    groups: dict[tuple[str, str, str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
         if fact.source not in MARKETPLACES:
             for source in {"", fact.source} & {"", *configs()}:
-                groups[source, fact.gpu_id, fact.price_kind].append(fact)
+                groups[source, fact.gpu_id, fact.price_kind, fact.day[:7]].append(fact)
     rows = []
     for key, group in sorted(groups.items()):
         prices = sorted(fact.usd_per_gpu_hour for fact in group)
         days = sorted(fact.day for fact in group)
         ends = [f"{round(price, 4).normalize():f}" for price in (prices[0], prices[-1])]
-        sources = str(len({fact.source for fact in group}))
+        sources = " | ".join(sorted({fact.source for fact in group}))
         origins = " ".join(sorted({fact.origin for fact in group}))
-        values = (*key, *ends, str(len(prices)), sources, days[0], days[-1], origins)
+        values = (*key[:3], *ends, str(len(prices)), sources, days[0], days[-1], origins)
         rows.append(dict(zip(BOUNDS_COLUMNS, values, strict=True)))
     return rows
 

@@ -2,7 +2,7 @@
 
 import shutil
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -13,6 +13,7 @@ from pipeline.catalog.source_config import source_config
 from pipeline.contracts.listing import Answer, Row
 from pipeline.contracts.reject_reasons import CONTRADICTIONS, RejectReason
 from pipeline.gates.judge import judge
+from pipeline.gates.reading import Acceptance
 from pipeline.home.paths import Home
 from pipeline.offers.build import build_offers
 from pipeline.record.months import file_of, months
@@ -20,6 +21,7 @@ from pipeline.record.records import Records
 from pipeline.sources import source_module
 from pipeline.warehouse.database import in_memory
 from pipeline.warehouse.marts import fill
+from tests.nightly.misreads.changes import Change
 from tests.nightly.misreads.misreads import Misread
 
 FIRST_DAY = date(2026, 8, 22)
@@ -53,6 +55,21 @@ class FalseAlarms:
         return f"{sum(self.reasons.values())} of {self.offers} good offers ({self.share:.2%}): {reasons}"
 
 
+MORE_RATES = {"CAD": 1.3862, "AUD": 1.5484, "SGD": 1.287, "HKD": 7.818, "ILS": 3.692, "BRL": 5.0}
+"""Units per dollar of currencies that the sample page of exchange rates lacks, as the changes have them."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is ranked of a source on one day: the number of wrong prices and of all, the number of held prices
+    by reason, and why the reading was refused, if it was."""
+
+    wrong: int
+    ranked: int
+    held: Counter[str]
+    refused: str | None
+
+
 class World:
     """The sample answers of every source, and a database with their clean offers."""
 
@@ -63,7 +80,6 @@ class World:
         self._database.execute("SET VARIABLE as_of_day = ?", [FIRST_DAY])
         for month in months(sample, "offers"):
             self._database.execute(LOAD, [str(file_of(sample, month))])
-        self._truths: dict[str, Mapping[tuple[Any, ...], list[float]]] = {}
         self._read: dict[str, tuple[list[Answer], list[Row]]] = {}
 
     def sources(self) -> list[str]:
@@ -78,17 +94,42 @@ class World:
             self._read[source] = (answers, list(source_module(source).read(answers, source_config(source))))
         return self._read[source]
 
-    def with_misread(self, misread: Misread, days: Sequence[bool]) -> list[tuple[Any, ...]]:
-        """The wrong ranked offers of the source on the last of consecutive days; on each it is misread (True)
-        or read well."""
+    def shown(self, change: Misread, clean_days: int, days: Collection[int]) -> dict[int, Shown]:
+        """What is ranked of the source on some days of a lasting change, counted from 1, after some clean
+        days."""
+        home = self._home_without(change)
+        elsewhere = change.elsewhere if isinstance(change, Change) else {}
+        day = FIRST_DAY
+        for _ in range(clean_days):
+            for source in (change.source, *elsewhere):
+                self._record(Misread(source, list), day, home)
+            day += timedelta(days=1)
+        found = {}
+        for number in range(1, max(days) + 1):
+            for source, edit in elsewhere.items():
+                self._record(Misread(source, edit), day, home)
+            acceptance, held = self._record(change, day, home)
+            if number in days:
+                ranked = self._ranked(change.source, day, home)
+                found[number] = Shown(self._wrong(change, ranked), len(ranked), held, acceptance.reason)
+            day += timedelta(days=1)
+        return found
+
+    def _home_without(self, change: Misread) -> Home:
+        """A home with the sample day of all sources but that of the change."""
         home = Home(self._folder / "home")
         shutil.rmtree(home.root, ignore_errors=True)
         shutil.copytree(self._sample.record, home.record)
-        shutil.rmtree(home.record / "offers" / misread.source)
-        shutil.rmtree(home.record / "rejects" / misread.source)
-        for number, misreads in enumerate(days):
-            self._record(misread, FIRST_DAY + timedelta(days=number), misreads, home)
-        return self._wrong(misread.source, FIRST_DAY + timedelta(days=len(days) - 1), home)
+        for source in (change.source, *(change.elsewhere if isinstance(change, Change) else ())):
+            for table in ("offers", "rejects"):
+                shutil.rmtree(home.record / table / source)
+        records = Records(home)
+        rates = records.exchange_rates(FIRST_DAY)
+        more = [
+            rates[0] | {"currency": name, "usd_per_unit": str(1 / rate)} for name, rate in MORE_RATES.items()
+        ]
+        records.write_exchange_rates(FIRST_DAY, [*rates, *more])
+        return home
 
     def false_alarms(self) -> FalseAlarms:
         """Count the false alarms of the clean sample day, which is every source's first."""
@@ -103,20 +144,24 @@ class World:
         self._database.execute("DELETE FROM main.offers_latest")
         return FalseAlarms(held + len(offers), counts)
 
-    def _record(self, misread: Misread, day: date, misreads: bool, home: Home) -> None:
-        """As the daily job does with the rows of a reader."""
-        config, records = source_config(misread.source), Records(home)
-        answers, rows = self.clean(misread.source)
-        if misreads:
-            answers = [replace(answer, body=misread.page(answer.body)) for answer in answers]
-            rows = misread.listings(rows)
-        built = build_offers(rows, config, records.usd_rates(day))
-        built, acceptance = judge(built, answers, config, day, records)
+    def _record(self, change: Misread, day: date, home: Home) -> tuple[Acceptance, Counter[str]]:
+        """As the daily job does with the rows of a reader; return what it held by reason, too."""
+        config, records = source_config(change.source), Records(home)
+        answers, rows = self.clean(change.source)
+        headers = change.headers if isinstance(change, Change) else {}
+        asked = [
+            replace(answer, body=change.page(answer.body), headers={**answer.headers, **headers})
+            for answer in answers
+        ]
+        rates = records.usd_rates(FIRST_DAY)
+        built = build_offers(change.listings(rows), config, rates, any_currency=True)
+        built, acceptance = judge(built, asked, config, day, records)
         if acceptance.accepted:
             records.write_accepted(day, config.name, built.offers)
         records.write_rejects(day, config.name, built.rejects)
+        return acceptance, Counter(row.reason.value for row in built.rejects if row.reason.held)
 
-    def _wrong(self, source: str, day: date, home: Home) -> list[tuple[Any, ...]]:
+    def _ranked(self, source: str, day: date, home: Home) -> list[tuple[Any, ...]]:
         database = self._database.cursor()
         database.execute("SET VARIABLE as_of_day = ?", [day])
         database.begin()
@@ -125,29 +170,33 @@ class World:
             for month in months(home, "offers", source):
                 database.execute(LOAD, [str(file_of(home, month))])
             fill(database, "offers_latest")
-            ranked = database.execute(
+            return database.execute(
                 f"SELECT {IDENTITY}, usd_per_gpu_hour::DOUBLE FROM main.offers_latest "
                 "WHERE ranked AND source = ?",
                 [source],
             ).fetchall()
         finally:
             database.rollback()
-        truth = self._truth(source)
 
-        def is_true(row: tuple[Any, ...]) -> bool:
+    def _wrong(self, change: Misread, ranked: Sequence[tuple[Any, ...]]) -> int:
+        """The number of ranked prices that are not what the source asks: what it asked on the clean day, or,
+        if the change is true, what it asks since."""
+        is_true = isinstance(change, Change) and change.good
+        truth = self._truth(change if is_true else Misread(change.source, list))
+
+        def is_right(row: tuple[Any, ...]) -> bool:
             *identity, price = row
             return any(abs(price - true) <= TOLERANCE * true for true in truth[tuple(identity)])
 
-        return [row for row in ranked if not is_true(row)]
+        return sum(not is_right(row) for row in ranked)
 
-    def _truth(self, source: str) -> Mapping[tuple[Any, ...], list[float]]:
-        """USD per GPU-hour of the clean offers by identity, those that a gate would hold among them."""
-        if source not in self._truths:
-            rates = Records(self._sample).usd_rates(FIRST_DAY)
-            found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
-            for offer in build_offers(self.clean(source)[1], source_config(source), rates).offers:
-                if offer.usd_per_gpu_hour is not None:
-                    identity = tuple(getattr(offer, name) for name in IDENTITY.split(", "))
-                    found[identity].append(float(offer.usd_per_gpu_hour))
-            self._truths[source] = found
-        return self._truths[source]
+    def _truth(self, change: Misread) -> Mapping[tuple[Any, ...], list[float]]:
+        """USD per GPU-hour of the offers by identity, those that a gate would hold among them."""
+        rates = Records(self._sample).usd_rates(FIRST_DAY)
+        rows, config = change.listings(self.clean(change.source)[1]), source_config(change.source)
+        found: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        for offer in build_offers(rows, config, rates, any_currency=True).offers:
+            if offer.usd_per_gpu_hour is not None:
+                identity = tuple(getattr(offer, name) for name in IDENTITY.split(", "))
+                found[identity].append(float(offer.usd_per_gpu_hour))
+        return found

@@ -1,0 +1,72 @@
+"""The date that a page states of itself: "Last verified 18 May 2026", a timestamp in JSON, Last-Modified."""
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import date, timedelta
+from email.utils import parsedate_to_datetime
+
+from pipeline.catalog.source_config import SourceConfig
+from pipeline.contracts.listing import Answer
+from pipeline.gates.thresholds import THRESHOLDS
+from pipeline.parsing.dates import date_of
+
+MAX_AGE_SECONDS = 10 * 366 * 86_400
+"""Ages of more than ten years count as ten years."""
+
+_MONTHS = b"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_DATE = rb"(20\d\d-\d\d-\d\d|\d{1,2} (?:%s)[a-z]{0,6}\.? 20\d\d|(?:%s)[a-z]{0,6}\.? \d{1,2},? 20\d\d)" % (
+    _MONTHS,
+    _MONTHS,
+)
+_TAG = rb"(?:\s|&nbsp;|<[^<>]{0,200}>|:){0,8}"
+_IN_TEXT = re.compile(
+    rb"\b(?:last (?:verified|updated|reviewed|modified)|prices? (?:verified|updated|as of))(?: on| at)?"
+    + _TAG
+    + _DATE,
+    re.IGNORECASE,
+)
+_IN_JSON = re.compile(
+    rb'"(?:last_?updated|last_?verified|generated_?at|updated_?at|last_?modified)"\s*:\s*"(20\d\d-\d\d-\d\d)',
+    re.IGNORECASE,
+)
+
+
+def why_out_of_date(answers: Sequence[Answer], config: SourceConfig, day: date) -> str | None:
+    """Return why a page is older than the yaml's max_page_age_days, by the newest date that it states; None
+    if no page is, or if none states a date."""
+    limit = config.expect.max_page_age_days or THRESHOLDS.max_page_age_days
+    for answer in answers:
+        stated = max(_stated(answer), default=day)
+        if (day - stated).days > limit:
+            return (
+                f"{answer.url} says that it is of {stated}, more than {limit} days ago: an old page was "
+                f"read, or max_page_age_days in catalog/sources/{config.name}.yaml is too low"
+            )
+    return None
+
+
+def page_days(answers: Sequence[Answer]) -> dict[str, date]:
+    """Return the newest date that each answer states of itself, in its text or headers, by its hash. The file
+    of a page that is right may be old; but its prices cannot be newer than it."""
+    found: dict[str, date] = {}
+    for answer in answers:
+        if dates := [*_stated(answer), *_in_headers(answer)]:
+            found[answer.sha256] = max(dates)
+    return found
+
+
+def _stated(answer: Answer) -> Iterator[date]:
+    for found in (*_IN_TEXT.findall(answer.body), *_IN_JSON.findall(answer.body)):
+        if (stated := date_of(found.decode().replace(".", ""))) is not None:
+            yield stated
+
+
+def _in_headers(answer: Answer) -> Iterator[date]:
+    """Yield the day of Last-Modified, and the day since which a cache has had the answer (Age)."""
+    headers = {name.lower(): value for name, value in answer.headers.items()}
+    if (age := headers.get("age", "")).isdecimal():
+        yield (answer.observed_at - timedelta(seconds=min(int(age), MAX_AGE_SECONDS))).date()
+    try:
+        yield parsedate_to_datetime(headers.get("last-modified", "")).date()
+    except ValueError:
+        return

@@ -1,0 +1,181 @@
+"""Shapes of a misread that only many prices together show: a list that moved by one factor, and a page of an
+earlier day."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from functools import partial
+from statistics import median
+from typing import Any
+
+from pipeline.contracts.offer import Offer
+from pipeline.contracts.reject_reasons import RejectReason
+from pipeline.gates.factors import known_factor
+from pipeline.gates.held import Before, Doubt
+from pipeline.gates.history import History, dated_price
+from pipeline.gates.price_moves import EarlierPrices, from_to
+from pipeline.gates.prices import is_same_figure, relative_change
+from pipeline.gates.thresholds import THRESHOLDS
+
+
+@dataclass(frozen=True, slots=True)
+class _Move:
+    """A listed price that could be compared with the same offer's earlier price: its place in the reading."""
+
+    place: int
+    offer: Offer
+    before: Before
+
+    @property
+    def card(self) -> str:
+        return self.offer.gpu_id or self.offer.raw_label
+
+    @property
+    def log(self) -> float:
+        return math.log(self.offer.native_price / self.before.native_price)
+
+    @property
+    def has_moved(self) -> bool:
+        return not is_same_figure(self.before.native_price, self.offer.native_price)
+
+    def doubt(self, reason: RejectReason, why: str) -> Doubt:
+        return Doubt(reason, f"{from_to(self.offer, self.before)}; {why}", self.before)
+
+
+def doubt_lists(
+    offers: Sequence[Offer], earlier: EarlierPrices, history: History, page_days: Mapping[str, date]
+) -> dict[int, Doubt]:
+    """Return the doubts that many prices together raise, keyed by index in ``offers``. Asks on marketplaces
+    are not compared: each host sets its own price. ``page_days`` gives the day that an answer states of
+    itself, by its hash."""
+    moves = list(_moves(offers, earlier))
+    if found := dict(_older_than_the_last(moves, page_days)):
+        return found
+    for find in (_earlier_page, _one_factor, _moved_apart):
+        if found := dict(find(moves, history)):
+            return found
+    return {}
+
+
+def _moves(offers: Sequence[Offer], earlier: EarlierPrices) -> Iterator[_Move]:
+    for place, offer in enumerate(offers):
+        before = None if offer.is_marketplace else earlier.price(offer)
+        if before and before.native_currency == offer.native_currency:
+            yield _Move(place, offer, before)
+
+
+_Found = Iterator[tuple[int, Doubt]]
+
+
+def _older_than_the_last(moves: Sequence[_Move], page_days: Mapping[str, date]) -> _Found:
+    """Doubt prices that moved although the page says that it is much older than the last accepted reading."""
+    for move in moves:
+        day = page_days.get(move.offer.capture_sha256)
+        if day and move.has_moved and (move.before.day - day).days > THRESHOLDS.max_page_lag_days:
+            why = f"the page says that it is of {day}, and the last price was read on {move.before.day}"
+            yield move.place, move.doubt(RejectReason.EARLIER_PAGE, why)
+
+
+def _earlier_page(moves: Sequence[_Move], history: History) -> _Found:
+    """Doubt all moved prices if nearly all of them are those of one earlier day. A single offer's earlier
+    price that returns is no such sign."""
+    moved = [move for move in moves if move.has_moved]
+    if not _are_most(moved, len(moves)):
+        return
+    days: Counter[date] = Counter()
+    prices = history.earlier()
+    for move in moved:
+        days.update(prices.get(dated_price(move.offer), ()))
+    for day, count in days.most_common(1):
+        if count >= THRESHOLDS.nearly_all * len(moved):
+            why = f"{count} of {len(moved)} moved prices are those of {day}"
+            yield from ((move.place, move.doubt(RejectReason.EARLIER_PAGE, why)) for move in moved)
+
+
+def _are_most(moved: Sequence[_Move], compared: int) -> bool:
+    return len(moved) >= max(THRESHOLDS.min_moved_prices, THRESHOLDS.min_moved_share * compared)
+
+
+def _grouped(moves: Iterable[_Move], key: Callable[[_Move], Any]) -> dict[Any, list[_Move]]:
+    groups: dict[Any, list[_Move]] = defaultdict(list)
+    for move in moves:
+        groups[key(move)].append(move)
+    return groups
+
+
+def _one_factor(moves: Sequence[_Move], history: History) -> _Found:
+    """Doubt prices that moved by one factor: those of the whole list, or else of a kind, tier, region or page
+    of which nearly all moved by a factor with the shape of a misread."""
+    if factor := _factor(moves, THRESHOLDS.min_moved_share):
+        shape = known_factor(factor, moves[0].offer.source, history.rates)
+        if shape and _is_usual(shape[0], [move for move in moves if move.has_moved]):
+            shape = None
+        is_far = relative_change(factor, Decimal(1)) > THRESHOLDS.max_day_change
+        reason = RejectReason.PRICE_TOO_FAR if is_far else RejectReason.LIST_MOVED
+        yield from _moved_by(factor, *(shape or (reason, "the whole list moved")), moves)
+        return
+    for part in ("price_kind", "tier", "region", "capture_sha256"):
+        for members in _grouped(moves, partial(_part_of, part)).values():
+            factor = _factor(members, THRESHOLDS.nearly_all)
+            shape = known_factor(factor, members[0].offer.source, history.rates) if factor else None
+            if factor and shape and not _is_usual(shape[0], members):
+                yield from _moved_by(factor, *shape, members)
+
+
+def _part_of(part: str, move: _Move) -> Any:
+    return getattr(move.offer, part)
+
+
+def _is_usual(shape: RejectReason, members: Sequence[_Move]) -> bool:
+    """True if a factor means nothing: spot prices double and halve with demand, and the discount for spot and
+    reserved machines changes."""
+    kinds = {move.offer.price_kind for move in members}
+    if shape == RejectReason.MOVED_BY_A_DISCOUNT:
+        return "on_demand" not in kinds
+    return shape == RejectReason.MOVED_BY_A_UNIT and kinds == {"spot"}
+
+
+def _factor(members: Sequence[_Move], share: float) -> Decimal | None:
+    """Return the factor by which at least ``share`` of the prices moved, if it is large enough; None if
+    there is none. The factor of the sums is more exact than that of any price, which may be rounded."""
+    least = math.log1p(float(THRESHOLDS.moved_together))
+    moved = [move for move in members if abs(move.log) >= least]
+    amounts, cards = {move.before.native_price for move in moved}, {move.card for move in moved}
+    is_whole = len(moved) == len(members) and len(amounts) >= THRESHOLDS.min_column_prices
+    is_most = len(moved) >= share * len(members) and len(cards) >= THRESHOLDS.min_moved_prices
+    if not is_whole and not is_most:
+        return None
+    usual = Decimal(math.exp(median(move.log for move in moved)))
+    alike = [move for move in moved if _is_product(move, usual)]
+    if len(alike) < THRESHOLDS.nearly_all * len(moved):
+        return None
+    return Decimal(
+        sum(move.offer.native_price for move in alike) / sum(move.before.native_price for move in alike)
+    )
+
+
+def _is_product(move: _Move, factor: Decimal) -> bool:
+    """True if a price is the earlier price times a factor, rounded to cents at most."""
+    difference = abs(move.offer.native_price - move.before.native_price * factor)
+    return difference <= max(THRESHOLDS.rounding, THRESHOLDS.same_factor * move.offer.native_price)
+
+
+def _moved_by(factor: Decimal, reason: RejectReason, what: str, members: Sequence[_Move]) -> _Found:
+    moved = [move for move in members if move.has_moved]
+    why = f"{len(moved)} of {len(members)} prices moved, by a factor of {factor:.4g} ({what})"
+    yield from ((move.place, move.doubt(reason, why)) for move in moved)
+
+
+def _moved_apart(moves: Sequence[_Move], history: History) -> _Found:
+    """Doubt every moved price if most list prices moved far. Spot prices follow demand,
+    so they say nothing of the page, but are in doubt with it."""
+    listed = [move for move in moves if move.offer.price_kind != "spot"]
+    moved = [move for move in listed if abs(move.log) >= math.log1p(float(THRESHOLDS.moved_apart))]
+    if _are_most(moved, len(listed)):
+        why = f"{len(moved)} of {len(listed)} prices moved far"
+        yield from (
+            (move.place, move.doubt(RejectReason.MOST_PRICES_MOVED, why)) for move in moves if move.has_moved
+        )
