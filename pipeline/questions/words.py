@@ -211,6 +211,7 @@ _CAUTIONS = {
     "machine, and takes no longer",
     "tight_fit": "it fits with a probability of {fit} only: try a few steps first",
     "assumed_size": "the source does not say that it sells such a machine",
+    "doubted": "it is the price of {price_day}, and a newer one is held as doubtful: look at the page",
     "often_interrupted": "{interruptions:,.0f} interruptions are expected",
     "several_machines": "it is {node_count} machines: ask for the quota, and for the network between them",
     "slow_links": "no link such as NVLink joins all its cards",

@@ -219,6 +219,7 @@ CREATE OR REPLACE MACRO cautions_of(k, c, r, parameters) AS
         CASE WHEN c.total_usd > k.on_demand_usd THEN 'dearer_than_on_demand' END,
         CASE WHEN c.fit_probability < parameters['safest_fit_probability'] THEN 'tight_fit' END,
         CASE WHEN r.size_evidence = 'assumed' THEN 'assumed_size' END,
+        CASE WHEN r.doubt IS NOT NULL THEN 'doubted' END,
         CASE WHEN c.interruptions > parameters['safest_most_interruptions'] THEN 'often_interrupted' END,
         CASE WHEN c.node_count > 1 THEN 'several_machines' END,
         CASE WHEN c.has_slow_links THEN 'slow_links' END,

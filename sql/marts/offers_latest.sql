@@ -11,6 +11,15 @@ _newest AS (
     SELECT * FROM main.offers SEMI JOIN _last USING (source, day)
 ),
 
+-- The sources whose newest reading was refused for its prices.
+_refused AS (
+    SELECT source, max(day) AS day
+    FROM main.capture_outcomes
+    WHERE day <= getvariable('as_of_day')::DATE
+    GROUP BY source
+    HAVING arg_max(result, (day, attempt)) = 'doubted'
+),
+
 _sizes AS (
     SELECT * FROM catalogued_sizes('_newest')
 ),
@@ -22,7 +31,8 @@ _aged AS (
                 WHEN o.size_evidence = 'offered' THEN 'offered'
                 WHEN z.size IS NOT NULL THEN 'catalogued'
                 ELSE 'assumed'
-            END AS size_evidence
+            END AS size_evidence,
+            CASE WHEN f.day > o.day THEN 'reading_refused' ELSE o.doubt END AS doubt
         ),
         coalesce(z.size.network_attached, FALSE) AS network_attached,
         s.provider AS source_provider,
@@ -40,6 +50,7 @@ _aged AS (
     JOIN main.sources AS s USING (source)
     JOIN cost_parameters_by_source() AS p USING (source, price_kind)
     LEFT JOIN main.gpus AS g USING (gpu_id)
+    LEFT JOIN _refused AS f USING (source)
     LEFT JOIN _sizes AS z
         ON z.source = o.source AND z.gpu_id IS NOT DISTINCT FROM o.gpu_id
         AND z.tier IS NOT DISTINCT FROM o.tier

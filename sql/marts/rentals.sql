@@ -196,6 +196,7 @@ _terms AS (
             json_member('form_factor_of', derived_from)
         )) AS assumptions,
         charged_while_stopped,
+        doubt,
         coalesce(believed_on, day) AS price_day,
         native_price, native_currency, native_unit, fx_rate, fx_date, observed_at, source_url, capture_sha256
     FROM _charged
