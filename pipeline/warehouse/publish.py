@@ -21,6 +21,7 @@ from pipeline.home.paths import Home
 from pipeline.record.incidents import report_incident
 from pipeline.record.records import Records
 from pipeline.warehouse.build import Mend, Report, build
+from pipeline.warehouse.connection import place_to_build
 from pipeline.warehouse.sql_files import BuildError
 
 
@@ -53,13 +54,11 @@ def rebuild(home: Home, day: date, now: datetime, file: Path, progress: Progress
 def _replacing(home: Home, file: Path) -> Iterator[Path]:
     """Hold the home's lock and yield a temporary path; on leaving, replace the file with the temporary one.
     Raises BuildError for problems with the disk."""
-    temporary = file.with_name(f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
+    temporary = place_to_build(file, f".building-{os.getpid()}-{secrets.token_hex(4)}.duckdb")
     try:
         with FileLock(home.lock):
             yield temporary
-            flush(temporary)
-            temporary.replace(file)
-            flush(file.parent)
+            _move(temporary, file)
     except Exception as error:
         if (cause := disk_error(error)) is None:
             raise
@@ -67,7 +66,16 @@ def _replacing(home: Home, file: Path) -> Iterator[Path]:
             str(UnwritableError(Path(cause.filename2 or cause.filename or file), cause))
         ) from error
     finally:
-        _sweep(file.parent, f"{temporary.stem}.*")
+        _sweep(temporary.parent, f"{temporary.stem}.*")
+
+
+def _move(temporary: Path, file: Path) -> None:
+    """Replace ``file`` in one step, also from a temporary file on another disk."""
+    if temporary.parent != file.parent:
+        temporary = Path(shutil.copyfile(temporary, file.with_name(temporary.name)))
+    flush(temporary)
+    temporary.replace(file)
+    flush(file.parent)
 
 
 def _move_folder_aside(home: Home) -> None:
