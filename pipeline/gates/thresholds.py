@@ -17,6 +17,9 @@ class Thresholds(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    read_seconds_per_page: int
+    read_seconds_per_source: int
+    read_memory_mib: int
     rows_max: int
     flood_factor: int
     min_share_of_last_rows: float
