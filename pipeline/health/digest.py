@@ -210,7 +210,8 @@ def _names(sources: Sequence[str]) -> str:
 
 def _broke(home: Home, now: datetime) -> list[str]:
     """Return lines on sources, from the record, which is newer than the file after a failed publication."""
-    rows = [row for row in source_states(home, now.date(), now=now).dicts() if row["state"] not in FINE]
+    states = list(source_states(home, now.date(), now=now).dicts())
+    rows = [row for row in states if row["state"] not in FINE]
     never = [row["source"] for row in rows if row["state"] == NEVER_ASKED]
     broken = [row for row in rows if row["source"] not in never]
     named = [
@@ -218,8 +219,19 @@ def _broke(home: Home, now: datetime) -> list[str]:
     ]
     others = [row["source"] for row in broken[SHOWN:]]
     more = f"; and {len(others)} more: {', '.join(others)}" if others else ""
-    lines = [f"Broke: {'; '.join(named) or 'no source'}{more}"]
+    lines = [*_silence(states, now.date()), f"Broke: {'; '.join(named) or 'no source'}{more}"]
     return [*lines, f"Never asked: {_names(never)}"] if never else lines
+
+
+def _silence(states: Sequence[dict[str, Any]], today: date) -> list[str]:
+    """Return a line if no source gave prices today, although some were asked or were due."""
+    if any(row["last_accepted_day"] == today for row in states):
+        return []
+    asked = [row["source"] for row in states if row["last_attempt_day"] == today and row["state"] not in FINE]
+    if asked:
+        return [f"NO PRICES TODAY: none of {len(asked)} sources gave any; see whether the network is down"]
+    due = [row["source"] for row in states if row["state"] == "aging"]
+    return [f"NOT ASKED TODAY: {_names(due)}; see whether the run began"] if due else []
 
 
 def _clock(home: Home, now: datetime) -> list[str]:

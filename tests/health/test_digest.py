@@ -58,10 +58,22 @@ def test_a_morning_without_a_run_is_told(tmp_path: Path) -> None:
     failed = f"no table (since {MENDED}); its prices of {MENDED} stay in the rankings until 2026-08-31"
     assert f"Broke: lambda failing: {failed}" in before
     (line,) = (line for line in late if line.startswith("Broke"))
+    assert "NOT ASKED TODAY: linode; see whether the run began" in late
     assert line.startswith(
         f"Broke: lambda failing: not asked since {MENDED}, when it failed: {failed}; "
         f"linode aging: not asked since {MENDED}; "
     )
+
+
+def test_a_morning_without_any_prices_is_told(tmp_path: Path) -> None:
+    home, morning = Home(tmp_path), noon(NEXT)
+    names = ("lambda", "linode")
+    write(home, *(asked(name, morning - timedelta(days=1)) for name in names))
+    write(home, *(asked(name, morning, accepted=False) for name in names))
+    silence = "NO PRICES TODAY: none of 2 sources gave any; see whether the network is down"
+    assert silence in digest_of(home, morning).lines
+    write(home, asked("verda", morning))
+    assert silence not in digest_of(home, morning).lines
 
 
 def test_prices_kept_out_of_the_rankings_are_counted_by_reason(copy_of: Callable[..., Home]) -> None:
