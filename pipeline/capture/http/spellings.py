@@ -5,7 +5,8 @@ import html
 import re
 from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import cache
 from html.entities import html5
 from urllib.parse import unquote_to_bytes
 
@@ -17,7 +18,8 @@ _PERCENT = rb"%%(?:25){0,%d}" % MAX_LAYERS
 _BACKSLASHES = rb"\\\\{0,%d}" % 2**MAX_LAYERS
 
 
-def patterns_of(value: str) -> list[re.Pattern[bytes]]:
+@cache
+def patterns_of(value: str) -> Sequence[re.Pattern[bytes]]:
     """Return patterns that find a value in the bytes of an answer, whichever way each character is
     spelled. In base64, the characters that also encode what surrounds the value do not count."""
     body = value.encode()
