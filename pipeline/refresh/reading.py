@@ -63,8 +63,6 @@ def _understood(config: SourceConfig, read: Callable[[], _T]) -> _T:
         return read()
     except SourceChangedError as changed:
         raise SourceChangedError(printable(str(changed))) from changed
-    except MemoryError:
-        raise
     except Exception as error:
         raise SourceChangedError(
             f"the {config.name} reader does not understand the answer "
@@ -183,9 +181,7 @@ def _answer(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[b
     try:
         return True, function(*arguments)
     except SourceChangedError as changed:
-        return False, str(changed)
-    except MemoryError:
-        return False, None
+        return False, None if isinstance(changed.__cause__, MemoryError) else str(changed)
 
 
 def _limit_memory(limit_bytes: int) -> None:
