@@ -30,7 +30,7 @@ _STATES = f"""
 SELECT h.source, h.title, h.state, h.last_attempt_day, h.last_accepted_day, h.age_days,
     h.offers, h.offers_ranked, h.evidence_level || ' ' || h.evidence_date AS evidence,
     s.terms_automated AS terms, s.terms_url,
-    CASE WHEN h.why LIKE 'not asked since %' THEN h.last_error ELSE h.why END AS why,
+    CASE h.why WHEN 'overdue' THEN h.last_error ELSE h.why END AS why,
     (
         SELECT arg_max(o.result, (o.day, o.attempt)) FROM main.capture_outcomes AS o WHERE o.source = h.source
     ) AS result,
